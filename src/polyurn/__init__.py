@@ -1,0 +1,69 @@
+"""Learn what your federation looks like, then simulate it.
+
+The names below are the public interface; each is loaded when it is first used, so that
+`import polyurn` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from polyurn.aggregate.local import LocalAggregator as LocalAggregator
+    from polyurn.client.answer import answer as answer
+    from polyurn.client.bins import Bins as Bins
+    from polyurn.client.histogram import Histograms as Histograms
+    from polyurn.client.histogram import histogram as histogram
+    from polyurn.client.histogram import histograms as histograms
+    from polyurn.client.tables import table_histograms as table_histograms
+    from polyurn.comparison import compare_parameters as compare_parameters
+    from polyurn.counts import drop_empty as drop_empty
+    from polyurn.files import load as load
+    from polyurn.files import read_table as read_table
+    from polyurn.files import save as save
+    from polyurn.files import write_histograms as write_histograms
+    from polyurn.mdm import MDM as MDM
+    from polyurn.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
+    from polyurn.server.fit import Fit as Fit
+    from polyurn.server.fit import Round as Round
+    from polyurn.server.fit import fit as fit
+    from polyurn.sizes import SizeBins as SizeBins
+    from polyurn.sizes import Sizes as Sizes
+
+_HOME = {
+    "LocalAggregator": "aggregate.local",
+    "answer": "client.answer",
+    "Bins": "client.bins",
+    "Histograms": "client.histogram",
+    "histogram": "client.histogram",
+    "histograms": "client.histogram",
+    "table_histograms": "client.tables",
+    "compare_parameters": "comparison",
+    "drop_empty": "counts",
+    "load": "files",
+    "read_table": "files",
+    "save": "files",
+    "write_histograms": "files",
+    "MDM": "mdm",
+    "dirichlet_multinomial_logpmf": "mdm",
+    "Fit": "server.fit",
+    "Round": "server.fit",
+    "fit": "server.fit",
+    "SizeBins": "sizes",
+    "Sizes": "sizes",
+}
+
+__all__ = sorted(_HOME)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'polyurn' has no attribute {name!r}")
+    value = getattr(import_module(f"polyurn.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

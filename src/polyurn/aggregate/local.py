@@ -1,0 +1,78 @@
+"""Clients played in this process: the aggregator for tables that are at hand, tests and simulation.
+
+It stands between the two sides, so it is the one place besides the framework adapters that may
+import both `client/` and `wire`. It does not send anything anywhere.
+"""
+
+from typing import Literal
+
+import numpy as np
+
+from polyurn.client.answer import answer_rows
+from polyurn.client.rows import pack
+from polyurn.counts import check_counts
+from polyurn.errors import ParameterError
+from polyurn.wire import Query, S
+
+
+class LocalAggregator:
+    """Plays every client of a table of histograms.
+
+    Parameters
+    ----------
+    counts : int array or scipy.sparse of shape (n_clients, n_categories)
+    rng : int or numpy.random.Generator
+        Chooses the cohorts and plays the clients' own dice.
+    sampling : {"fixed", "poisson"}
+        A cohort is `cohort_size` clients drawn without replacement, or every client joins on its
+        own with probability cohort_size / n_clients, as privacy accounting assumes.
+    n_threads : int
+        Sums differ in the last digits (1e-12) between numbers of threads.
+
+    Examples
+    --------
+    >>> from polyurn.sizes import SizeBins
+    >>> from polyurn.wire import Initialise
+    >>> clients = LocalAggregator([[3, 1], [0, 2], [1, 1]], rng=0)
+    >>> float(clients.aggregate(Initialise(1, 2, SizeBins.exact(9)), None).n_clients)
+    3.0
+    """
+
+    def __init__(
+        self,
+        counts: object,
+        *,
+        rng: int | np.random.Generator | None = None,
+        sampling: Literal["fixed", "poisson"] = "fixed",
+        n_threads: int = 1,
+    ) -> None:
+        if sampling not in ("fixed", "poisson"):
+            raise ParameterError(f"expected sampling 'fixed' or 'poisson', got {sampling!r}")
+        if n_threads < 1:
+            raise ParameterError(f"expected n_threads of at least 1, got {n_threads}")
+        self._rows = pack(check_counts(counts))
+        self._rng = np.random.default_rng(rng)
+        self._sampling = sampling
+        self._n_threads = n_threads
+
+    @property
+    def n_clients(self) -> int:
+        return self._rows.n_clients
+
+    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
+        """The sum of the answers of a fresh cohort; None asks every client."""
+        choose, dice = self._rng.spawn(2)
+        members = None if cohort_size is None else self._cohort(cohort_size, choose)
+        return answer_rows(query, self._rows, members=members, rng=dice, n_threads=self._n_threads)
+
+    def _cohort(self, cohort_size: int, rng: np.random.Generator) -> np.ndarray:
+        if not 1 <= cohort_size <= self.n_clients:
+            raise ParameterError(
+                f"expected a cohort of 1 to {self.n_clients} clients, got {cohort_size}"
+            )
+        if self._sampling == "poisson":
+            return np.flatnonzero(rng.random(self.n_clients) < cohort_size / self.n_clients)
+        return rng.choice(self.n_clients, size=cohort_size, replace=False)
+
+    def __repr__(self) -> str:
+        return f"LocalAggregator({self.n_clients} clients, sampling={self._sampling!r})"

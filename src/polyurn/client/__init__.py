@@ -1,0 +1,1 @@
+"""The clients' side: the only folder that touches a client's records."""

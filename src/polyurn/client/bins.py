@@ -1,0 +1,73 @@
+"""Bins that make a categorical feature of a continuous one.
+
+The server gives the edges; the client says in which bin each of its values lies.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polyurn.errors import ParameterError
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Half-open intervals [edges[j], edges[j + 1]).
+
+    Parameters
+    ----------
+    edges : float array of shape (n_bins + 1,)
+        Increasing; the first may be -inf and the last inf.
+
+    Examples
+    --------
+    The 41 income bins of the paper, [0, 5000) … [195000, 200000), [200000, ∞):
+
+    >>> income = Bins.of_width(5_000, stop=200_000)
+    >>> income.n_bins, income.locate([0, 4_999.99, 5_000, 1_423_000]).tolist()
+    (41, [0, 0, 1, 40])
+    """
+
+    edges: NDArray[np.float64]
+
+    def __init__(self, edges: ArrayLike) -> None:
+        values = np.array(edges, dtype=np.float64)
+        if values.ndim != 1 or len(values) < 3 or not (np.diff(values) > 0).all():
+            raise ParameterError("expected at least three increasing bin edges")
+        values.flags.writeable = False
+        object.__setattr__(self, "edges", values)
+
+    @classmethod
+    def of_width(cls, width: float, *, start: float = 0.0, stop: float) -> "Bins":
+        """Bins of equal width from `start` to `stop`, and a last one for everything beyond."""
+        n = (stop - start) / width if width > 0 else 0
+        if n < 1 or n != round(n):
+            raise ParameterError(
+                f"expected a whole number of bins of width {width} from {start} to {stop}"
+            )
+        return cls(np.append(start + width * np.arange(round(n) + 1), np.inf))
+
+    @classmethod
+    def at_quantiles(cls, values: ArrayLike, *, n_bins: int) -> "Bins":
+        """Bins that hold equal shares of the server's own `values`, open at both ends."""
+        inner = np.quantile(np.asarray(values, dtype=np.float64), np.arange(1, n_bins) / n_bins)
+        return cls(np.concatenate([[-np.inf], np.unique(inner), [np.inf]]))
+
+    @property
+    def n_bins(self) -> int:
+        return len(self.edges) - 1
+
+    def locate(self, values: ArrayLike) -> NDArray[np.int64]:
+        """The bin of each value; -1 where there is none (NaN, or outside the edges)."""
+        values = np.asarray(values, dtype=np.float64)
+        bins = np.searchsorted(self.edges, values, side="right") - 1
+        # searchsorted puts inf after a last edge of inf, and NaN after everything.
+        bins[np.isposinf(values) & np.isposinf(self.edges[-1])] = self.n_bins - 1
+        bins[(bins >= self.n_bins) | np.isnan(values)] = -1
+        return bins
+
+    def labels(self) -> tuple[str, ...]:
+        """A name for each bin, such as "[0, 5000)"."""
+        pairs = zip(self.edges[:-1], self.edges[1:], strict=True)
+        return tuple(f"[{low:.12g}, {high:.12g})" for low, high in pairs)

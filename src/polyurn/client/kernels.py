@@ -1,0 +1,145 @@
+"""The hot loops: a cohort's E-step as gathers from, and scatters into, small tables.
+
+For fixed parameters log p(c | n, α_k) is a sum over categories of a function of (category, count),
+so it is tabulated once per round and gathered; and every sum that an update needs follows from
+S[pair, k] = Σ_i ω_ik 1[client i has that (category, count) pair], which is scattered. The plain
+formulas stand in the tests as oracles. What a pair is, is said in `rows.py`.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from polyurn.client.simd import (
+    LANES,
+    add4,
+    exp4,
+    fill4,
+    largest,
+    load4,
+    max4,
+    mul4,
+    store4,
+    sub4,
+    total,
+)
+
+# Clients per block: their log-probabilities stay in the first-level cache, and the product of their
+# likelihood ratios (each between 1 and K) stays below the largest double for K up to 2^15.
+BLOCK = 64
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def expect(cells, starts, width, size_index, members, pair_logs, size_logs, pair_sums, size_sums):
+    """Add the responsibilities of `members` to the tables; return their log-likelihood.
+
+    Parameters
+    ----------
+    cells, starts, width, size_index
+        The fields of `Rows`.
+    members : uint32 array of shape (n_members,)
+        Which clients take part.
+    pair_logs : float array of shape (n_pairs, lanes)
+        log-probability that each (category, count) pair contributes to each component.
+    size_logs : float array of shape (n_sizes, lanes)
+        What each size contributes, the component's log-weight included; -inf in unused lanes.
+    pair_sums, size_sums : float arrays of the same shapes
+        Σ ω is added here, by pair and by size.
+    """
+    lanes = pair_logs.shape[1]
+    pair_logs, pair_sums = pair_logs.reshape(-1), pair_sums.reshape(-1)
+    size_logs, size_sums = size_logs.reshape(-1), size_sums.reshape(-1)
+    block = np.empty(BLOCK * lanes)
+    log_likelihood = 0.0
+    for start in range(0, len(members), BLOCK):
+        n = min(BLOCK, len(members) - start)
+        for b in range(n):
+            client = np.int64(members[start + b])
+            first, last = _cells_of(client, starts, width)
+            size = np.int64(size_index[client]) * lanes
+            for lane in range(0, lanes, LANES):
+                logs = load4(size_logs, size + lane)
+                for cell in range(first, last):
+                    logs = add4(logs, load4(pair_logs, np.int64(cells[cell]) * lanes + lane))
+                store4(block, b * lanes + lane, logs)
+        log_likelihood += _normalise(block, n, lanes)
+        for b in range(n):
+            client = np.int64(members[start + b])
+            first, last = _cells_of(client, starts, width)
+            size = np.int64(size_index[client]) * lanes
+            for lane in range(0, lanes, LANES):
+                omega = load4(block, b * lanes + lane)
+                store4(size_sums, size + lane, add4(load4(size_sums, size + lane), omega))
+                for cell in range(first, last):
+                    pair = np.int64(cells[cell]) * lanes + lane
+                    store4(pair_sums, pair, add4(load4(pair_sums, pair), omega))
+    return log_likelihood
+
+
+@njit(nogil=True, error_model="numpy")
+def _cells_of(client, starts, width):
+    if width > 0:
+        return client * width, client * width + width
+    return np.int64(starts[client]), np.int64(starts[client + 1])
+
+
+@njit(nogil=True, error_model="numpy")
+def _normalise(block, n, lanes):
+    """Turn joint log-probabilities into responsibilities; return the sum of the log-likelihoods.
+
+    A client with probability zero everywhere makes the sum -inf and adds nothing to the tables.
+    """
+    log_likelihood = 0.0
+    product = 1.0
+    for b in range(n):
+        row = b * lanes
+        peaks = load4(block, row)
+        for lane in range(LANES, lanes, LANES):
+            peaks = max4(peaks, load4(block, row + lane))
+        peak = largest(peaks)
+        log_likelihood += peak
+        shift = fill4(peak if peak > -np.inf else 0.0)
+        sums = fill4(0.0)
+        for lane in range(0, lanes, LANES):
+            ratios = exp4(sub4(load4(block, row + lane), shift))
+            store4(block, row + lane, ratios)
+            sums = add4(sums, ratios)
+        ratio = total(sums)
+        product *= ratio if ratio > 0.0 else 1.0
+        inverse = fill4(1.0 / ratio if ratio > 0.0 else 0.0)
+        for lane in range(0, lanes, LANES):
+            store4(block, row + lane, mul4(load4(block, row + lane), inverse))
+    return log_likelihood + math.log(product)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def tabulate_logs(category, count, alphas, out):
+    """out[pair, k] = Σ_{m<count} log((α_kj + m) / ((m + 1) α_k0)), by running sums over m."""
+    for k in range(alphas.shape[0]):
+        scale = alphas[k].sum()
+        running, m, last = 0.0, 0, -1
+        for pair in range(len(category)):
+            j = category[pair]
+            if j != last:
+                running, m, last = 0.0, 0, j
+            while m < count[pair]:
+                running += math.log((alphas[k, j] + m) / ((m + 1) * scale))
+                m += 1
+            out[pair, k] = running
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_digammas(category, count, alphas, pair_sums, out):
+    """out[k, j] += Σ_pairs S[pair, k] Σ_{m<count} 1/(α_kj + m), by running sums over m."""
+    for k in range(alphas.shape[0]):
+        running, m, last = 0.0, 0, -1
+        for pair in range(len(category)):
+            j = category[pair]
+            if j != last:
+                running, m, last = 0.0, 0, j
+            while m < count[pair]:
+                running += 1.0 / (alphas[k, j] + m)
+                m += 1
+            if pair_sums[pair, k] > 0:  # a category with α = 0 has ω = 0 wherever it occurs
+                out[k, j] += pair_sums[pair, k] * running

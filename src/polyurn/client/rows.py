@@ -1,0 +1,133 @@
+"""Histograms packed for the kernels.
+
+A cell (client, category) is stored as the number of its *pair* (category, count): the row of the
+tables that the kernels gather from. There are far fewer pairs than cells. Rows are dense (every
+category of every client, zeros too) or sparse (non-zero cells only), whichever a pass is faster over.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from polyurn.counts import Counts, client_sizes, distinct
+
+# Leaving a sparse row costs a mispredicted branch, about as long as ten cells (measured).
+_ROW_COST_IN_CELLS = 10
+# A table over all counts from 1 to the largest may be this much larger than the data before the
+# pairs that occur are listed instead.
+_TABLE_TO_CELLS = 1.0
+# Clients that are packed at once, so that packing needs little more memory than the result.
+_BLOCK_CLIENTS = 65_536
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rows:
+    """A population of histograms; never shown in a repr.
+
+    Attributes
+    ----------
+    cells : uint16 or uint32 array
+        The pair of each stored cell, client after client.
+    starts : int64 array of shape (n_clients + 1,), or (0,) when dense
+    width : int
+        Cells per client when dense, else 0.
+    category, count : int64 arrays of shape (n_pairs,)
+        The pairs, sorted by category, then by count.
+    every_count : bool
+        Whether the pairs of a category are all counts up to its largest.
+    size_index : uint32 array of shape (n_clients,)
+    size_values : int64 array of shape (n_sizes,)
+    n_categories : int
+    """
+
+    cells: NDArray[np.unsignedinteger[Any]]
+    starts: NDArray[np.int64]
+    width: int
+    category: NDArray[np.int64]
+    count: NDArray[np.int64]
+    every_count: bool
+    size_index: NDArray[np.uint32]
+    size_values: NDArray[np.int64]
+    n_categories: int
+
+    @property
+    def n_clients(self) -> int:
+        return len(self.size_index)
+
+
+def pack(counts: Counts) -> Rows:
+    """Pack checked histograms of shape (n_clients, n_categories)."""
+    n_clients, n_categories = counts.shape
+    size_values, which_size = distinct(client_sizes(counts))
+    n_nonzero = counts.nnz if sparse.issparse(counts) else np.count_nonzero(counts)
+    largest = np.asarray(
+        counts.max(axis=0).todense() if sparse.issparse(counts) else counts.max(axis=0)
+    )
+    largest = largest.reshape(-1).astype(np.int64)
+    dense = n_clients * n_categories <= n_nonzero + _ROW_COST_IN_CELLS * n_clients
+    n_cells = n_clients * n_categories if dense else n_nonzero
+    every_count = largest.sum() + n_categories <= max(_TABLE_TO_CELLS * n_cells, 1024)
+    if dense and every_count:
+        pairs = _every_pair(largest, smallest=0)
+        cells, starts = _dense_cells(counts, pairs), np.empty(0, dtype=np.int64)
+    else:
+        dense = False
+        rows = sparse.csr_array(counts)
+        starts = rows.indptr.astype(np.int64)
+        if every_count:
+            pairs = _every_pair(largest, smallest=1)
+            cells = _shrink(pairs.offsets[rows.indices] + rows.data, pairs)
+        else:
+            stride = int(largest.max()) + 1
+            keys, which = distinct(rows.indices.astype(np.int64) * stride + rows.data)
+            pairs = _Pairs(*np.divmod(keys, stride), offsets=np.empty(0, dtype=np.int64))
+            cells = _shrink(which, pairs)
+    return Rows(
+        cells=cells,
+        starts=starts,
+        width=n_categories if dense else 0,
+        category=pairs.category,
+        count=pairs.count,
+        every_count=bool(every_count),
+        size_index=which_size.astype(np.uint32),
+        size_values=size_values,
+        n_categories=n_categories,
+    )
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    category: NDArray[np.int64]
+    count: NDArray[np.int64]
+    offsets: NDArray[np.int64]  # pair number = offsets[category] + count
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+
+def _every_pair(largest: NDArray[np.int64], *, smallest: int) -> _Pairs:
+    lengths = largest + 1 - smallest
+    ends = np.cumsum(lengths)
+    offsets = ends - lengths - smallest
+    category = np.repeat(np.arange(len(largest)), lengths)
+    return _Pairs(category, np.arange(len(category)) - offsets[category], offsets)
+
+
+def _dense_cells(counts: Counts, pairs: _Pairs) -> NDArray[np.unsignedinteger[Any]]:
+    cells = np.empty(counts.shape, dtype=_cell_type(pairs))
+    for start in range(0, counts.shape[0], _BLOCK_CLIENTS):
+        block = counts[start : start + _BLOCK_CLIENTS]
+        block = block.toarray() if sparse.issparse(block) else block
+        cells[start : start + _BLOCK_CLIENTS] = pairs.offsets + block
+    return cells.reshape(-1)
+
+
+def _shrink(cells: NDArray[Any], pairs: _Pairs) -> NDArray[np.unsignedinteger[Any]]:
+    return cells.astype(_cell_type(pairs))
+
+
+def _cell_type(pairs: _Pairs) -> type[np.uint16] | type[np.uint32]:
+    return np.uint16 if len(pairs) <= 2**16 else np.uint32

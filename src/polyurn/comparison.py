@@ -1,0 +1,74 @@
+"""How alike two things are; for now, two sets of parameters."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from polyurn.errors import ParameterError
+from polyurn.mdm import MDM
+
+
+@dataclass(frozen=True)
+class ParameterComparison:
+    """Normalised errors of a fitted MDM's parameters against a reference.
+
+    Attributes
+    ----------
+    weights, alphas, sizes : float
+        NMSE of each block (Appendix C.1). Entries that are zero in the reference are left out of
+        `sizes`, where the paper's definition would divide by zero.
+    components : tuple of int
+        The component of the fit that was matched to each component of the reference.
+    """
+
+    weights: float
+    alphas: float
+    sizes: float
+    components: tuple[int, ...]
+
+
+def compare_parameters(fitted: MDM, reference: MDM) -> ParameterComparison:
+    """Compare the parameters of two MDMs, component by component.
+
+    Components are matched so that the NMSE of the alphas is smallest.
+
+    Examples
+    --------
+    >>> from polyurn.sizes import Sizes
+    >>> a = MDM([0.5, 0.5], [[1.0, 2.0], [8.0, 4.0]], Sizes.constant(9, n_components=2))
+    >>> b = MDM([0.5, 0.5], [[8.0, 4.0], [1.0, 2.0]], Sizes.constant(9, n_components=2))
+    >>> compare_parameters(a, b)
+    ParameterComparison(weights=0.0, alphas=0.0, sizes=0.0, components=(1, 0))
+    """
+    if fitted.alphas.shape != reference.alphas.shape:
+        raise ParameterError(
+            f"expected alphas of the same shape, got {fitted.alphas.shape} "
+            f"and {reference.alphas.shape}"
+        )
+    if fitted.max_size != reference.max_size:
+        raise ParameterError(
+            f"expected the same max_size, got {fitted.max_size} and {reference.max_size}"
+        )
+    relative = (fitted.alphas[None] - reference.alphas[:, None]) / reference.alphas[:, None]
+    _, matched = linear_sum_assignment((relative**2).sum(axis=2))
+    table = reference.sizes.table()
+    seen = table > 0
+    return ParameterComparison(
+        weights=nmse(fitted.weights[matched], reference.weights),
+        alphas=nmse(fitted.alphas[matched], reference.alphas),
+        sizes=nmse(fitted.sizes.table()[matched][seen], table[seen]),
+        components=tuple(int(k) for k in matched),
+    )
+
+
+def nmse(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """Normalised error of x against y, sqrt(‖(x - y)/y‖²) (Appendix C.1).
+
+    Examples
+    --------
+    >>> round(nmse(np.array([1.1, 2.0]), np.array([1.0, 2.0])), 6)
+    0.1
+    """
+    return float(np.sqrt((((x - y) / y) ** 2).sum()))

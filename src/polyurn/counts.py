@@ -1,0 +1,173 @@
+"""What may stand for a table of histograms: a dense integer array or a scipy.sparse matrix.
+
+`check_counts` is the one gate through which every histogram passes. It copies nothing that is
+already whole numbers. How histograms are made from records is `client/histogram.py`.
+"""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from polyurn.errors import CountsError
+
+Counts: TypeAlias = NDArray[np.integer[Any]] | sparse.csr_array[Any]
+
+# Counts beyond this would overflow the 32-bit tables of the kernels; no client holds two billion points.
+_LARGEST = 2**31 - 1
+
+
+def check_counts(counts: object, *, n_categories: int | None = None) -> Counts:
+    """The same histograms as a two-dimensional integer array or a canonical `csr_array`.
+
+    Parameters
+    ----------
+    counts : array-like or scipy.sparse of shape (n_clients, n_categories) or (n_categories,)
+        Whole numbers, not negative; a float array is accepted when its values are whole.
+    n_categories : int, optional
+        The declared number of categories.
+
+    Returns
+    -------
+    int array or csr_array of shape (n_clients, n_categories)
+
+    Raises
+    ------
+    CountsError
+        Negative, fractional, missing or overflowing counts, no clients, one category, a client
+        without points, or the wrong number of categories.
+
+    Examples
+    --------
+    >>> check_counts([1, 0, 2]).shape
+    (1, 3)
+    """
+    table: Counts = _canonical(counts) if sparse.issparse(counts) else _two_dimensional(counts)
+    n_clients, width = table.shape
+    if n_clients == 0:
+        raise CountsError("expected at least one client, got an empty table")
+    if n_categories is not None and width != n_categories:
+        raise CountsError(f"expected {n_categories} categories, got histograms of {width}")
+    if width < 2:
+        raise CountsError(f"expected at least two categories, got {width}: nothing to model")
+    if isinstance(table, np.ndarray):
+        _check_values(table)
+        table = _as_integers(table)
+    else:
+        _check_values(table.data)
+        table = sparse.csr_array(
+            (_as_integers(table.data), table.indices, table.indptr), shape=table.shape
+        )
+    empty = int((client_sizes(table) == 0).sum())
+    if empty:
+        raise CountsError(
+            f"{empty} of {n_clients} clients hold no points; drop them first "
+            "(drop_empty(counts), or --drop-empty on the command line)"
+        )
+    return table
+
+
+def client_sizes(counts: Counts) -> NDArray[np.int64]:
+    """How many points each client holds.
+
+    Parameters
+    ----------
+    counts : int array or csr_array of shape (n_clients, n_categories)
+
+    Returns
+    -------
+    int array of shape (n_clients,)
+    """
+    return np.asarray(counts.sum(axis=1, dtype=np.int64)).reshape(-1)
+
+
+def distinct(keys: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct keys in increasing order, and which of them each key is.
+
+    `np.unique(keys, return_inverse=True)` without the sort where the keys are dense enough.
+
+    Parameters
+    ----------
+    keys : int array of shape (n,), not negative
+
+    Returns
+    -------
+    values : int array of shape (n_values,)
+    which : int array of shape (n,)
+
+    Examples
+    --------
+    >>> [a.tolist() for a in distinct(np.array([7, 2, 7]))]
+    [[2, 7], [1, 0, 1]]
+    """
+    end = int(keys.max(initial=0)) + 1
+    if end > 4 * len(keys):
+        values, which = np.unique(keys, return_inverse=True)
+        return values.astype(np.int64), which.astype(np.int64)
+    present = np.zeros(end, dtype=bool)
+    present[keys] = True
+    rank = np.cumsum(present) - 1
+    return np.flatnonzero(present), rank[keys]
+
+
+def drop_empty(counts: Counts) -> tuple[Counts, NDArray[np.int64]]:
+    """The clients that hold points, and where they stood.
+
+    Parameters
+    ----------
+    counts : int array or csr_array of shape (n_clients, n_categories)
+
+    Returns
+    -------
+    counts : the same type, of shape (n_kept, n_categories)
+    kept : int array of shape (n_kept,)
+
+    Examples
+    --------
+    >>> kept_counts, kept = drop_empty(np.array([[1, 2], [0, 0], [3, 0]]))
+    >>> kept.tolist()
+    [0, 2]
+    """
+    kept = np.flatnonzero(client_sizes(counts) > 0)
+    return counts[kept], kept
+
+
+def _canonical(counts: Any) -> sparse.csr_array[Any]:
+    table = sparse.csr_array(counts)
+    if not table.has_canonical_format or (table.data == 0).any():
+        table = table.copy()
+        table.sum_duplicates()
+        table.eliminate_zeros()
+    return table
+
+
+def _two_dimensional(counts: object) -> NDArray[Any]:
+    table: NDArray[Any] = np.asarray(counts)
+    if table.ndim == 1 and table.size:
+        table = table[np.newaxis]
+    if table.ndim != 2 and table.size:
+        raise CountsError(
+            f"expected counts of shape (n_clients, n_categories), got shape {table.shape}"
+        )
+    return table.reshape(0, 2) if table.size == 0 else table
+
+
+def _check_values(values: NDArray[Any]) -> None:
+    if values.dtype.kind not in "iufb":
+        raise CountsError(f"expected whole numbers as counts, got dtype {values.dtype}")
+    if values.dtype.kind == "f":
+        if not np.isfinite(values).all():
+            raise CountsError("expected whole numbers as counts, got NaN or infinity")
+        if (values != np.rint(values)).any():
+            raise CountsError(
+                "expected whole numbers as counts, got fractions; pass counts, not proportions"
+            )
+    if values.size and values.min() < 0:
+        raise CountsError(f"expected counts of at least 0, got {values.min()}")
+    if values.size and values.max() > _LARGEST:
+        raise CountsError(f"a count of {values.max()} is beyond the largest supported, {_LARGEST}")
+
+
+def _as_integers(values: NDArray[Any]) -> NDArray[np.integer[Any]]:
+    return values if values.dtype.kind in "iu" else values.astype(np.int64)

@@ -1,0 +1,92 @@
+"""The whole story on built-in data: hidden clients, a fit that sees only sums, and the comparison.
+
+`cli.py` tells it; nothing is printed here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.aggregate.local import LocalAggregator
+from polyurn.client.histogram import histograms
+from polyurn.comparison import ParameterComparison, compare_parameters
+from polyurn.datasets.digits import load_digits
+from polyurn.mdm import MDM
+from polyurn.server.fit import Fit, Round, fit
+from polyurn.truths import truth
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What was hidden, what was learned, and how far apart they are."""
+
+    truth: MDM
+    fit: Fit
+    comparison: ParameterComparison
+    n_clients: int
+    n_images: int
+    true_log_likelihood: float
+    learned_log_likelihood: float
+    n_numbers_sent: int
+
+
+def run_demo(
+    *,
+    n_clients: int = 5_000,
+    n_rounds: int = 200,
+    rng: int | np.random.Generator = 0,
+    on_round: Callable[[Round], None] | None = None,
+) -> Demo:
+    """Give digits to clients of a known mixture and learn the mixture back from sums.
+
+    Parameters
+    ----------
+    n_clients, n_rounds : int
+    rng : int or numpy.random.Generator
+    on_round : callable, optional
+        Called with each `Round`.
+    """
+    draw, deal, play = np.random.default_rng(rng).spawn(3)
+    hidden = truth("medium/3")
+    digits = load_digits()
+    owner, images = _deal(hidden.sample(n_clients, rng=draw), digits.labels, deal)
+
+    # From here on the digits are on the clients: each counts its own labels and answers queries.
+    counts = histograms(owner, digits.labels[images], categories=10).counts
+    learned = fit(
+        LocalAggregator(counts, rng=play),
+        n_components=hidden.n_components,
+        n_categories=10,
+        max_size=hidden.max_size,
+        n_rounds=n_rounds,
+        on_round=on_round,
+    )
+    return Demo(
+        truth=hidden,
+        fit=learned,
+        comparison=compare_parameters(learned.mdm, hidden),
+        n_clients=n_clients,
+        n_images=len(digits.labels),
+        true_log_likelihood=float(hidden.logpmf(counts).mean()),
+        learned_log_likelihood=float(learned.mdm.logpmf(counts).mean()),
+        n_numbers_sent=_numbers_sent(learned.mdm),
+    )
+
+
+def _deal(
+    counts: NDArray[np.int64], labels: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Images with each client's labels, drawn with replacement: (owner, image) of every point."""
+    owners, images = [], []
+    for label in range(counts.shape[1]):
+        owner = np.repeat(np.arange(len(counts)), counts[:, label])
+        owners.append(owner)
+        images.append(rng.choice(np.flatnonzero(labels == label), size=len(owner)))
+    return np.concatenate(owners), np.concatenate(images)
+
+
+def _numbers_sent(mdm: MDM) -> int:
+    k, c, b = mdm.n_components, mdm.n_categories, mdm.sizes.bins.n_bins
+    return 2 + k * (2 + b + c)

@@ -1,0 +1,1 @@
+"""The server's side: sees sums over clients, never imports `client`."""

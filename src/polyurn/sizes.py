@@ -1,0 +1,217 @@
+"""How many points a client holds: π of equation (2), exact or in bins.
+
+The paper's Π is a histogram over every size from 1 to N. On real data most sizes occur once or
+never, so a size that was not seen gets probability zero and a client whose size is rare sees its own
+last posterior again. Bins cure both: π_k(n) = mass_k(bin of n) / width of the bin, which sums to one
+over all sizes and is positive wherever the bin's mass is. The paper's histogram is the case of bins
+of width one. Fitting the masses is `server/update.py`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polyurn.errors import ParameterError, SizeError
+
+# Probabilities may miss one by accumulated rounding over a few thousand bins, not by more.
+SUM_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class SizeBins:
+    """Half-open bins of whole sizes, from 1 to `max_size`.
+
+    Parameters
+    ----------
+    edges : int array of shape (n_bins + 1,)
+        Increasing; bin b holds the sizes edges[b] <= n < edges[b + 1]. Starts at 1 and ends at
+        max_size + 1.
+
+    Examples
+    --------
+    >>> SizeBins([1, 2, 5, 11]).locate([1, 4, 10]).tolist()
+    [0, 1, 2]
+    """
+
+    edges: NDArray[np.int64]
+
+    def __init__(self, edges: ArrayLike) -> None:
+        given = np.asarray(edges)
+        values = given.astype(np.int64)
+        if values.ndim != 1 or len(values) < 2 or (values != given).any():
+            raise ParameterError("expected size edges as a list of at least two whole numbers")
+        if values[0] != 1 or (np.diff(values) < 1).any():
+            raise ParameterError(
+                f"expected size edges that start at 1 and increase, got {values.tolist()[:8]}"
+            )
+        values.flags.writeable = False
+        object.__setattr__(self, "edges", values)
+
+    @classmethod
+    def exact(cls, max_size: int) -> "SizeBins":
+        """One bin per size: the paper's Π."""
+        return cls(np.arange(1, _positive(max_size) + 2))
+
+    @classmethod
+    def logarithmic(cls, max_size: int, *, per_doubling: int = 4) -> "SizeBins":
+        """Bins whose widths grow in proportion to the size; every size is a bin of its own at first.
+
+        Examples
+        --------
+        >>> SizeBins.logarithmic(20, per_doubling=2).edges.tolist()
+        [1, 2, 3, 4, 6, 8, 11, 16, 21]
+        """
+        end = _positive(max_size) + 1
+        steps = np.arange(np.ceil(per_doubling * np.log2(end)) + 1)
+        edges = np.unique(np.rint(2.0 ** (steps / per_doubling)).astype(np.int64))
+        return cls(np.append(edges[edges < end], end))
+
+    @property
+    def n_bins(self) -> int:
+        return len(self.edges) - 1
+
+    @property
+    def max_size(self) -> int:
+        return int(self.edges[-1]) - 1
+
+    @property
+    def widths(self) -> NDArray[np.int64]:
+        return np.diff(self.edges)
+
+    def locate(self, sizes: ArrayLike) -> NDArray[np.int64]:
+        """The bin of each size.
+
+        Raises
+        ------
+        SizeError
+            A size is 0 or beyond `max_size`.
+        """
+        sizes = np.asarray(sizes)
+        if sizes.size and sizes.max() > self.max_size:
+            raise SizeError(
+                f"a client holds {sizes.max()} points but max_size is {self.max_size}; "
+                "raise max_size, or cap clients with histogram(..., cap=max_size)"
+            )
+        if sizes.size and sizes.min() < 1:
+            raise SizeError("a client holds no points; drop empty clients first")
+        return np.searchsorted(self.edges, sizes, side="right") - 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SizeBins) and np.array_equal(self.edges, other.edges)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """The distribution of a client's size in each component: Π of the paper.
+
+    Parameters
+    ----------
+    bins : SizeBins
+    masses : float array of shape (n_components, n_bins)
+        Probability of each bin; rows sum to one. Inside a bin every size is equally likely.
+
+    Examples
+    --------
+    >>> sizes = Sizes(SizeBins([1, 2, 5]), [[0.4, 0.6]])
+    >>> sizes.table().round(3).tolist()
+    [[0.0, 0.4, 0.2, 0.2, 0.2]]
+    """
+
+    bins: SizeBins
+    masses: NDArray[np.float64]
+
+    def __init__(self, bins: SizeBins, masses: ArrayLike) -> None:
+        values = np.array(masses, dtype=np.float64)
+        if values.ndim != 2 or values.shape[1] != bins.n_bins:
+            raise ParameterError(
+                f"expected size probabilities of shape (n_components, {bins.n_bins}), "
+                f"got {values.shape}"
+            )
+        if not (values >= 0).all():  # NaN fails too
+            raise ParameterError("expected size probabilities of at least 0")
+        off = np.abs(values.sum(axis=1) - 1).max(initial=0.0)
+        if off > SUM_TOLERANCE:
+            raise ParameterError(
+                f"expected the size probabilities of each component to sum to 1, off by {off:.3g}"
+            )
+        values.flags.writeable = False
+        object.__setattr__(self, "bins", bins)
+        object.__setattr__(self, "masses", values)
+
+    @classmethod
+    def from_table(cls, table: ArrayLike) -> "Sizes":
+        """Exact sizes from Π as an array of shape (n_components, max_size + 1); column 0 is 0."""
+        values = np.asarray(table, dtype=np.float64)
+        if values.ndim != 2 or values.shape[1] < 2:
+            raise ParameterError(
+                f"expected sizes of shape (n_components, max_size + 1), got {values.shape}"
+            )
+        if values[:, 0].any():
+            raise ParameterError("expected probability 0 for clients without points (column 0)")
+        return cls(SizeBins.exact(values.shape[1] - 1), values[:, 1:])
+
+    @classmethod
+    def constant(cls, size: int, *, n_components: int = 1) -> "Sizes":
+        """Every client holds exactly `size` points."""
+        table = np.zeros((n_components, _positive(size) + 1))
+        table[:, size] = 1.0
+        return cls.from_table(table)
+
+    @property
+    def n_components(self) -> int:
+        return len(self.masses)
+
+    @property
+    def max_size(self) -> int:
+        return self.bins.max_size
+
+    def table(self) -> NDArray[np.float64]:
+        """Π: column n is the probability of holding n points, shape (n_components, max_size + 1)."""
+        widths = self.bins.widths
+        inside = np.repeat(self.masses / widths, widths, axis=1)
+        return np.concatenate([np.zeros((self.n_components, 1)), inside], axis=1)
+
+    def logpmf(self, sizes: ArrayLike) -> NDArray[np.float64]:
+        """Log π_k(n) for each size and component, shape (n_clients, n_components)."""
+        bins = self.bins.locate(sizes)
+        with np.errstate(divide="ignore"):  # an empty bin has log-probability -inf
+            log_density = np.log(self.masses) - np.log(self.bins.widths)
+        return log_density.T[bins]
+
+    def mean(self) -> NDArray[np.float64]:
+        """Expected size in each component, shape (n_components,)."""
+        centres = (self.bins.edges[:-1] + self.bins.edges[1:] - 1) / 2
+        return self.masses @ centres
+
+    def sample(
+        self, components: ArrayLike, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw a size for each given component index, shape (n_clients,)."""
+        rng = np.random.default_rng(rng)
+        components = np.asarray(components)
+        cumulative = np.cumsum(self.masses, axis=1)
+        cumulative /= cumulative[:, -1:]
+        u = rng.random(len(components))
+        bins = np.empty(len(components), dtype=np.int64)
+        for k in range(self.n_components):
+            mine = components == k
+            bins[mine] = np.searchsorted(cumulative[k], u[mine], side="right")
+        return rng.integers(self.bins.edges[bins], self.bins.edges[bins + 1])
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Sizes)
+            and self.bins == other.bins
+            and np.array_equal(self.masses, other.masses)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _positive(max_size: int) -> int:
+    if int(max_size) != max_size or max_size < 1:
+        raise ParameterError(f"expected a size of at least 1, got {max_size}")
+    return int(max_size)

@@ -1,21 +1,17 @@
 """The command line: parse, call one library function, write.
 
-Data go to stdout or `-o`, talk to stderr. The only module that prints.
+Data go to stdout or `-o`, talk to stderr. What results look like is `terminal.py`.
 """
 
-import contextlib
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
 import polyurn
@@ -24,13 +20,12 @@ from polyurn.aggregate.local import LocalAggregator
 from polyurn.client.histogram import Histograms
 from polyurn.client.tables import observed_categories, table_histograms
 from polyurn.counts import check_counts, client_sizes, drop_empty
-from polyurn.demo import Demo, run_demo
+from polyurn.demo import run_demo
 from polyurn.errors import ParameterError, PolyurnError
-from polyurn.mdm import MDM
 from polyurn.server.fit import Round, fit
 from polyurn.server.start import Moments
+from polyurn.terminal import demo_record, demo_table, mdm_record, mdm_table, progress
 
-PIPED_LINES = 20  # of progress, at the most, where there is no terminal
 INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 
 app = typer.Typer(
@@ -63,7 +58,8 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to wri
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; our own errors become one line and exit code 2."""
     try:
-        app(arguments)
+        given = sys.argv[1:] if arguments is None else arguments
+        app(given, obj=shlex.join(["polyurn", *given]))
     except PolyurnError as error:
         message = " ".join(str(error).split())
         talk.print(Text("error: ", style="bold red") + Text(message), soft_wrap=True)
@@ -100,16 +96,25 @@ def demo_command(
         f"{clients:,} clients hold handwritten digits; who holds which is drawn from a hidden "
         "mixture of three components."
     )
-    with _progress(rounds) as on_round:
+    with progress(talk, rounds) as on_round:
         story = run_demo(n_clients=clients, n_rounds=rounds, rng=seed, on_round=on_round)
     if as_json:
-        _print_json(_demo_record(story))
-    else:
-        _show_demo(story)
+        _print_json(demo_record(story))
+        return
+    Console(highlight=False).print(demo_table(story))
+    _say(
+        f"Log-likelihood per client: {story.true_log_likelihood:.4f} under the true parameters, "
+        f"{story.learned_log_likelihood:.4f} under the learned ones."
+    )
+    _say(
+        f"In each of {story.fit.n_rounds} rounds a client sent at most {story.n_numbers} numbers, "
+        f"and the server saw only their sum over {story.n_clients:,} clients."
+    )
 
 
 @app.command("fit")
 def fit_command(
+    context: typer.Context,
     table: TableArgument,
     components: Annotated[int, typer.Option(help="Number of components, K.")],
     output: Output = None,
@@ -154,7 +159,7 @@ def fit_command(
 
     Example: `polyurn fit clients.csv --components 3 -o mdm.json`
     """
-    made = _made(seed)
+    made = _made(context, seed)
     read = _read(table, client, category, count, _declared(categories), drop_empty)
     aggregator = LocalAggregator(
         read.counts,
@@ -167,7 +172,7 @@ def fit_command(
         _say(f"max_size {max_size}, from the table; declare it with --max-size")
     kept: list[Round] = []
     try:
-        with _progress(rounds, kept.append) as on_round:
+        with progress(talk, rounds, kept.append) as on_round:
             fit(
                 aggregator,
                 n_components=components,
@@ -193,15 +198,16 @@ def fit_command(
                 "n_clients": last.n_clients,
                 "n_rounds": len(kept),
                 "log_likelihoods": [r.log_likelihood for r in kept[1:]],
-                **_mdm_record(last.mdm, read.categories),
+                **mdm_record(last.mdm, read.categories),
             }
         )
     elif output is None:
-        _show(last.mdm, read.categories)
+        Console(highlight=False).print(mdm_table(last.mdm, read.categories))
 
 
 @app.command("sample")
 def sample_command(
+    context: typer.Context,
     mdm: Annotated[Path, typer.Argument(metavar="MDM", help="File that `fit` wrote.")],
     clients: Annotated[int, typer.Option(help="How many clients to draw.")],
     output: Output = None,
@@ -217,7 +223,9 @@ def sample_command(
     saved = files.load_saved(mdm)
     counts = saved.mdm.sample(clients, rng=seed)
     if output is not None:
-        files.write_histograms(counts, output, categories=saved.categories, made=_made(seed))
+        files.write_histograms(
+            counts, output, categories=saved.categories, made=_made(context, seed)
+        )
         _say(f"wrote {clients:,} clients to {output}")
     elif not as_json:
         table = files.long_table(counts, categories=saved.categories)
@@ -272,9 +280,9 @@ def show_command(
     """
     saved = files.load_saved(mdm)
     if as_json:
-        _print_json(_mdm_record(saved.mdm, saved.categories))
+        _print_json(mdm_record(saved.mdm, saved.categories))
     else:
-        _show(saved.mdm, saved.categories)
+        Console(highlight=False).print(mdm_table(saved.mdm, saved.categories))
 
 
 # ------------------------------------------------------------------------------ reading
@@ -312,8 +320,8 @@ def _declared(text: str | None) -> int | tuple[str, ...] | None:
     return int(text) if text.isdigit() else tuple(name.strip() for name in text.split(","))
 
 
-def _made(seed: int) -> dict[str, Any]:
-    return {"seed": seed, "command": shlex.join(["polyurn", *sys.argv[1:]])}
+def _made(context: typer.Context, seed: int) -> dict[str, Any]:
+    return {"seed": seed, "command": context.obj}
 
 
 def _keep_interrupted(
@@ -341,124 +349,9 @@ def _print_json(record: dict[str, Any]) -> None:
     typer.echo(json.dumps(record))
 
 
-@contextlib.contextmanager
-def _progress(
-    n_rounds: int, then: Callable[[Round], None] | None = None
-) -> Iterator[Callable[[Round], None]]:
-    """Show each round as it ends: a bar on a terminal, a line when piped."""
-    previous = float("nan")
-
-    def line(done: Round) -> str:
-        nonlocal previous
-        if done.number == 0:
-            return f"round 0 (start), {done.n_clients:,} clients"
-        change = done.log_likelihood - previous
-        previous = done.log_likelihood
-        step = "" if np.isnan(change) else f" ({change:+.2e})"
-        return f"round {done.number}, log-likelihood {done.log_likelihood:.4f}{step}"
-
-    if not talk.is_terminal:
-        every = max(1, n_rounds // PIPED_LINES)
-
-        def on_round(done: Round) -> None:
-            if done.number % every == 0:
-                _say(line(done))
-            if then is not None:
-                then(done)
-
-        yield on_round
-        return
-
-    bar = Progress(
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}"),
-        TimeRemainingColumn(),
-        console=talk,
-    )
-    with bar:
-        task = bar.add_task("asking the clients", total=n_rounds + 1)
-
-        def on_round_bar(done: Round) -> None:
-            bar.update(task, advance=1, description=line(done))
-            if then is not None:
-                then(done)
-
-        yield on_round_bar
-
-
 def _mean(name: str, values: np.ndarray) -> dict[str, float]:
     spread = values.std(ddof=1) if len(values) > 1 else float("nan")
     return {
         name: float(values.mean()),
         f"{name}_standard_error": float(spread / len(values) ** 0.5),
-    }
-
-
-def _mdm_record(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
-    return {
-        "n_components": mdm.n_components,
-        "n_categories": mdm.n_categories,
-        "n_parameters": mdm.n_parameters,
-        "max_size": mdm.max_size,
-        "categories": None if categories is None else list(categories),
-        "weights": mdm.weights.tolist(),
-        "alphas": mdm.alphas.tolist(),
-        "mean_sizes": mdm.sizes.mean().tolist(),
-    }
-
-
-def _show(mdm: MDM, categories: tuple[str, ...] | None) -> None:
-    names = categories or tuple(str(j) for j in range(mdm.n_categories))
-    table = Table(title=f"{mdm.n_components} components, {mdm.n_categories} categories")
-    for heading in ("component", "weight", "concentration α₀", "mean size"):
-        table.add_column(heading, justify="right")
-    table.add_column("largest categories (expected share)")
-    proportions = mdm.alphas / mdm.alphas.sum(axis=1, keepdims=True)
-    for k in range(mdm.n_components):
-        top = np.argsort(-proportions[k], kind="stable")[:5]
-        table.add_row(
-            str(k + 1),
-            f"{mdm.weights[k]:.3f}",
-            f"{mdm.alphas[k].sum():.4g}",
-            f"{mdm.sizes.mean()[k]:.1f}",
-            ", ".join(f"{names[j]} {proportions[k, j]:.0%}" for j in top),
-        )
-    Console(highlight=False).print(table)
-
-
-def _show_demo(story: Demo) -> None:
-    learned, hidden = story.fit.mdm, story.truth
-    pairs = list(enumerate(story.comparison.components))
-    table = Table(title="true | learned parameters of each component")
-    table.add_column("")
-    for k, _ in pairs:
-        table.add_column(f"component {k + 1}", justify="center")
-    cells = [f"{hidden.weights[k]:.3f} | {learned.weights[match]:.3f}" for k, match in pairs]
-    table.add_row("weight", *cells, end_section=True)
-    for j in range(hidden.n_categories):
-        cells = [f"{hidden.alphas[k, j]:5.2f} | {learned.alphas[m, j]:5.2f}" for k, m in pairs]
-        table.add_row(f"alpha of digit {j}", *cells)
-    Console(highlight=False).print(table)
-    _say(
-        f"Log-likelihood per client: {story.true_log_likelihood:.4f} under the true parameters, "
-        f"{story.learned_log_likelihood:.4f} under the learned ones."
-    )
-    _say(
-        f"In each of {story.fit.n_rounds} rounds a client sent {story.n_numbers_sent} numbers, and "
-        f"the server saw only their sum over {story.n_clients:,} clients."
-    )
-
-
-def _demo_record(story: Demo) -> dict[str, Any]:
-    return {
-        "n_clients": story.n_clients,
-        "n_rounds": story.fit.n_rounds,
-        "true": _mdm_record(story.truth, None),
-        "learned": _mdm_record(story.fit.mdm, None),
-        "matched_components": list(story.comparison.components),
-        "nmse_weights": story.comparison.weights,
-        "nmse_alphas": story.comparison.alphas,
-        "true_log_likelihood": story.true_log_likelihood,
-        "learned_log_likelihood": story.learned_log_likelihood,
     }

@@ -1,4 +1,7 @@
-"""How alike two things are; for now, two sets of parameters."""
+"""How alike two things are; for now, two sets of parameters.
+
+Nothing is fitted or drawn here.
+"""
 
 from dataclasses import dataclass
 
@@ -17,8 +20,8 @@ class ParameterComparison:
     Attributes
     ----------
     weights, alphas, sizes : float
-        NMSE of each block (Appendix C.1). Entries that are zero in the reference are left out of
-        `sizes`, where the paper's definition would divide by zero.
+        NMSE of each block (Appendix C.1). Entries that are zero in the reference are left out,
+        where the paper's definition would divide by zero.
     components : tuple of int
         The component of the fit that was matched to each component of the reference.
     """
@@ -51,24 +54,23 @@ def compare_parameters(fitted: MDM, reference: MDM) -> ParameterComparison:
         raise ParameterError(
             f"expected the same max_size, got {fitted.max_size} and {reference.max_size}"
         )
-    relative = (fitted.alphas[None] - reference.alphas[:, None]) / reference.alphas[:, None]
-    _, matched = linear_sum_assignment((relative**2).sum(axis=2))
-    table = reference.sizes.table()
-    seen = table > 0
+    cost = [[nmse(a, b) ** 2 for a in fitted.alphas] for b in reference.alphas]
+    _, matched = linear_sum_assignment(cost)
     return ParameterComparison(
         weights=nmse(fitted.weights[matched], reference.weights),
         alphas=nmse(fitted.alphas[matched], reference.alphas),
-        sizes=nmse(fitted.sizes.table()[matched][seen], table[seen]),
+        sizes=nmse(fitted.sizes.table()[matched], reference.sizes.table()),
         components=tuple(int(k) for k in matched),
     )
 
 
 def nmse(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Normalised error of x against y, sqrt(‖(x - y)/y‖²) (Appendix C.1).
+    """Normalised error of x against y, sqrt(‖(x - y)/y‖²), where y is not zero (Appendix C.1).
 
     Examples
     --------
     >>> round(nmse(np.array([1.1, 2.0]), np.array([1.0, 2.0])), 6)
     0.1
     """
-    return float(np.sqrt((((x - y) / y) ** 2).sum()))
+    seen = y != 0
+    return float(np.sqrt((((x[seen] - y[seen]) / y[seen]) ** 2).sum()))

@@ -16,6 +16,7 @@ from polyurn.datasets.digits import load_digits
 from polyurn.mdm import MDM
 from polyurn.server.fit import Fit, Round, fit
 from polyurn.truths import truth
+from polyurn.wire import Initialise, Update
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Demo:
     n_images: int
     true_log_likelihood: float
     learned_log_likelihood: float
-    n_numbers_sent: int
+    n_numbers: int  # that a client sends in a round, at the most
 
 
 def run_demo(
@@ -71,7 +72,10 @@ def run_demo(
         n_images=len(digits.labels),
         true_log_likelihood=float(hidden.logpmf(counts).mean()),
         learned_log_likelihood=float(learned.mdm.logpmf(counts).mean()),
-        n_numbers_sent=_numbers_sent(learned.mdm),
+        n_numbers=max(
+            Initialise(hidden.n_components, 10, hidden.sizes.bins).n_numbers,
+            Update(learned.mdm).n_numbers,
+        ),
     )
 
 
@@ -85,8 +89,3 @@ def _deal(
         owners.append(owner)
         images.append(rng.choice(np.flatnonzero(labels == label), size=len(owner)))
     return np.concatenate(owners), np.concatenate(images)
-
-
-def _numbers_sent(mdm: MDM) -> int:
-    k, c, b = mdm.n_components, mdm.n_categories, mdm.sizes.bins.n_bins
-    return 2 + k * (2 + b + c)

@@ -125,12 +125,7 @@ def read_table(path: str | os.PathLike[str]) -> "pa.Table":
         The file cannot be read, or is neither.
     """
     path = Path(path)
-    try:
-        import pyarrow as pa
-        import pyarrow.csv
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingDependencyError("pyarrow", "tables", "reading tables") from error
+    pa = _pyarrow("reading tables")
     kind = _kind(path)
     try:
         if kind == "parquet":
@@ -161,21 +156,18 @@ def write_histograms(
     Parameters
     ----------
     counts : int array or csr_array of shape (n_clients, n_categories)
-    path : path ending in .parquet, .csv or .tsv
+    path : path ending in .parquet, .csv, .csv.gz, .tsv or .tsv.gz
     clients : sequence of length n_clients, optional
         Client ids; 0, 1, ... by default.
     categories : sequence of str, optional
         Category names; their numbers by default.
     made : mapping, optional
-        How it came about; kept in the Parquet file's metadata.
+        How it came about; kept in a Parquet file's metadata. CSV has no place for it.
     """
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
     from polyurn import __version__
 
     path = Path(path)
+    pa = _pyarrow("writing tables")
     kind = _kind(path)
     table = long_table(counts, clients=clients, categories=categories)
     if kind == "parquet":
@@ -184,7 +176,13 @@ def write_histograms(
         _write_whole(path, lambda file: pa.parquet.write_table(table, file))
     else:
         options = pa.csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
-        _write_whole(path, lambda file: pa.csv.write_csv(table, file, options))
+        packing = "gzip" if path.suffix == ".gz" else None
+
+        def write(file: IO[bytes]) -> None:
+            with pa.output_stream(file, compression=packing) as stream:
+                pa.csv.write_csv(table, stream, options)
+
+        _write_whole(path, write)
 
 
 def long_table(
@@ -194,10 +192,7 @@ def long_table(
     categories: Sequence[str] | None = None,
 ) -> "pa.Table":
     """Histograms as an Arrow table with one row per non-zero cell."""
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise MissingDependencyError("pyarrow", "tables", "writing tables") from error
+    pa = _pyarrow("writing tables")
     rows = sparse.csr_array(counts)
     owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     ids = pa.array(owner) if clients is None else pa.array(clients).take(pa.array(owner))
@@ -243,9 +238,9 @@ def _saved(record: dict[str, Any]) -> SavedMDM:
 
 def _kind(path: Path) -> str:
     kinds = {".parquet": "parquet", ".csv": "csv", ".tsv": "tsv"}
-    suffixes = [s for s in path.suffixes if s != ".gz"]
-    kind = kinds.get(suffixes[-1] if suffixes else "")
-    if kind is None:
+    packed = path.suffix == ".gz"
+    kind = kinds.get(path.with_suffix("").suffix if packed else path.suffix)
+    if kind is None or (packed and kind == "parquet"):
         raise FileError(f"expected a .parquet, .csv or .tsv file, got {path.name!r}")
     return kind
 
@@ -265,6 +260,16 @@ def _write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     finally:
         if temporary is not None:
             os.unlink(temporary)
+
+
+def _pyarrow(purpose: str) -> Any:
+    try:
+        import pyarrow as pa
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingDependencyError("pyarrow", "tables", purpose) from error
+    return pa
 
 
 def _umask() -> int:

@@ -64,22 +64,22 @@ class MDM:
 
     @property
     def n_components(self) -> int:
-        """K."""
+        """The number of components, K."""
         return len(self.weights)
 
     @property
     def n_categories(self) -> int:
-        """C."""
+        """The number of categories, C."""
         return int(self.alphas.shape[1])
 
     @property
     def max_size(self) -> int:
-        """N: the largest size a client may have."""
+        """The largest size that a client may have, N."""
         return self.sizes.max_size
 
     @property
     def n_parameters(self) -> int:
-        """Free parameters: weights, alphas and size probabilities that are not fixed by a sum."""
+        """How many weights, alphas and size probabilities are free, not fixed by a sum."""
         k = self.n_components
         return (k - 1) + k * self.n_categories + k * (self.sizes.bins.n_bins - 1)
 
@@ -177,6 +177,10 @@ class MDM:
         log_sizes = self.sizes.logpmf(client_sizes(table))
         joint = np.log(self.weights) + mixture_logpmf(table, self.alphas) + log_sizes
         return np.asarray(joint)
+
+    def __repr__(self) -> str:
+        shape = f"n_components={self.n_components}, n_categories={self.n_categories}"
+        return f"MDM({shape}, max_size={self.max_size}, weights={self.weights.round(3).tolist()})"
 
     def __eq__(self, other: object) -> bool:
         return (

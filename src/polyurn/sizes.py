@@ -97,6 +97,9 @@ class SizeBins:
             raise SizeError("a client holds no points; drop empty clients first")
         return np.searchsorted(self.edges, sizes, side="right") - 1
 
+    def __repr__(self) -> str:
+        return f"SizeBins(n_bins={self.n_bins}, max_size={self.max_size})"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SizeBins) and np.array_equal(self.edges, other.edges)
 
@@ -200,6 +203,9 @@ class Sizes:
             mine = components == k
             bins[mine] = np.searchsorted(cumulative[k], u[mine], side="right")
         return rng.integers(self.bins.edges[bins], self.bins.edges[bins + 1])
+
+    def __repr__(self) -> str:
+        return f"Sizes(n_components={self.n_components}, {self.bins!r})"
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -68,7 +68,7 @@ class Statistics:
         """
         vector = np.asarray(vector, dtype=np.float64)
         shapes = [cls._shape(name, dimensions) for name in cls.SHAPES]
-        lengths = [int(np.prod(shape)) for shape in shapes]
+        lengths = cls.lengths(dimensions)
         if vector.shape != (sum(lengths),):
             raise InputError(
                 f"expected a vector of {sum(lengths)} numbers for {cls.__name__}, "
@@ -77,6 +77,11 @@ class Statistics:
         parts = np.split(vector, np.cumsum(lengths)[:-1])
         blocks = zip(cls.SHAPES, parts, shapes, strict=True)
         return cls(**{name: part.reshape(shape)[()] for name, part, shape in blocks})
+
+    @classmethod
+    def lengths(cls, dimensions: Dimensions) -> list[int]:
+        """How many numbers each block holds."""
+        return [int(np.prod(cls._shape(name, dimensions))) for name in cls.SHAPES]
 
     @classmethod
     def _shape(cls, name: str, dimensions: Dimensions) -> tuple[int, ...]:
@@ -153,15 +158,24 @@ S = TypeVar("S", bound=Statistics)
 class Query(ABC, Generic[S]):
     """What the server wants to know; S is the kind of statistics that answers it."""
 
+    answer_type: ClassVar[type[Statistics]]
+
     @property
     @abstractmethod
     def dimensions(self) -> Dimensions:
         """The lengths that the answer's shapes are made of."""
 
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers one client sends in answer."""
+        return sum(self.answer_type.lengths(self.dimensions))
+
 
 @dataclass(frozen=True)
 class Initialise(Query[StartStatistics]):
     """Algorithm 1's question: join one of K components at random and send your moments."""
+
+    answer_type = StartStatistics
 
     n_components: int
     n_categories: int
@@ -181,6 +195,8 @@ class Initialise(Query[StartStatistics]):
 @dataclass(frozen=True)
 class Update(Query[UpdateStatistics]):
     """Algorithm 2's question: how well does each component explain you, and where should it go?"""
+
+    answer_type = UpdateStatistics
 
     mdm: MDM
 

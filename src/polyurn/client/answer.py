@@ -140,7 +140,7 @@ def _cells(
 def _answer_update(
     query: Update, rows: Rows, members: NDArray[np.uint32], n_threads: int
 ) -> UpdateStatistics:
-    """Algorithm 2, lines 6 to 10, for all members at once."""
+    """Algorithm 2, lines 7 to 10, for all members at once."""
     mdm = query.mdm
     sums = expectations(mdm, rows, members, n_threads)
     bins = mdm.sizes.bins.locate(rows.size_values)

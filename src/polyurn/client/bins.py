@@ -41,12 +41,12 @@ class Bins:
     @classmethod
     def of_width(cls, width: float, *, start: float = 0.0, stop: float) -> "Bins":
         """Bins of equal width from `start` to `stop`, and a last one for everything beyond."""
-        n = (stop - start) / width if width > 0 else 0
-        if n < 1 or n != round(n):
+        n = (stop - start) / width if width > 0 else 0.0
+        if round(n) < 1 or not np.isclose(n, round(n), rtol=1e-9, atol=0.0):
             raise ParameterError(
                 f"expected a whole number of bins of width {width} from {start} to {stop}"
             )
-        return cls(np.append(start + width * np.arange(round(n) + 1), np.inf))
+        return cls(np.append(np.linspace(start, stop, round(n) + 1), np.inf))
 
     @classmethod
     def at_quantiles(cls, values: ArrayLike, *, n_bins: int) -> "Bins":
@@ -60,7 +60,7 @@ class Bins:
 
     def locate(self, values: ArrayLike) -> NDArray[np.int64]:
         """The bin of each value; -1 where there is none (NaN, or outside the edges)."""
-        values = np.asarray(values, dtype=np.float64)
+        values = np.atleast_1d(np.asarray(values, dtype=np.float64))
         bins = np.searchsorted(self.edges, values, side="right") - 1
         # searchsorted puts inf after a last edge of inf, and NaN after everything.
         bins[np.isposinf(values) & np.isposinf(self.edges[-1])] = self.n_bins - 1

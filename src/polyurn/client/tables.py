@@ -63,10 +63,10 @@ def observed_categories(table: object, *, category: str = "category") -> int | t
 
     For tables that belong to whoever asks; the categories of live clients are declared.
     """
+    values = _column(as_arrow(table), category)
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    values = _column(as_arrow(table), category)
     if len(values) == 0:
         raise CountsError("expected at least one row, got an empty table")
     if pa.types.is_integer(values.type) and pc.min(values).as_py() >= 0:

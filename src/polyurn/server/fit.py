@@ -114,9 +114,9 @@ def fit(
     Examples
     --------
     >>> import polyurn as pu
-    >>> truth = pu.MDM([0.6, 0.4], [[9.0, 1.0], [1.0, 9.0]], pu.Sizes.constant(20, n_components=2))
-    >>> clients = pu.LocalAggregator(truth.sample(2000, rng=0), rng=1)
-    >>> fit = pu.fit(clients, n_components=2, n_categories=2, max_size=20, n_rounds=100)
+    >>> from polyurn.truths import truth
+    >>> clients = pu.LocalAggregator(truth("medium/2").sample(2000, rng=0), rng=1)
+    >>> fit = pu.fit(clients, n_components=2, n_categories=10, max_size=20, n_rounds=100)
     >>> fit.mdm.weights.round(1).tolist()
     [0.6, 0.4]
     """

@@ -70,7 +70,7 @@ def initialise(
 def _concentrations(
     first: NDArray[np.float64], second: NDArray[np.float64], moments: Moments
 ) -> NDArray[np.float64]:
-    """α_0 of each component from the moments of its clients' proportions (equation 8)."""
+    """α_0 of each component from the moments of its clients' proportions (equation 9)."""
     spread, variance = first - second, second - first**2
     match moments:
         case "first":

@@ -19,7 +19,7 @@ def update(
     size_prior: float = 0.0,
     category_prior: float = 0.0,
 ) -> MDM:
-    """The MDM after one round of Algorithm 2 (lines 13 to 15, Theorem 3.1).
+    """The MDM after one round of Algorithm 2 (lines 14 to 16, Theorem 3.1).
 
     On the full cohort and without priors the likelihood never decreases; with priors, the
     likelihood times the prior never does.

@@ -1,0 +1,132 @@
+"""How results look: tables, records and progress for a terminal, a pipe or a machine.
+
+Builds what `cli.py` prints, and shows progress on the console that it is given; computes nothing that
+a user would want from Python.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from polyurn.demo import Demo
+from polyurn.mdm import MDM
+from polyurn.server.fit import Round
+
+PIPED_LINES = 20  # of progress, at the most, where there is no terminal
+
+
+@contextlib.contextmanager
+def progress(
+    console: Console, n_rounds: int, then: Callable[[Round], None] | None = None
+) -> Iterator[Callable[[Round], None]]:
+    """A function that shows each round as it ends: a bar on a terminal, lines when piped."""
+    previous = float("nan")
+
+    def line(done: Round) -> str:
+        nonlocal previous
+        if done.number == 0:
+            return f"round 0 (start), {done.n_clients:,} clients"
+        change = done.log_likelihood - previous
+        previous = done.log_likelihood
+        step = "" if np.isnan(change) else f" ({change:+.2e})"
+        return f"round {done.number}, log-likelihood {done.log_likelihood:.4f}{step}"
+
+    if not console.is_terminal:
+        every = max(1, n_rounds // PIPED_LINES)
+
+        def on_round(done: Round) -> None:
+            text = line(done)
+            if done.number % every == 0:
+                console.out(text, highlight=False)
+            if then is not None:
+                then(done)
+
+        yield on_round
+        return
+
+    bar = Progress(
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+    with bar:
+        task = bar.add_task("asking the clients", total=n_rounds + 1)
+
+        def on_round_bar(done: Round) -> None:
+            bar.update(task, advance=1, description=line(done))
+            if then is not None:
+                then(done)
+
+        yield on_round_bar
+
+
+def mdm_record(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
+    """The parameters, for JSON."""
+    return {
+        "n_components": mdm.n_components,
+        "n_categories": mdm.n_categories,
+        "n_parameters": mdm.n_parameters,
+        "max_size": mdm.max_size,
+        "categories": None if categories is None else list(categories),
+        "weights": mdm.weights.tolist(),
+        "alphas": mdm.alphas.tolist(),
+        "mean_sizes": mdm.sizes.mean().tolist(),
+    }
+
+
+def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:
+    """One row per component."""
+    names = categories or tuple(str(j) for j in range(mdm.n_categories))
+    table = Table(title=f"{mdm.n_components} components, {mdm.n_categories} categories")
+    for heading in ("component", "weight", "concentration α₀", "mean size"):
+        table.add_column(heading, justify="right")
+    table.add_column("largest categories (expected share)")
+    proportions = mdm.alphas / mdm.alphas.sum(axis=1, keepdims=True)
+    for k in range(mdm.n_components):
+        top = np.argsort(-proportions[k], kind="stable")[:5]
+        table.add_row(
+            str(k + 1),
+            f"{mdm.weights[k]:.3f}",
+            f"{mdm.alphas[k].sum():.4g}",
+            f"{mdm.sizes.mean()[k]:.1f}",
+            ", ".join(f"{names[j]} {proportions[k, j]:.0%}" for j in top),
+        )
+    return table
+
+
+def demo_table(story: Demo) -> Table:
+    """True and learned parameters, side by side."""
+    learned, hidden = story.fit.mdm, story.truth
+    pairs = list(enumerate(story.comparison.components))
+    table = Table(title="true | learned parameters of each component")
+    table.add_column("")
+    for k, _ in pairs:
+        table.add_column(f"component {k + 1}", justify="center")
+    cells = [f"{hidden.weights[k]:.3f} | {learned.weights[match]:.3f}" for k, match in pairs]
+    table.add_row("weight", *cells, end_section=True)
+    for j in range(hidden.n_categories):
+        cells = [f"{hidden.alphas[k, j]:5.2f} | {learned.alphas[m, j]:5.2f}" for k, m in pairs]
+        table.add_row(f"alpha of digit {j}", *cells)
+    return table
+
+
+def demo_record(story: Demo) -> dict[str, Any]:
+    """The demo's result, for JSON."""
+    return {
+        "n_clients": story.n_clients,
+        "n_rounds": story.fit.n_rounds,
+        "true": mdm_record(story.truth, None),
+        "learned": mdm_record(story.fit.mdm, None),
+        "matched_components": list(story.comparison.components),
+        "nmse_weights": story.comparison.weights,
+        "nmse_alphas": story.comparison.alphas,
+        "true_log_likelihood": story.true_log_likelihood,
+        "learned_log_likelihood": story.learned_log_likelihood,
+    }

@@ -1,0 +1,125 @@
+"""Who may import whom. Changing this table is a design decision."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import polyurn
+
+ROOT = Path(polyurn.__file__).parent
+
+# module: the modules of ours that it may import.
+ALLOWED = {
+    "errors": set(),
+    "rising": set(),
+    "counts": {"errors"},
+    "sizes": {"errors"},
+    "mdm": {"counts", "errors", "rising", "sizes"},
+    "truths": {"errors", "mdm", "sizes"},
+    "wire": {"errors", "mdm", "sizes"},
+    "comparison": {"errors", "mdm"},
+    "client.simd": set(),
+    "client.kernels": {"client.simd"},
+    "client.bins": {"errors"},
+    "client.rows": {"counts"},
+    "client.histogram": {"client.bins", "counts", "errors"},
+    "client.tables": {"client.bins", "client.histogram", "errors"},
+    "client.answer": {
+        "client.kernels", "client.rows", "client.simd",
+        "counts", "errors", "mdm", "rising", "wire",
+    },
+    "server.update": {"errors", "mdm", "sizes", "wire"},
+    "server.start": {"errors", "mdm", "server.update", "sizes", "wire"},
+    "server.fit": {"errors", "mdm", "server.start", "server.update", "sizes", "wire"},
+    "aggregate.local": {"client.answer", "client.rows", "counts", "errors", "wire"},
+    "datasets.digits": {"errors"},
+    "files": {"counts", "errors", "mdm", "sizes"},
+    "terminal": {"demo", "mdm", "server.fit"},
+    "demo": {
+        "aggregate.local", "client.histogram", "comparison", "datasets.digits", "mdm",
+        "server.fit", "truths", "wire",
+    },
+}  # fmt: skip
+
+# What may be imported anywhere, and the optional packages that belong to one module each.
+EVERYWHERE = {"numpy", "scipy"} | set(sys.stdlib_module_names)
+ONLY_IN = {
+    "numba": {"client.kernels", "client.simd"},
+    "llvmlite": {"client.simd"},
+    "pyarrow": {"client.tables", "files"},
+    "sklearn": {"datasets.digits"},
+    "typer": {"cli"},
+    "rich": {"cli", "terminal"},
+}
+
+
+def modules():
+    for path in sorted(ROOT.rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        if not name.endswith("__init__"):
+            yield name, path
+
+
+def imports(path):
+    """Every module that a file imports, at the top or inside a function."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield from (
+                f"{node.module}.{alias.name}"
+                if (ROOT.parent / f"{node.module}.{alias.name}".replace(".", "/"))
+                .with_suffix(".py")
+                .exists()
+                else node.module
+                for alias in node.names
+            )
+
+
+def ours(path):
+    return {name.removeprefix("polyurn.") for name in imports(path) if name.startswith("polyurn.")}
+
+
+# cli is the top of the tree: it may call anything.
+@pytest.mark.parametrize(("name", "path"), [m for m in modules() if m[0] != "cli"])
+def test_each_module_imports_only_what_the_table_allows(name, path):
+    assert name in ALLOWED, f"{name} is not in the table: say what it may import"
+    assert ours(path) <= ALLOWED[name]
+
+
+@pytest.mark.parametrize(("name", "path"), list(modules()))
+def test_optional_packages_stay_in_their_own_module(name, path):
+    for imported in imports(path):
+        package = imported.split(".")[0]
+        if package == "polyurn" or package in EVERYWHERE:
+            continue
+        assert name in ONLY_IN.get(package, set()), f"{name} imports {package}"
+
+
+def test_the_table_itself_keeps_the_server_away_from_the_clients():
+    for name, allowed in ALLOWED.items():
+        if name.startswith("server.") or name in ("mdm", "wire", "comparison"):
+            assert not any(other.startswith("client.") for other in allowed)
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    code = "import sys, polyurn; print(*sorted(m.split('.')[0] for m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert loaded.isdisjoint({"numba", "torch", "pandas", "matplotlib", "scipy", "pyarrow"})
+
+
+def test_every_public_name_can_be_loaded():
+    for name in polyurn.__all__:
+        assert getattr(polyurn, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = polyurn.nothing
+
+
+def test_no_module_is_longer_than_one_idea():
+    for name, path in modules():
+        assert len(path.read_text().splitlines()) <= 400, name

@@ -1,0 +1,142 @@
+"""The documentation says what is there: names, options, files and commands."""
+
+import importlib
+import re
+import shlex
+from operator import attrgetter
+from pathlib import Path
+
+import pytest
+import typer
+
+import polyurn
+from polyurn import cli
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+COMMANDS = typer.main.get_command(cli.app)
+
+
+def page(name):
+    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def names_in_docs():
+    pages = (path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
+    return sorted(
+        {pair for text in pages for pair in re.findall(r"`(polyurn[\w.]*):([\w.]+)`", text)}
+    )
+
+
+@pytest.mark.parametrize(("module", "name"), names_in_docs())
+def test_every_name_in_the_docs_can_be_imported(module, name):
+    attrgetter(name)(importlib.import_module(module))
+
+
+@pytest.mark.parametrize("number", range(1, 20))
+def test_every_equation_of_the_main_text_is_on_the_map(number):
+    rows = [line for line in page("paper").splitlines() if line.startswith("| ")]
+    spans = [re.findall(r"\((\d+)\)(?: to \((\d+)\))?", row.split("|")[1]) for row in rows]
+    assert any(int(a) <= number <= int(b or a) for span in spans for a, b in span)
+
+
+@pytest.mark.parametrize(("algorithm", "n_lines"), [(1, 15), (2, 18)])
+def test_every_line_of_the_algorithms_is_on_the_map(algorithm, n_lines):
+    section = page("paper").split(f"## Algorithm {algorithm}\n")[1].split("\n## ")[0]
+    firsts = re.findall(r"^\| ([\d, ]+) \|", section, flags=re.MULTILINE)
+    assert [int(n) for first in firsts for n in first.split(",")] == [*range(1, n_lines + 1)]
+
+
+def test_the_architecture_names_every_module():
+    source = ROOT / "src" / "polyurn"
+    modules = {str(path.relative_to(source)) for path in source.rglob("*.py")}
+    modules -= {str(path.relative_to(source)) for path in source.glob("*/__init__.py")}
+    table = page("architecture").split("## What belongs where")[1]
+    assert set(re.findall(r"^\| `([\w/]+\.py)`", table, flags=re.MULTILINE)) == modules
+
+
+def test_the_reference_has_every_public_name():
+    named = re.findall(r"auto(?:class|function):: polyurn\.(\w+)", page("reference"))
+    assert sorted(named) == polyurn.__all__
+
+
+# ---------------------------------------------------------------------------- commands
+
+
+def sections():
+    """The options that docs/commands.md gives each command: {command: {options: default}}."""
+    parts = re.split(r"^## (.+)$", page("commands"), flags=re.MULTILINE)[1:]
+    for title, text in zip(parts[::2], parts[1::2], strict=True):
+        rows = re.findall(r"^\| (`-.+?`) \| (.*?) \|", text, flags=re.MULTILINE)
+        yield title, {options: default for options, default in rows if options != "`--help`"}
+
+
+def options_of(command):
+    """The same, as the command itself has it."""
+    options = [p for p in command.params if p.param_type_name == "option"]
+    return {", ".join(f"`{o}`" for o in p.opts): shown_default(p) for p in options}
+
+
+def shown_default(option):
+    if option.required:
+        return "required"
+    unset = option.default is None or option.default is False
+    return "–" if unset else str(option.default)
+
+
+def test_every_command_and_option_is_documented_with_its_default():
+    actual = {f"polyurn {name}": options_of(c) for name, c in COMMANDS.commands.items()}
+    assert dict(sections()) == {"polyurn": options_of(COMMANDS), **actual}
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS.commands))
+def test_every_command_and_option_has_help(name):
+    command = COMMANDS.commands[name]
+    assert command.help
+    assert all(p.help for p in command.params)
+
+
+def test_the_walk_of_the_quickstart_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    block = re.findall(r"```sh\n(.*?)```", page("quickstart"), flags=re.DOTALL)[-1]
+    ran = [run(shlex.split(line)) for line in block.splitlines()]
+    assert ran == ["python", "fit", "show", "sample", "score"]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "clients.csv",
+        "mdm.json",
+        "simulated.csv",
+    }
+    assert "log_likelihood" in capsys.readouterr().out
+
+
+def run(words):
+    """Run `python -c CODE` or `polyurn COMMAND ...` in this process; say which it was."""
+    if words[0] == "python":
+        assert words[1] == "-c"
+        exec(words[2], {})
+        return "python"
+    assert words[0] == "polyurn"
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words[1:])
+    assert not ended.value.code
+    return words[1]
+
+
+# ------------------------------------------------------------------------------- links
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_link_to_a_file_leads_somewhere(path):
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        file, _, anchor = target.partition("#")
+        if re.match(r"\w+:", target):  # another site
+            continue
+        there = path.parent / file if file else path
+        assert there.exists(), f"{path.name} links to {target}"
+        assert not anchor or anchor in anchors(there), f"{path.name} links to {target}"
+
+
+def anchors(path):
+    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

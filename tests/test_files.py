@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pyarrow.parquet
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
@@ -233,6 +233,7 @@ def test_names_for_another_number_of_categories_are_refused_before_anything_is_w
 
 
 @each_suffix
+@settings(max_examples=25)
 @given(table=counts(n_categories=3))
 def test_histograms_come_back_as_they_were(folder, suffix, table):
     path = folder / f"clients{suffix}"

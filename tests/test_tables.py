@@ -3,7 +3,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
@@ -34,6 +34,7 @@ def as_dict(made):
 
 
 @each_frame
+@settings(max_examples=30)
 @given(cells=CELLS)
 def test_a_long_table_adds_up_its_counts(frame, cells):
     made = table_histograms(frame(long_columns(cells)), categories=3, count="count")
@@ -44,6 +45,7 @@ def test_a_long_table_adds_up_its_counts(frame, cells):
 
 
 @each_frame
+@settings(max_examples=30)
 @given(cells=CELLS.filter(lambda cells: any(count for *_, count in cells)))
 def test_a_long_table_says_the_same_as_one_row_per_point(frame, cells):
     points = [(c, j) for c, j, count in cells for _ in range(count)]
@@ -225,6 +227,7 @@ def test_observed_categories_are_a_number_for_whole_numbers_and_sorted_names_for
 
 
 @each_frame
+@settings(max_examples=30)
 @given(cells=CELLS)
 def test_a_table_can_be_read_with_the_categories_it_shows(frame, cells):
     columns = long_columns(cells)

@@ -1,8 +1,26 @@
-"""Settings that all tests share."""
+"""Settings and fixtures that tests share."""
 
+import pytest
 from hypothesis import settings
 
 # The first call of a kernel compiles it; machines are noisy: no test is timed. Derandomised, so that
 # a run on one machine says what it says on another.
 settings.register_profile("polyurn", deadline=None, derandomize=True)
 settings.load_profile("polyurn")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """A function that runs the command in an empty folder, where clients.csv lies."""
+    from cli_walk import CLIENTS, Ran
+    from polyurn.cli import main
+
+    (tmp_path / "clients.csv").write_text(CLIENTS)
+    monkeypatch.chdir(tmp_path)
+
+    def in_process(*arguments):
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        return Ran(stopped.value.code or 0, *capsys.readouterr())
+
+    return in_process

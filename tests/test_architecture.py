@@ -19,7 +19,8 @@ ALLOWED = {
     "sizes": {"errors"},
     "mdm": {"counts", "errors", "rising", "sizes"},
     "truths": {"errors", "mdm", "sizes"},
-    "wire": {"errors", "mdm", "sizes"},
+    "wire.statistics": {"errors"},
+    "wire.queries": {"errors", "mdm", "sizes", "wire.statistics"},
     "comparison": {"errors", "mdm"},
     "client.simd": set(),
     "client.kernels": {"client.simd"},
@@ -27,20 +28,31 @@ ALLOWED = {
     "client.rows": {"counts"},
     "client.histogram": {"client.bins", "counts", "errors"},
     "client.tables": {"client.bins", "client.histogram", "errors"},
-    "client.answer": {
-        "client.kernels", "client.rows", "client.simd",
-        "counts", "errors", "mdm", "rising", "wire",
-    },
+    "client.expect": {"client.kernels", "client.rows", "client.simd", "mdm", "rising", "wire"},
+    "client.survey": {"client.rows", "sizes", "wire"},
+    "client.answer": {"client.expect", "client.rows", "client.survey", "counts", "errors", "wire"},
     "server.update": {"errors", "mdm", "sizes", "wire"},
     "server.start": {"errors", "mdm", "server.update", "sizes", "wire"},
-    "server.fit": {"errors", "mdm", "server.start", "server.update", "sizes", "wire"},
+    "server.poles": {"wire"},
+    "server.explore": {"sizes", "wire"},
+    "server.track": {"server.poles", "sizes", "wire"},
+    "server.search": {
+        "errors", "server.explore", "server.poles", "server.track", "sizes", "wire",
+    },
+    "server.fit": {
+        "errors", "mdm", "server.explore", "server.poles", "server.search", "server.start",
+        "server.update", "sizes", "wire",
+    },
     "aggregate.local": {"client.answer", "client.rows", "counts", "errors", "wire"},
     "datasets.digits": {"errors"},
+    "integrations.sklearn": {
+        "aggregate.local", "counts", "errors", "mdm", "server.fit", "sizes",
+    },
     "files": {"counts", "errors", "mdm", "sizes"},
     "terminal": {"demo", "mdm", "server.fit"},
     "demo": {
         "aggregate.local", "client.histogram", "comparison", "datasets.digits", "mdm",
-        "server.fit", "truths", "wire",
+        "server.fit", "truths",
     },
 }  # fmt: skip
 
@@ -50,7 +62,7 @@ ONLY_IN = {
     "numba": {"client.kernels", "client.simd"},
     "llvmlite": {"client.simd"},
     "pyarrow": {"client.tables", "files"},
-    "sklearn": {"datasets.digits"},
+    "sklearn": {"datasets.digits", "integrations.sklearn"},
     "typer": {"cli"},
     "rich": {"cli", "terminal"},
 }
@@ -102,7 +114,7 @@ def test_optional_packages_stay_in_their_own_module(name, path):
 
 def test_the_table_itself_keeps_the_server_away_from_the_clients():
     for name, allowed in ALLOWED.items():
-        if name.startswith("server.") or name in ("mdm", "wire", "comparison"):
+        if name.startswith("server.") or name in ("mdm", "wire.queries", "comparison"):
             assert not any(other.startswith("client.") for other in allowed)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 from scipy import sparse
-from scipy.special import digamma, gammaln, logsumexp
+from scipy.special import digamma, gammaln, logsumexp, polygamma
 
 from polyurn.client import kernels, simd
 from polyurn.client.rows import pack
@@ -88,16 +88,17 @@ def test_tabulated_logs_are_the_special_functions():
     np.testing.assert_allclose(got[:, :3], plain, rtol=1e-11, atol=1e-12)
 
 
-def test_summed_digammas_are_the_special_functions():
+def test_summed_rises_are_the_special_functions():
     rows = pack(np.random.default_rng(0).integers(0, 30, (40, 5)))
     alphas = np.random.default_rng(1).gamma(1.0, 1.0, (3, 5))
     weights = np.random.default_rng(2).random((len(rows.count), 3))
-    got = np.zeros((3, 5))
-    kernels.sum_digammas(rows.category, rows.count, alphas, weights, got)
+    got = np.zeros((3, 3, 5))
+    kernels.sum_rises(rows.category, rows.count, alphas, weights, *got)
     a, c = alphas.T[rows.category], rows.count[:, None]
-    terms = weights * (digamma(a + c) - digamma(a))
-    plain = np.array([np.bincount(rows.category, terms[:, k]) for k in range(3)])
-    np.testing.assert_allclose(got, plain, rtol=1e-11)
+    plain = (c > 0, digamma(a + c) - digamma(a), polygamma(1, a) - polygamma(1, a + c))
+    for block, terms in zip(got, plain, strict=True):
+        summed = [np.bincount(rows.category, (weights * terms)[:, k]) for k in range(3)]
+        np.testing.assert_allclose(block, summed, rtol=1e-11)
 
 
 @njit

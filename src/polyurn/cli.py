@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NoReturn
 import numpy as np
 import typer
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 import polyurn
@@ -22,9 +23,17 @@ from polyurn.client.tables import observed_categories, table_histograms
 from polyurn.counts import check_counts, client_sizes, drop_empty
 from polyurn.demo import run_demo
 from polyurn.errors import ParameterError, PolyurnError
-from polyurn.server.fit import Round, fit
+from polyurn.server.fit import Method, Round, fit
 from polyurn.server.start import Moments
-from polyurn.terminal import demo_record, demo_table, mdm_record, mdm_table, progress
+from polyurn.terminal import (
+    demo_record,
+    demo_table,
+    fit_record,
+    fit_sentences,
+    mdm_record,
+    mdm_table,
+    progress,
+)
 
 INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 
@@ -35,7 +44,16 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-talk = Console(stderr=True, highlight=False)
+# Names and paths are the user's: they are shown as they are.
+AS_IT_IS: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
+talk = Console(stderr=True, **AS_IT_IS)
+
+
+def _seed(seed: int) -> int:
+    if seed < 0:
+        raise ParameterError(f"expected a seed of at least 0, got {seed}")
+    return seed
+
 
 TableArgument = Annotated[
     Path,
@@ -50,7 +68,7 @@ Categories = Annotated[
     typer.Option(help="Declared categories: a number C (0 to C-1) or names, comma-separated."),
 ]
 DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Leave out clients without points.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything that is random.")]
+Seed = Annotated[int, typer.Option(callback=_seed, help="Seed of everything that is random.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.")]
 
@@ -60,8 +78,9 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         given = sys.argv[1:] if arguments is None else arguments
         app(given, obj=shlex.join(["polyurn", *given]))
-    except PolyurnError as error:
-        message = " ".join(str(error).split())
+    except (PolyurnError, MemoryError) as error:
+        cause = "not enough memory: " if isinstance(error, MemoryError) else ""
+        message = cause + " ".join(str(error).split())
         talk.print(Text("error: ", style="bold red") + Text(message), soft_wrap=True)
         sys.exit(2)
 
@@ -84,7 +103,7 @@ def _options(
 @app.command("demo")
 def demo_command(
     clients: Annotated[int, typer.Option(help="How many clients to play.")] = 5_000,
-    rounds: Annotated[int, typer.Option(help="Rounds of Algorithm 2.")] = 200,
+    rounds: Annotated[int, typer.Option(help="Rounds that may be asked for.")] = 50,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -97,11 +116,11 @@ def demo_command(
         "mixture of three components."
     )
     with progress(talk, rounds) as on_round:
-        story = run_demo(n_clients=clients, n_rounds=rounds, rng=seed, on_round=on_round)
+        story = run_demo(n_clients=clients, max_rounds=rounds, rng=seed, on_round=on_round)
     if as_json:
         _print_json(demo_record(story))
         return
-    Console(highlight=False).print(demo_table(story))
+    _show(demo_table(story))
     _say(
         f"Log-likelihood per client: {story.true_log_likelihood:.4f} under the true parameters, "
         f"{story.learned_log_likelihood:.4f} under the learned ones."
@@ -127,25 +146,37 @@ def fit_command(
     max_size: Annotated[
         int | None, typer.Option(help="Declared largest number of points of a client.")
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds of Algorithm 2, T.")] = 200,
+    rounds: Annotated[
+        int, typer.Option(help="How often clients may be asked; the paper's method always does.")
+    ] = 50,
+    tol: Annotated[
+        float, typer.Option(help="Stop when less is left to gain, in nats per client.")
+    ] = 1e-3,
     cohort: Annotated[
         int | None, typer.Option(help="Clients per round; all of them by default.")
     ] = None,
     sampling: Annotated[
         Literal["fixed", "poisson"], typer.Option(help="How a cohort is drawn: fixed or poisson.")
     ] = "fixed",
+    method: Annotated[
+        Method, typer.Option(help="Many starts in the same rounds, or the paper's algorithms.")
+    ] = "search",
     moments: Annotated[
-        Moments, typer.Option(help="Start from the moments of: first, most_frequent or pooled.")
-    ] = "pooled",
+        Moments, typer.Option(help="Where the paper's method starts: moments of which category.")
+    ] = "first",
     sizes: Annotated[
-        Literal["exact", "binned"], typer.Option(help="Sizes in bins or one by one: binned, exact.")
-    ] = "binned",
+        Literal["exact", "binned", "shared"] | None,
+        typer.Option(help="Sizes one by one, in bins, or in bins that all components share."),
+    ] = None,
     size_prior: Annotated[
-        float, typer.Option(help="Pseudo-clients per component, over the size bins.")
-    ] = 1.0,
+        float | None, typer.Option(help="Pseudo-clients per component, over the size bins.")
+    ] = None,
     category_prior: Annotated[
-        float, typer.Option(help="Pseudo-tables per category and component.")
-    ] = 0.01,
+        float | None, typer.Option(help="Pseudo-tables per category and component.")
+    ] = None,
+    max_upload: Annotated[
+        int, typer.Option(help="Numbers that a client may send in a round.")
+    ] = 50_000,
     threads: Annotated[int, typer.Option(help="Threads.")] = 1,
     drop_empty: DropEmpty = False,
     seed: Seed = 0,
@@ -153,13 +184,15 @@ def fit_command(
 ) -> None:
     """Learn a mixture of Dirichlet-multinomials from a table of clients.
 
-    The table's clients are played in this process: the fit sees sums over them. The defaults suit
-    real data; `--moments first --sizes exact --size-prior 0 --category-prior 0` is the paper to the
-    letter.
+    The table's clients are played in this process: the fit sees sums over them. Sizes and priors
+    are the method's own unless they are given: bins, 1 and 0.001 for the search; single sizes and
+    none for `--method paper`.
 
     Example: `polyurn fit clients.csv --components 3 -o mdm.json`
     """
     made = _made(context, seed)
+    if output is not None:
+        files.check_place(output)
     read = _read(table, client, category, count, _declared(categories), drop_empty)
     aggregator = LocalAggregator(
         read.counts,
@@ -173,36 +206,34 @@ def fit_command(
     kept: list[Round] = []
     try:
         with progress(talk, rounds, kept.append) as on_round:
-            fit(
+            done = fit(
                 aggregator,
                 n_components=components,
                 n_categories=read.shape[1],
                 max_size=max_size,
-                n_rounds=rounds,
+                method=method,
+                max_rounds=rounds,
                 cohort_size=cohort,
-                moments=moments,
+                tol=tol,
+                max_upload=max_upload,
                 sizes=sizes,
                 size_prior=size_prior,
                 category_prior=category_prior,
+                moments=moments,
+                rng=seed,
                 on_round=on_round,
             )
     except KeyboardInterrupt:
         _keep_interrupted(kept, output, read, made)
-    last = kept[-1]
+    for sentence in fit_sentences(done):
+        _say(sentence)
     if output is not None:
-        files.save(last.mdm, output, categories=read.categories, made=made)
+        files.save(done.mdm, output, categories=read.categories, made=made)
         _say(f"wrote {output}")
     if as_json:
-        _print_json(
-            {
-                "n_clients": last.n_clients,
-                "n_rounds": len(kept),
-                "log_likelihoods": [r.log_likelihood for r in kept[1:]],
-                **mdm_record(last.mdm, read.categories),
-            }
-        )
+        _print_json({**fit_record(done), **mdm_record(done.mdm, read.categories)})
     elif output is None:
-        Console(highlight=False).print(mdm_table(last.mdm, read.categories))
+        _show(mdm_table(done.mdm, read.categories))
 
 
 @app.command("sample")
@@ -220,6 +251,8 @@ def sample_command(
     """
     if clients < 1:
         raise ParameterError(f"expected at least one client, got {clients}")
+    if output is not None:
+        files.check_table_place(output)
     saved = files.load_saved(mdm)
     counts = saved.mdm.sample(clients, rng=seed)
     if output is not None:
@@ -228,10 +261,7 @@ def sample_command(
         )
         _say(f"wrote {clients:,} clients to {output}")
     elif not as_json:
-        table = files.long_table(counts, categories=saved.categories)
-        typer.echo("client,category,count")
-        for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            typer.echo(",".join(map(str, row)))
+        typer.echo(files.csv_text(counts, categories=saved.categories), nl=False)
     if as_json:
         _print_json({"n_clients": clients, "seed": seed, "counts": counts.tolist()})
 
@@ -261,7 +291,7 @@ def score_command(
         **_mean("log_likelihood_given_size", saved.mdm.logpmf_given_size(read.counts)),
     }
     if as_json:
-        _print_json(result)
+        _print_json({name: value if np.isfinite(value) else None for name, value in result.items()})
     else:
         for name, value in result.items():
             typer.echo(
@@ -282,7 +312,7 @@ def show_command(
     if as_json:
         _print_json(mdm_record(saved.mdm, saved.categories))
     else:
-        Console(highlight=False).print(mdm_table(saved.mdm, saved.categories))
+        _show(mdm_table(saved.mdm, saved.categories))
 
 
 # ------------------------------------------------------------------------------ reading
@@ -317,7 +347,7 @@ def _read(
 def _declared(text: str | None) -> int | tuple[str, ...] | None:
     if text is None:
         return None
-    return int(text) if text.isdigit() else tuple(name.strip() for name in text.split(","))
+    return int(text) if text.isdecimal() else tuple(name.strip() for name in text.split(","))
 
 
 def _made(context: typer.Context, seed: int) -> dict[str, Any]:
@@ -327,14 +357,15 @@ def _made(context: typer.Context, seed: int) -> dict[str, Any]:
 def _keep_interrupted(
     kept: list[Round], output: Path | None, read: Histograms, made: dict[str, Any]
 ) -> NoReturn:
-    if not kept:
-        _say("interrupted before the first round ended; nothing was kept")
+    last = kept[-1] if kept else None
+    if last is None or last.mdm is None:
+        _say("interrupted before there were any parameters; nothing was kept")
     elif output is None:
-        _say(f"interrupted after round {kept[-1].number}; nothing was kept (no --output)")
+        _say(f"interrupted after round {last.number}; nothing was kept (no --output)")
     else:
-        made = {**made, "interrupted_after_round": kept[-1].number}
-        files.save(kept[-1].mdm, output, categories=read.categories, made=made)
-        _say(f"interrupted; the parameters after round {kept[-1].number} are in {output}")
+        made = {**made, "interrupted_after_round": last.number}
+        files.save(last.mdm, output, categories=read.categories, made=made)
+        _say(f"interrupted; the parameters after round {last.number} are in {output}")
     raise typer.Exit(INTERRUPTED)
 
 
@@ -345,12 +376,16 @@ def _say(text: str) -> None:
     talk.print(text, soft_wrap=True)
 
 
+def _show(table: Table) -> None:
+    Console(**AS_IT_IS).print(table)
+
+
 def _print_json(record: dict[str, Any]) -> None:
-    typer.echo(json.dumps(record))
+    typer.echo(json.dumps(record, allow_nan=False))
 
 
 def _mean(name: str, values: np.ndarray) -> dict[str, float]:
-    spread = values.std(ddof=1) if len(values) > 1 else float("nan")
+    spread = values.std(ddof=1) if len(values) > 1 and np.isfinite(values).all() else np.nan
     return {
         name: float(values.mean()),
         f"{name}_standard_error": float(spread / len(values) ** 0.5),

@@ -43,7 +43,7 @@ def check_counts(counts: object, *, n_categories: int | None = None) -> Counts:
     >>> check_counts([1, 0, 2]).shape
     (1, 3)
     """
-    table: Counts = _canonical(counts) if sparse.issparse(counts) else _two_dimensional(counts)
+    table = _table(counts)
     n_clients, width = table.shape
     if n_clients == 0:
         raise CountsError("expected at least one client, got an empty table")
@@ -111,30 +111,35 @@ def distinct(keys: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray
     return np.flatnonzero(present), rank[keys]
 
 
-def drop_empty(counts: Counts) -> tuple[Counts, NDArray[np.int64]]:
+def drop_empty(counts: object) -> tuple[Counts, NDArray[np.int64]]:
     """The clients that hold points, and where they stood.
 
     Parameters
     ----------
-    counts : int array or csr_array of shape (n_clients, n_categories)
+    counts : array-like or scipy.sparse of shape (n_clients, n_categories)
 
     Returns
     -------
-    counts : the same type, of shape (n_kept, n_categories)
+    counts : array or csr_array of shape (n_kept, n_categories)
     kept : int array of shape (n_kept,)
 
     Examples
     --------
-    >>> kept_counts, kept = drop_empty(np.array([[1, 2], [0, 0], [3, 0]]))
+    >>> kept_counts, kept = drop_empty([[1, 2], [0, 0], [3, 0]])
     >>> kept.tolist()
     [0, 2]
     """
-    kept = np.flatnonzero(client_sizes(counts) > 0)
-    return counts[kept], kept
+    table = _table(counts)
+    kept = np.flatnonzero(np.asarray(table.astype(bool).sum(axis=1)))
+    return table[kept], kept
+
+
+def _table(counts: object) -> Counts:
+    return _canonical(counts) if sparse.issparse(counts) else _two_dimensional(counts)
 
 
 def _canonical(counts: Any) -> sparse.csr_array[Any]:
-    table = sparse.csr_array(counts)
+    table = sparse.csr_array(counts.reshape(1, -1) if counts.ndim == 1 else counts)
     if not table.has_canonical_format or (table.data == 0).any():
         table = table.copy()
         table.sum_duplicates()
@@ -143,7 +148,12 @@ def _canonical(counts: Any) -> sparse.csr_array[Any]:
 
 
 def _two_dimensional(counts: object) -> NDArray[Any]:
-    table: NDArray[Any] = np.asarray(counts)
+    try:
+        table: NDArray[Any] = np.asarray(counts)
+    except ValueError as error:  # a ragged list
+        raise CountsError(
+            "expected counts of shape (n_clients, n_categories), got rows of different lengths"
+        ) from error
     if table.ndim == 1 and table.size:
         table = table[np.newaxis]
     if table.ndim != 2 and table.size:

@@ -16,7 +16,6 @@ from polyurn.datasets.digits import load_digits
 from polyurn.mdm import MDM
 from polyurn.server.fit import Fit, Round, fit
 from polyurn.truths import truth
-from polyurn.wire import Initialise, Update
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Demo:
 def run_demo(
     *,
     n_clients: int = 5_000,
-    n_rounds: int = 200,
+    max_rounds: int = 50,
     rng: int | np.random.Generator = 0,
     on_round: Callable[[Round], None] | None = None,
 ) -> Demo:
@@ -44,12 +43,12 @@ def run_demo(
 
     Parameters
     ----------
-    n_clients, n_rounds : int
+    n_clients, max_rounds : int
     rng : int or numpy.random.Generator
     on_round : callable, optional
         Called with each `Round`.
     """
-    draw, deal, play = np.random.default_rng(rng).spawn(3)
+    draw, deal, play, search = np.random.default_rng(rng).spawn(4)
     hidden = truth("medium/3")
     digits = load_digits()
     owner, images = _deal(hidden.sample(n_clients, rng=draw), digits.labels, deal)
@@ -61,7 +60,8 @@ def run_demo(
         n_components=hidden.n_components,
         n_categories=10,
         max_size=hidden.max_size,
-        n_rounds=n_rounds,
+        max_rounds=max_rounds,
+        rng=search,
         on_round=on_round,
     )
     return Demo(
@@ -70,12 +70,9 @@ def run_demo(
         comparison=compare_parameters(learned.mdm, hidden),
         n_clients=n_clients,
         n_images=len(digits.labels),
-        true_log_likelihood=float(hidden.logpmf(counts).mean()),
-        learned_log_likelihood=float(learned.mdm.logpmf(counts).mean()),
-        n_numbers=max(
-            Initialise(hidden.n_components, 10, hidden.sizes.bins).n_numbers,
-            Update(learned.mdm).n_numbers,
-        ),
+        true_log_likelihood=float(hidden.logpmf_given_size(counts).mean()),
+        learned_log_likelihood=float(learned.mdm.logpmf_given_size(counts).mean()),
+        n_numbers=max(r.n_numbers for r in learned.rounds),
     )
 
 

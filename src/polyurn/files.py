@@ -7,17 +7,20 @@ its place and moved there when it is whole. What a table means is `client/tables
 
 import json
 import os
+import re
+import secrets
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from polyurn.counts import Counts
-from polyurn.errors import FileError, InputError, MissingDependencyError
+from polyurn.errors import FileError, InputError, MissingDependencyError, ParameterError
 from polyurn.mdm import MDM
 from polyurn.sizes import SizeBins, Sizes
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _FORMAT, _VERSION = "polyurn.mdm", 1
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ def save(
     """
     from polyurn import __version__
 
+    names = _names(categories, mdm.n_categories)
     record = {
         "format": _FORMAT,
         "version": _VERSION,
@@ -72,12 +77,29 @@ def save(
         "n_components": mdm.n_components,
         "n_categories": mdm.n_categories,
         "max_size": mdm.max_size,
-        "categories": None if categories is None else list(categories),
+        "categories": names,
         "components": [_component_record(mdm, k) for k in range(mdm.n_components)],
         "size_edges": _edges_record(mdm.sizes.bins),
     }
     text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
     _write_whole(Path(path), lambda file: file.write((text + "\n").encode()))
+
+
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Raise a `FileError` where nothing can be written: before the work, not after it."""
+    if os.path.isdir(path):
+        raise FileError(f"cannot write {path}: Is a directory")
+    try:
+        if os.path.isfile(path) or not os.path.exists(path):  # a pipe or device is there already
+            TemporaryFile(dir=os.path.dirname(os.path.realpath(path))).close()
+    except OSError as error:
+        raise FileError(f"cannot write {path}: {error.strerror}") from error
+
+
+def check_table_place(path: str | os.PathLike[str]) -> None:
+    """`check_place` for `write_histograms`, which goes by the suffix."""
+    _kind(Path(path))
+    check_place(path)
 
 
 def load(path: str | os.PathLike[str]) -> MDM:
@@ -98,7 +120,7 @@ def load_saved(path: str | os.PathLike[str]) -> SavedMDM:
         record = json.loads(path.read_bytes())
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FileError(f"{path} is not an MDM file, or was cut off: {error}") from error
     if not isinstance(record, dict) or record.get("format") != _FORMAT:
         raise FileError(f"{path} is not an MDM file: expected format {_FORMAT!r}")
@@ -111,33 +133,31 @@ def load_saved(path: str | os.PathLike[str]) -> SavedMDM:
         )
     try:
         return _saved(record)
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
         detail = str(error) if isinstance(error, InputError) else f"missing or malformed {error}"
         raise FileError(f"{path} is damaged: {detail}") from error
 
 
 def read_table(path: str | os.PathLike[str]) -> "pa.Table":
-    """Read a CSV (also .gz) or Parquet file as an Arrow table.
+    """Read a CSV or TSV (also .gz) or Parquet file as an Arrow table.
+
+    CSV and TSV give text, as it stands: "01" is not 1 and "NA" is a name. A cell without anything in
+    it, not even quotes, is missing.
 
     Raises
     ------
     FileError
-        The file cannot be read, or is neither.
+        The file cannot be read, or is none of them.
     """
     path = Path(path)
     pa = _pyarrow("reading tables")
     kind = _kind(path)
     try:
-        if kind == "parquet":
-            return pa.parquet.read_table(path)
-        return pa.csv.read_csv(
-            path, parse_options=pa.csv.ParseOptions(delimiter="\t" if kind == "tsv" else ",")
-        )
-    except pa.ArrowInvalid as error:
+        return pa.parquet.read_table(path) if kind == "parquet" else _read_text(pa, path, kind)
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         if "Empty CSV" in str(error):
             raise FileError(f"{path} is empty: expected a header and at least one row") from error
-        first_line = str(error).splitlines()[0]
-        raise FileError(f"{path} is not a readable {kind} file: {first_line}") from error
+        raise FileError(f"{path} is not a readable {kind} file: {_reason(error)}") from None
     except OSError as error:
         reason = error.strerror or str(error).splitlines()[0]
         raise FileError(f"cannot read {path}: {reason}") from error
@@ -175,7 +195,7 @@ def write_histograms(
         table = table.replace_schema_metadata({"polyurn": note})
         _write_whole(path, lambda file: pa.parquet.write_table(table, file))
     else:
-        options = pa.csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
+        options = pa.csv.WriteOptions(delimiter=_DELIMITERS[kind])
         packing = "gzip" if path.suffix == ".gz" else None
 
         def write(file: IO[bytes]) -> None:
@@ -183,6 +203,14 @@ def write_histograms(
                 pa.csv.write_csv(table, stream, options)
 
         _write_whole(path, write)
+
+
+def csv_text(counts: Counts, *, categories: Sequence[str] | None = None) -> bytes:
+    """What `write_histograms` writes to a .csv file."""
+    pa = _pyarrow("writing tables")
+    stream = pa.BufferOutputStream()
+    pa.csv.write_csv(long_table(counts, categories=categories), stream)
+    return bytes(stream.getvalue())
 
 
 def long_table(
@@ -194,10 +222,13 @@ def long_table(
     """Histograms as an Arrow table with one row per non-zero cell."""
     pa = _pyarrow("writing tables")
     rows = sparse.csr_array(counts)
+    if clients is not None and len(clients) != rows.shape[0]:
+        raise ParameterError(f"expected {rows.shape[0]} client ids, got {len(clients)}")
+    labels = _names(categories, rows.shape[1])
     owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     ids = pa.array(owner) if clients is None else pa.array(clients).take(pa.array(owner))
     codes = pa.array(rows.indices.astype(np.int32))
-    names = codes if categories is None else pa.array(list(categories)).take(codes)
+    names = codes if labels is None else pa.array(labels).take(codes)
     return pa.table({"client": ids, "category": names, "count": rows.data.astype(np.int64)})
 
 
@@ -230,10 +261,23 @@ def _saved(record: dict[str, Any]) -> SavedMDM:
         [component["alpha"] for component in components],
         Sizes(bins, masses),
     )
-    categories = record["categories"]
-    if categories is not None and len(categories) != mdm.n_categories:
-        raise InputError(f"{len(categories)} category names for {mdm.n_categories} categories")
-    return SavedMDM(mdm, None if categories is None else tuple(categories), dict(record["made"]))
+    for name in ("n_components", "n_categories", "max_size"):
+        if record[name] != getattr(mdm, name):
+            raise InputError(f"{name} is {record[name]}, but the rest has {getattr(mdm, name)}")
+    return SavedMDM(mdm, _names(record["categories"], mdm.n_categories), dict(record["made"]))
+
+
+def _names(categories: Sequence[str] | None, n_categories: int) -> tuple[str, ...] | None:
+    if categories is None:
+        return None
+    if isinstance(categories, str) or not all(isinstance(name, str) for name in categories):
+        raise ParameterError("expected category names as a list of texts")
+    if not len(categories) == len(set(categories)) == n_categories:
+        raise ParameterError(
+            f"expected {n_categories} different category names, got {len(categories)} names, "
+            f"{len(set(categories))} of them different"
+        )
+    return tuple(categories)
 
 
 def _kind(path: Path) -> str:
@@ -245,21 +289,49 @@ def _kind(path: Path) -> str:
     return kind
 
 
+def _read_text(pa: Any, path: Path, kind: str) -> "pa.Table":
+    one_thread = pa.csv.ReadOptions(use_threads=False)  # only then do errors name the row
+    parse = pa.csv.ParseOptions(delimiter=_DELIMITERS[kind])
+    with pa.csv.open_csv(path, one_thread, parse) as first_rows:
+        names = first_rows.schema.names
+    convert = pa.csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    return pa.csv.read_csv(path, one_thread, parse, convert)
+
+
+def _reason(error: ValueError) -> str:
+    """What is wrong with a table, without the row that is: it is a client's."""
+    if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
+        return "expected UTF-8; save it as UTF-8"
+    return re.sub("(columns, got [0-9]+).*", r"\1", str(error), flags=re.DOTALL).splitlines()[0]
+
+
 def _write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write to a neighbour and move it into place, so that nothing half-written is ever seen."""
-    temporary = None
+    """Write to a neighbour and move it into place, so that nothing half-written is ever seen.
+
+    A link is followed to its file; a pipe or a device is written to as it is.
+    """
     try:
-        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = file.name
-            write(file)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-        temporary = None
+        if path.exists() and not path.is_file():
+            with open(path, "wb") as file:
+                write(file)
+            return
+        place = os.path.realpath(path)
+        neighbour = Path(place).with_name(f".polyurn-{secrets.token_hex(8)}")
+        try:
+            with open(neighbour, "xb") as file:
+                write(file)
+            if os.path.exists(place):
+                shutil.copymode(place, neighbour)
+            os.replace(neighbour, place)
+        finally:
+            neighbour.unlink(missing_ok=True)
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        if temporary is not None:
-            os.unlink(temporary)
 
 
 def _pyarrow(purpose: str) -> Any:
@@ -270,9 +342,3 @@ def _pyarrow(purpose: str) -> Any:
     except ImportError as error:
         raise MissingDependencyError("pyarrow", "tables", purpose) from error
     return pa
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

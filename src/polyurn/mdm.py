@@ -108,9 +108,10 @@ class MDM:
         """
         table = check_counts(counts, n_categories=self.n_categories)
         log_sizes = self.sizes.logpmf(client_sizes(table))
-        return _per_client(
-            self.logpmf(table) - logsumexp(np.log(self.weights) + log_sizes, axis=1), counts
-        )
+        log_size = logsumexp(np.log(self.weights) + log_sizes, axis=1)
+        with np.errstate(invalid="ignore"):  # NaN for a size that no component can have
+            given_size = self.logpmf(table) - log_size
+        return _per_client(given_size, counts)
 
     def responsibilities(self, counts: object) -> NDArray[np.float64]:
         """Probability that each client came from each component, ω of Algorithm 2.
@@ -151,8 +152,8 @@ class MDM:
         -------
         int array of shape (n_clients, n_categories)
         """
-        if n_clients < 0:
-            raise ParameterError(f"expected n_clients of at least 0, got {n_clients}")
+        if not 0 <= n_clients < 2**31:
+            raise ParameterError(f"expected 0 to 2**31 - 1 clients, got {n_clients}")
         rng = np.random.default_rng(rng)
         components = rng.choice(self.n_components, size=n_clients, p=self.weights)
         sizes = self.sizes.sample(components, rng=rng)

@@ -17,6 +17,12 @@ from polyurn.errors import ParameterError, SizeError
 # Probabilities may miss one by accumulated rounding over a few thousand bins, not by more.
 SUM_TOLERANCE = 1e-9
 
+# Counts are 32-bit whole numbers; no client holds two billion points.
+_LARGEST = 2**31 - 1
+
+# Exact sizes are one number per size and component, in each message of each client.
+_MOST_EXACT = 10_000_000
+
 
 @dataclass(frozen=True, eq=False)
 class SizeBins:
@@ -38,20 +44,28 @@ class SizeBins:
 
     def __init__(self, edges: ArrayLike) -> None:
         given = np.asarray(edges)
-        values = given.astype(np.int64)
-        if values.ndim != 1 or len(values) < 2 or (values != given).any():
+        listed = given.ndim == 1 and len(given) > 1 and given.dtype.kind in "iuf"
+        if not listed or (given != np.rint(given)).any():
             raise ParameterError("expected size edges as a list of at least two whole numbers")
-        if values[0] != 1 or (np.diff(values) < 1).any():
+        if given[0] != 1 or not (given[1:] > given[:-1]).all() or given[-1] > _LARGEST + 1:
             raise ParameterError(
-                f"expected size edges that start at 1 and increase, got {values.tolist()[:8]}"
+                f"expected size edges that start at 1, increase and end at {_LARGEST + 1} or "
+                f"before, got {given.tolist()[:8]}"
             )
+        values = given.astype(np.int64)
         values.flags.writeable = False
         object.__setattr__(self, "edges", values)
 
     @classmethod
     def exact(cls, max_size: int) -> "SizeBins":
         """One bin per size: the paper's Π."""
-        return cls(np.arange(1, _positive(max_size) + 2))
+        n_bins = _size(max_size)
+        if n_bins > _MOST_EXACT:
+            raise ParameterError(
+                f"expected max_size of at most {_MOST_EXACT} for exact sizes, got {max_size}; "
+                "use bins (SizeBins.logarithmic, or --sizes binned on the command line)"
+            )
+        return cls(np.arange(1, n_bins + 2))
 
     @classmethod
     def logarithmic(cls, max_size: int, *, per_doubling: int = 4) -> "SizeBins":
@@ -62,7 +76,7 @@ class SizeBins:
         >>> SizeBins.logarithmic(20, per_doubling=2).edges.tolist()
         [1, 2, 3, 4, 6, 8, 11, 16, 21]
         """
-        end = _positive(max_size) + 1
+        end = _size(max_size) + 1
         steps = np.arange(np.ceil(per_doubling * np.log2(end)) + 1)
         edges = np.unique(np.rint(2.0 ** (steps / per_doubling)).astype(np.int64))
         return cls(np.append(edges[edges < end], end))
@@ -159,9 +173,10 @@ class Sizes:
     @classmethod
     def constant(cls, size: int, *, n_components: int = 1) -> "Sizes":
         """Every client holds exactly `size` points."""
-        table = np.zeros((n_components, _positive(size) + 1))
-        table[:, size] = 1.0
-        return cls.from_table(table)
+        bins = SizeBins.exact(size)
+        masses = np.zeros((n_components, bins.n_bins))
+        masses[:, -1] = 1.0
+        return cls(bins, masses)
 
     @property
     def n_components(self) -> int:
@@ -217,7 +232,7 @@ class Sizes:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _positive(max_size: int) -> int:
-    if int(max_size) != max_size or max_size < 1:
-        raise ParameterError(f"expected a size of at least 1, got {max_size}")
+def _size(max_size: int) -> int:
+    if not 1 <= max_size <= _LARGEST or int(max_size) != max_size:  # NaN fails the first
+        raise ParameterError(f"expected max_size from 1 to {_LARGEST}, got {max_size}")
     return int(max_size)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from polyurn.demo import Demo
 from polyurn.mdm import MDM
-from polyurn.server.fit import Round
+from polyurn.server.fit import Fit, Round
 
 PIPED_LINES = 20  # of progress, at the most, where there is no terminal
 
@@ -29,8 +29,8 @@ def progress(
 
     def line(done: Round) -> str:
         nonlocal previous
-        if done.number == 0:
-            return f"round 0 (start), {done.n_clients:,} clients"
+        if np.isnan(done.log_likelihood):
+            return f"round {done.number}, looking where to start, {done.n_clients:,} clients"
         change = done.log_likelihood - previous
         previous = done.log_likelihood
         step = "" if np.isnan(change) else f" ({change:+.2e})"
@@ -40,11 +40,11 @@ def progress(
         every = max(1, n_rounds // PIPED_LINES)
 
         def on_round(done: Round) -> None:
+            if then is not None:
+                then(done)  # first, so that Ctrl-C never loses a round that was shown
             text = line(done)
             if done.number % every == 0:
                 console.out(text, highlight=False)
-            if then is not None:
-                then(done)
 
         yield on_round
         return
@@ -57,14 +57,41 @@ def progress(
         console=console,
     )
     with bar:
-        task = bar.add_task("asking the clients", total=n_rounds + 1)
+        task = bar.add_task("asking the clients", total=n_rounds)
 
         def on_round_bar(done: Round) -> None:
-            bar.update(task, advance=1, description=line(done))
             if then is not None:
                 then(done)
+            bar.update(task, advance=1, description=line(done))
 
         yield on_round_bar
+
+
+def fit_sentences(done: Fit) -> list[str]:
+    """What there is to say about a fit besides its parameters."""
+    said = [f"{done.n_rounds} rounds; {done.stopped}"]
+    if done.n_dropped:
+        said.append(
+            f"dropped {done.n_dropped} components that were left with less than half a client"
+        )
+    if done.multinomial:
+        which = ", ".join(str(k + 1) for k in done.multinomial)
+        said.append(f"plain multinomials (concentration at the cap): component {which}")
+    return said
+
+
+def fit_record(done: Fit) -> dict[str, Any]:
+    """How a fit came about, for JSON."""
+    return {
+        "n_clients": done.rounds[-1].n_clients,
+        "n_rounds": done.n_rounds,
+        "converged": done.converged,
+        "stopped": done.stopped,
+        "n_dropped": done.n_dropped,
+        "multinomial": list(done.multinomial),
+        "n_numbers": max(r.n_numbers for r in done.rounds),
+        "log_likelihoods": done.log_likelihoods.tolist(),
+    }
 
 
 def mdm_record(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:

@@ -52,6 +52,7 @@ class LocalAggregator:
             raise ParameterError(f"expected n_threads of at least 1, got {n_threads}")
         self._rows = pack(check_counts(counts))
         self._rng = np.random.default_rng(rng)
+        self._lots = self._rng.spawn(1)[0].random(self._rows.n_clients)
         self._sampling = sampling
         self._n_threads = n_threads
 
@@ -63,7 +64,14 @@ class LocalAggregator:
         """The sum of the answers of a fresh cohort; None asks every client."""
         choose, dice = self._rng.spawn(2)
         members = None if cohort_size is None else self._cohort(cohort_size, choose)
-        return answer_rows(query, self._rows, members=members, rng=dice, n_threads=self._n_threads)
+        return answer_rows(
+            query,
+            self._rows,
+            members=members,
+            lots=self._lots,
+            rng=dice,
+            n_threads=self._n_threads,
+        )
 
     def _cohort(self, cohort_size: int, rng: np.random.Generator) -> np.ndarray:
         if not 1 <= cohort_size <= self.n_clients:

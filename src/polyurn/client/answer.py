@@ -4,30 +4,30 @@ One client is a cohort of one: the same code serves both. Nothing here knows whi
 runs, and nothing is kept between two answers.
 """
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
-from polyurn.client import kernels
+from polyurn.client.expect import answer_expect, answer_update
 from polyurn.client.rows import Rows, pack
-from polyurn.client.simd import LANES
+from polyurn.client.survey import answer_group, answer_initialise, answer_survey
 from polyurn.counts import check_counts
 from polyurn.errors import CountsError
-from polyurn.mdm import MDM
-from polyurn.rising import digamma_rise, log_rising
 from polyurn.wire import (
+    Batch,
+    BatchStatistics,
+    Expect,
+    Group,
     Initialise,
+    Part,
     Query,
     S,
-    StartStatistics,
+    Score,
+    ScoreStatistics,
     Statistics,
+    Survey,
     Update,
-    UpdateStatistics,
 )
 
 
@@ -35,6 +35,7 @@ def answer(
     query: Query[S],
     counts: object,
     *,
+    lots: NDArray[np.float64] | None = None,
     rng: int | np.random.Generator | None = None,
     n_threads: int = 1,
 ) -> S:
@@ -42,8 +43,11 @@ def answer(
 
     Parameters
     ----------
-    query : Initialise or Update
+    query : Query
+        Any of the queries in `polyurn.wire`.
     counts : int array or scipy.sparse of shape (n_categories,) or (n_clients, n_categories)
+    lots : float array of shape (n_clients,), optional
+        The number between 0 and 1 that each client drew for itself; `Part` goes by it.
     rng : int or numpy.random.Generator
         For queries whose answer is random (`Initialise`).
     n_threads : int
@@ -60,7 +64,7 @@ def answer(
     [[0.333, 0.0, 0.667]]
     """
     table = check_counts(counts, n_categories=query.dimensions.n_categories)
-    return answer_rows(query, pack(table), rng=rng, n_threads=n_threads)
+    return answer_rows(query, pack(table), lots=lots, rng=rng, n_threads=n_threads)
 
 
 def answer_rows(
@@ -68,6 +72,7 @@ def answer_rows(
     rows: Rows,
     *,
     members: NDArray[np.integer[Any]] | None = None,
+    lots: NDArray[np.float64] | None = None,
     rng: int | np.random.Generator | None = None,
     n_threads: int = 1,
 ) -> S:
@@ -85,155 +90,46 @@ def answer_rows(
         )
     who = np.arange(rows.n_clients, dtype=np.uint32) if members is None else members
     some = who.astype(np.uint32, copy=False)
-    match query:
-        case Initialise():
-            statistics: Statistics = _answer_initialise(query, rows, some, rng)
-        case Update():
-            statistics = _answer_update(query, rows, some, n_threads)
-        case _:
-            raise TypeError(f"no client knows how to answer a {type(query).__name__}")
-    return cast(S, statistics)
+    return cast(S, _answer(query, rows, some, lots, np.random.default_rng(rng), n_threads))
 
 
-# ------------------------------------------------------------------------------ Algorithm 1
-
-
-def _answer_initialise(
-    query: Initialise,
+def _answer(
+    query: Query[Any],
     rows: Rows,
     members: NDArray[np.uint32],
-    rng: int | np.random.Generator | None,
-) -> StartStatistics:
-    """Algorithm 1, lines 4 to 7, for all members at once."""
-    rng = np.random.default_rng(rng)
-    joined = rng.integers(query.n_components, size=len(members))  # k_i ~ U{1, ..., K}
-    shape = (query.n_components, query.n_categories)
-    size_counts = np.zeros((query.n_components, query.size_bins.n_bins))
-    bins = query.size_bins.locate(rows.size_values)[rows.size_index[members]]
-    np.add.at(size_counts, (joined, bins), 1.0)  # E_{k_i n_i} = 1
-    owner, cells = _cells(rows, members)
-    p = rows.count[cells] / rows.size_values[rows.size_index[members[owner]]]  # c_i / n_i
-    where = joined[owner] * query.n_categories + rows.category[cells]
-    first, second = np.zeros(shape), np.zeros(shape)
-    np.add.at(first.reshape(-1), where, p)
-    np.add.at(second.reshape(-1), where, p * p)
-    return StartStatistics(float(len(members)), size_counts, first, second)
+    lots: NDArray[np.float64] | None,
+    rng: np.random.Generator,
+    n_threads: int,
+) -> Statistics:
+    match query:
+        case Batch(queries):
+            dice = rng.spawn(len(queries))
+            answers = zip(queries, dice, strict=True)
+            return BatchStatistics(
+                tuple(_answer(q, rows, members, lots, die, n_threads) for q, die in answers)
+            )
+        case Part(inner, low, high):
+            if lots is None:
+                raise CountsError("a query to a part of the clients needs each client's lot")
+            mine = (lots[members] >= low) & (lots[members] < high)
+            return _answer(inner, rows, members[mine], lots, rng, n_threads)
+        case Initialise():
+            return answer_initialise(query, rows, members, rng)
+        case Survey():
+            return answer_survey(query, rows, members)
+        case Group():
+            return answer_group(query, rows, members)
+        case Update():
+            return answer_update(query, rows, members, n_threads)
+        case Expect():
+            return answer_expect(query, rows, members, n_threads)
+        case Score():
+            return _answer_score(query, rows, members)
+        case _:
+            raise TypeError(f"no client knows how to answer a {type(query).__name__}")
 
 
-def _cells(
-    rows: Rows, members: NDArray[np.uint32]
-) -> tuple[NDArray[np.int64], NDArray[np.unsignedinteger[Any]]]:
-    """The stored cells of the members, and the position in `members` that each belongs to."""
-    if rows.width:
-        cells = rows.cells.reshape(-1, rows.width)[members]
-        return np.repeat(np.arange(len(members)), rows.width), cells.reshape(-1)
-    starts, ends = rows.starts[members], rows.starts[members + np.uint32(1)]
-    lengths = ends - starts
-    owner = np.repeat(np.arange(len(members)), lengths)
-    position = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return owner, rows.cells[starts[owner] + position]
-
-
-# ------------------------------------------------------------------------------ Algorithm 2
-
-
-def _answer_update(
-    query: Update, rows: Rows, members: NDArray[np.uint32], n_threads: int
-) -> UpdateStatistics:
-    """Algorithm 2, lines 7 to 10, for all members at once."""
-    mdm = query.mdm
-    sums = expectations(mdm, rows, members, n_threads)
-    bins = mdm.sizes.bins.locate(rows.size_values)
-    size_counts = np.zeros((mdm.n_components, mdm.sizes.bins.n_bins))
-    np.add.at(size_counts.T, bins, sums.by_size)  # E_{k n_i} += ω_k
-    rise = digamma_rise(mdm.alphas.sum(axis=1), rows.size_values[:, None])
-    return UpdateStatistics(
-        n_clients=float(len(members)),
-        log_likelihood=sums.log_likelihood,
-        responsibilities=sums.by_size.sum(axis=0),
-        size_counts=size_counts,
-        numerators=_numerators(mdm.alphas, rows, sums.by_pair),
-        denominators=(sums.by_size * rise).sum(axis=0),  # v_k
-    )
-
-
-@dataclass(frozen=True)
-class Expectations:
-    """Σ ω over clients, by (category, count) pair and by size, and the log-likelihood."""
-
-    by_pair: NDArray[np.float64]  # (n_pairs, n_components)
-    by_size: NDArray[np.float64]  # (n_sizes, n_components)
-    log_likelihood: float
-
-
-def expectations(mdm: MDM, rows: Rows, members: NDArray[np.uint32], n_threads: int) -> Expectations:
-    """The E-step: everything that any update needs to know about the members."""
-    lanes = -(-mdm.n_components // LANES) * LANES
-    pair_logs = _pair_logs(mdm.alphas, rows, lanes)
-    size_logs = np.full((len(rows.size_values), lanes), -np.inf)
-    size_logs[:, : mdm.n_components] = _size_logs(mdm, rows.size_values)
-
-    def part(some: NDArray[np.uint32]) -> Expectations:
-        by_pair, by_size = np.zeros_like(pair_logs), np.zeros_like(size_logs)
-        log_likelihood = kernels.expect(
-            rows.cells, rows.starts, rows.width, rows.size_index, some,
-            pair_logs, size_logs, by_pair, by_size,
-        )  # fmt: skip
-        return Expectations(by_pair, by_size, log_likelihood)
-
-    parts = _map_threads(part, np.array_split(members, max(1, n_threads)))
-    return Expectations(
-        by_pair=sum(p.by_pair for p in parts)[:, : mdm.n_components],  # type: ignore[index]
-        by_size=sum(p.by_size for p in parts)[:, : mdm.n_components],  # type: ignore[index]
-        log_likelihood=float(sum(p.log_likelihood for p in parts)),
-    )
-
-
-def _pair_logs(alphas: NDArray[np.float64], rows: Rows, lanes: int) -> NDArray[np.float64]:
-    """Log of Γ(c + α_j) / (Γ(α_j) Γ(c + 1) α_0^c) for every pair (category j, count c)."""
-    logs = np.zeros((len(rows.count), lanes))
-    if rows.every_count:
-        kernels.tabulate_logs(rows.category, rows.count, alphas, logs)
-    else:
-        count = rows.count[:, None]
-        logs[:, : len(alphas)] = log_rising(
-            alphas.T[rows.category], count, scale=alphas.sum(axis=1)
-        ) - gammaln(count + 1)
-    return logs
-
-
-def _size_logs(mdm: MDM, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Log of τ_k π_k(n) Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n."""
-    alpha_0 = mdm.alphas.sum(axis=1)
-    n = sizes[:, None]
-    return (
-        np.log(mdm.weights)
-        + mdm.sizes.logpmf(sizes)
-        + gammaln(n + 1)
-        - log_rising(alpha_0, n, scale=alpha_0)
-    )
-
-
-def _numerators(
-    alphas: NDArray[np.float64], rows: Rows, by_pair: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """u_kj = Σ_pairs S[pair, k] (ψ(c + α_kj) - ψ(α_kj))."""
-    u = np.zeros(alphas.shape)
-    if rows.every_count:
-        kernels.sum_digammas(rows.category, rows.count, alphas, np.ascontiguousarray(by_pair), u)
-        return u
-    for k in range(len(alphas)):
-        seen = by_pair[:, k] > 0  # a category with α = 0 has ω = 0 wherever it occurs
-        category = rows.category[seen]
-        terms = by_pair[seen, k] * digamma_rise(alphas[k, category], rows.count[seen])
-        u[k] = np.bincount(category, terms, minlength=rows.n_categories)
-    return u
-
-
-def _map_threads(
-    function: Callable[[NDArray[np.uint32]], Expectations], parts: list[NDArray[np.uint32]]
-) -> list[Expectations]:
-    if len(parts) == 1:
-        return [function(parts[0])]
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return list(pool.map(function, parts))
+def _answer_score(query: Score, rows: Rows, members: NDArray[np.uint32]) -> ScoreStatistics:
+    counts = rows.counts_of(members)
+    logs = np.stack([mdm.logpmf(counts) for mdm in query.mdms])
+    return ScoreStatistics(float(len(members)), logs.sum(axis=1), logs @ logs.T)

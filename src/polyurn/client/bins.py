@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polyurn.errors import ParameterError
+from polyurn.errors import CountsError, ParameterError
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Bins:
 
     def __init__(self, edges: ArrayLike) -> None:
         values = np.array(edges, dtype=np.float64)
-        if values.ndim != 1 or len(values) < 3 or not (np.diff(values) > 0).all():
+        if values.ndim != 1 or len(values) < 3 or not (values[1:] > values[:-1]).all():
             raise ParameterError("expected at least three increasing bin edges")
         values.flags.writeable = False
         object.__setattr__(self, "edges", values)
@@ -42,7 +42,7 @@ class Bins:
     def of_width(cls, width: float, *, start: float = 0.0, stop: float) -> "Bins":
         """Bins of equal width from `start` to `stop`, and a last one for everything beyond."""
         n = (stop - start) / width if width > 0 else 0.0
-        if round(n) < 1 or not np.isclose(n, round(n), rtol=1e-9, atol=0.0):
+        if not 0.5 < n < np.inf or not np.isclose(n, round(n), rtol=1e-9, atol=0.0):
             raise ParameterError(
                 f"expected a whole number of bins of width {width} from {start} to {stop}"
             )
@@ -51,7 +51,10 @@ class Bins:
     @classmethod
     def at_quantiles(cls, values: ArrayLike, *, n_bins: int) -> "Bins":
         """Bins that hold equal shares of the server's own `values`, open at both ends."""
-        inner = np.quantile(np.asarray(values, dtype=np.float64), np.arange(1, n_bins) / n_bins)
+        values = np.asarray(values, dtype=np.float64)
+        if values.size == 0 or not np.isfinite(values).all():
+            raise ParameterError("expected at least one value, none of them missing or infinite")
+        inner = np.quantile(values, np.arange(1, n_bins) / n_bins)
         return cls(np.concatenate([[-np.inf], np.unique(inner), [np.inf]]))
 
     @property
@@ -59,13 +62,22 @@ class Bins:
         return len(self.edges) - 1
 
     def locate(self, values: ArrayLike) -> NDArray[np.int64]:
-        """The bin of each value; -1 where there is none (NaN, or outside the edges)."""
-        values = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        """The bin of each value; -1 where there is none (NaN, or outside the edges).
+
+        Raises
+        ------
+        CountsError
+            The values are not numbers.
+        """
+        values = np.asarray(values)
+        if values.size and values.dtype.kind not in "iufb":
+            raise CountsError(f"expected numbers to put into bins, got dtype {values.dtype}")
+        values = values.astype(np.float64, copy=False)
         bins = np.searchsorted(self.edges, values, side="right") - 1
         # searchsorted puts inf after a last edge of inf, and NaN after everything.
-        bins[np.isposinf(values) & np.isposinf(self.edges[-1])] = self.n_bins - 1
-        bins[(bins >= self.n_bins) | np.isnan(values)] = -1
-        return bins
+        at_open_end = np.isposinf(values) & np.isposinf(self.edges[-1])
+        bins = np.where(at_open_end, self.n_bins - 1, bins)
+        return np.where((bins >= self.n_bins) | np.isnan(values), -1, bins)
 
     def labels(self) -> tuple[str, ...]:
         """A name for each bin, such as "[0, 5000)"."""

@@ -19,6 +19,9 @@ from polyurn.errors import CountsError, ParameterError
 # How many categories (values 0, 1, ...), their names, or the bins of a continuous feature.
 Categories: TypeAlias = int | Sequence[str] | Bins
 
+# More than this is a column of ids or of continuous values, not a categorical feature.
+_MOST_CATEGORIES = 1_000_000
+
 
 @dataclass(frozen=True, eq=False)
 class Histograms:
@@ -118,8 +121,6 @@ def tally(
     if len(codes) == 0:
         raise CountsError("expected at least one row, got an empty table")
     names = category_names(categories)
-    if len(names) < 2:
-        raise CountsError(f"expected at least two categories, got {len(names)}: nothing to model")
     cells = sparse.coo_array((count, (owner, codes)), shape=(len(clients), len(names)))
     counts = cells.tocsr()
     counts.eliminate_zeros()
@@ -135,13 +136,16 @@ def encode(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
         A value is not one of the declared categories; its position is named, not the value.
     """
     given = np.asarray(values)
+    if given.ndim != 1:
+        raise CountsError(f"expected values of shape (n_points,), got shape {given.shape}")
+    names = category_names(categories)
     match categories:
         case Bins():
             codes = categories.locate(given)
         case int() | np.integer():
-            codes = _whole_numbers(given, int(categories))
+            codes = _whole_numbers(given, len(names))
         case _:
-            codes = _positions(given, np.asarray(list(categories)))
+            codes = _positions(given, np.asarray(names))
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
         raise CountsError(
@@ -152,17 +156,32 @@ def encode(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
 
 
 def category_names(categories: Categories) -> tuple[str, ...]:
-    """The name of each category."""
+    """The name of each category.
+
+    Raises
+    ------
+    CountsError
+        Fewer than two categories, or more than a feature can have.
+    ParameterError
+        Two categories of the same name.
+    """
     match categories:
         case Bins():
-            return categories.labels()
+            names = categories.labels()
         case int() | np.integer():
-            return tuple(str(j) for j in range(int(categories)))
+            names = tuple(str(j) for j in range(min(int(categories), _MOST_CATEGORIES + 1)))
         case _:
             names = tuple(str(name) for name in categories)
-            if len(set(names)) < len(names):
-                raise ParameterError("expected category names that differ")
-            return names
+    if len(names) < 2:
+        raise CountsError(f"expected at least two categories, got {len(names)}: nothing to model")
+    if len(names) > _MOST_CATEGORIES:
+        raise CountsError(
+            f"expected at most {_MOST_CATEGORIES} categories, got more; declare the categories by "
+            "name (--categories on the command line), or put the values into bins"
+        )
+    if len(set(names)) < len(names):
+        raise ParameterError("expected category names that differ")
+    return names
 
 
 def cap_sizes(
@@ -200,8 +219,7 @@ def _whole_numbers(values: NDArray[Any], n_categories: int) -> NDArray[np.int64]
 
 
 def _positions(values: NDArray[Any], names: NDArray[Any]) -> NDArray[np.int64]:
-    if values.dtype.kind != names.dtype.kind:
-        values, names = values.astype(str), names.astype(str)
+    values = values.astype(str)
     order = np.argsort(names)
     at = np.minimum(np.searchsorted(names, values, sorter=order), len(names) - 1)
     return np.where(names[order[at]] == values, order[at], -1)

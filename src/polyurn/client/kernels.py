@@ -130,16 +130,66 @@ def tabulate_logs(category, count, alphas, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sum_digammas(category, count, alphas, pair_sums, out):
-    """out[k, j] += Σ_pairs S[pair, k] Σ_{m<count} 1/(α_kj + m), by running sums over m."""
+def sum_rises(category, count, alphas, pair_sums, present, rises, falls):
+    """Add Σ_pairs S[pair, k] times 1, ψ(c + α) - ψ(α) and ψ′(α) - ψ′(c + α), by running sums."""
     for k in range(alphas.shape[0]):
-        running, m, last = 0.0, 0, -1
+        rise, fall, m, last = 0.0, 0.0, 0, -1
         for pair in range(len(category)):
             j = category[pair]
             if j != last:
-                running, m, last = 0.0, 0, j
+                rise, fall, m, last = 0.0, 0.0, 0, j
             while m < count[pair]:
-                running += 1.0 / (alphas[k, j] + m)
+                term = 1.0 / (alphas[k, j] + m)
+                rise += term
+                fall += term * term
                 m += 1
-            if pair_sums[pair, k] > 0:  # a category with α = 0 has ω = 0 wherever it occurs
-                out[k, j] += pair_sums[pair, k] * running
+            weight = pair_sums[pair, k]
+            if m > 0 and weight > 0:  # a category with α = 0 has ω = 0 wherever it occurs
+                present[k, j] += weight
+                rises[k, j] += weight * rise
+                falls[k, j] += weight * fall
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def curve(
+    cells, starts, width, size_index, members, category,
+    pair_logs, size_logs, pair_rises, size_rises, alphas, out,
+):  # fmt: skip
+    """Add Σ_i (Σ_k ω_k g_k g_k' - s s') to a lower triangle, stored row by row.
+
+    g_k is the gradient of log p(c, k) in component k's coordinates (log α_k1, ..., log α_kC, log τ_k)
+    and s = Σ_k ω_k g_k. `pair_rises` is α (ψ(c + α) - ψ(α)) and `size_rises` is ψ(n + α_0) - ψ(α_0).
+    """
+    n_components, n_categories = alphas.shape
+    stride = n_categories + 1
+    omega = np.empty(n_components)
+    slope = np.empty(n_components * stride)
+    score = np.empty(n_components * stride)
+    for member in members:
+        client = np.int64(member)
+        size = np.int64(size_index[client])
+        first, last = _cells_of(client, starts, width)
+        for k in range(n_components):
+            omega[k] = size_logs[size, k]
+            for j in range(n_categories):
+                slope[k * stride + j] = -alphas[k, j] * size_rises[size, k]
+            slope[k * stride + n_categories] = 1.0
+        for cell in range(first, last):
+            pair = np.int64(cells[cell])
+            for k in range(n_components):
+                omega[k] += pair_logs[pair, k]
+                slope[k * stride + category[pair]] += pair_rises[pair, k]
+        omega = np.exp(omega - omega.max())
+        omega /= omega.sum()
+        for k in range(n_components):
+            for j in range(stride):
+                score[k * stride + j] = omega[k] * slope[k * stride + j]
+        at = 0
+        for k in range(n_components):
+            for p in range(k * stride, (k + 1) * stride):
+                for q in range(k * stride):
+                    out[at + q] -= score[p] * score[q]
+                rest = slope[p] - score[p]
+                for q in range(k * stride, p + 1):
+                    out[at + q] += rest * score[q]
+                at += p + 1

@@ -1,9 +1,12 @@
 """Data frames → histograms, through Arrow: pandas, polars, pyarrow and whatever else speaks it.
 
 Two layouts: long tables (client, category, count) and raw records (client, value). Columns are
-handed over without a copy where the frame's own memory allows.
+handed over without a copy where the frame's own memory allows. Text may spell numbers, as it does in
+a CSV file.
 """
 
+import contextlib
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +18,9 @@ from polyurn.errors import CountsError, MissingDependencyError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_TEXT = ("string", "large_string", "string_view")
+_WHOLE_NUMBER = re.compile("0|[1-9][0-9]*")  # "01" is a name
 
 
 def table_histograms(
@@ -45,17 +51,10 @@ def table_histograms(
     [[5, 0, 1], [0, 2, 0]]
     """
     arrow = as_arrow(table)
-    ids = _column(arrow, client).dictionary_encode().combine_chunks()
-    values = _column(arrow, category)
-    owner = np.asarray(ids.indices)
-    weights = np.ones(len(owner), np.int64) if count is None else _counts(_column(arrow, count))
-    return tally(
-        owner,
-        _codes(values, categories),
-        weights,
-        clients=np.asarray(ids.dictionary),
-        categories=categories,
-    )
+    clients, owner = _distinct(_column(arrow, client))
+    codes = _codes(arrow, category, categories)
+    weights = np.ones(len(owner), np.int64) if count is None else _counts(arrow, count)
+    return tally(owner, codes, weights, clients=clients, categories=categories)
 
 
 def observed_categories(table: object, *, category: str = "category") -> int | tuple[str, ...]:
@@ -63,15 +62,11 @@ def observed_categories(table: object, *, category: str = "category") -> int | t
 
     For tables that belong to whoever asks; the categories of live clients are declared.
     """
-    values = _column(as_arrow(table), category)
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if len(values) == 0:
-        raise CountsError("expected at least one row, got an empty table")
-    if pa.types.is_integer(values.type) and pc.min(values).as_py() >= 0:
-        return int(pc.max(values).as_py()) + 1
-    return tuple(sorted(str(v) for v in pc.unique(values).to_pylist()))
+    values, _ = _distinct(_column(as_arrow(table), category))
+    names = sorted(str(value) for value in values)
+    if all(_WHOLE_NUMBER.fullmatch(name) for name in names):
+        return max(int(name) for name in names) + 1
+    return tuple(names)
 
 
 def as_arrow(table: object) -> "pa.Table":
@@ -92,35 +87,53 @@ def _column(table: "pa.Table", name: str) -> "pa.ChunkedArray":
         raise CountsError(
             f"expected a column {name!r}, got {', '.join(table.column_names[:8]) or 'no columns'}"
         )
-    column = table[name]
-    if column.null_count:
-        row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
+    if table.column_names.count(name) > 1:
         raise CountsError(
-            f"column {name!r} has {column.null_count} missing values, the first in row {row}; "
+            f"expected one column {name!r}, got {table.column_names.count(name)}; rename the others"
+        )
+    column = table[name]
+    if len(column) == 0:
+        raise CountsError("expected at least one row, got an empty table")
+    missing = np.flatnonzero(np.asarray(column.is_null()))
+    if len(missing):
+        raise CountsError(
+            f"column {name!r} has {len(missing)} missing values, the first in row {missing[0]}; "
             "drop or fill them"
         )
     return column
 
 
-def _codes(values: "pa.ChunkedArray", categories: Categories) -> NDArray[np.int64]:
+def _distinct(column: "pa.ChunkedArray") -> tuple[NDArray[Any], NDArray[np.integer[Any]]]:
+    """The values that occur, in the order in which they first do, and which of them each row has."""
+    import pyarrow as pa
+
+    coded = column.dictionary_encode().combine_chunks()
+    values, which = np.asarray(coded.dictionary), np.asarray(coded.indices)
+    if pa.types.is_dictionary(column.type):  # a categorical column may list levels that no row has
+        seen = coded.indices.dictionary_encode()
+        values, which = values[np.asarray(seen.dictionary)], np.asarray(seen.indices)
+    return values, which
+
+
+def _codes(table: "pa.Table", name: str, categories: Categories) -> NDArray[np.int64]:
     if isinstance(categories, Bins | int | np.integer):
-        return encode(_numbers(values), categories)
-    coded = values.dictionary_encode().combine_chunks()
-    names = {name: j for j, name in enumerate(category_names(categories))}
-    lookup = np.array([names.get(str(v), -1) for v in coded.dictionary.to_pylist()], np.int64)
-    codes = lookup[np.asarray(coded.indices)] if len(coded) else np.empty(0, np.int64)
+        return encode(_numbers(table, name), categories)
+    known = {text: j for j, text in enumerate(category_names(categories))}
+    shown, which = _distinct(_column(table, name))
+    numbers = np.array([known.get(str(value), -1) for value in shown], np.int64)
+    codes: NDArray[np.int64] = numbers[which]
     if (codes < 0).any():
         # `encode` words the error; it gets positions, not values.
-        return encode(np.where(codes < 0, np.nan, codes), len(names))
+        return encode(np.where(codes < 0, np.nan, codes), len(known))
     return codes
 
 
-def _counts(values: "pa.ChunkedArray") -> NDArray[np.int64]:
-    counts = _numbers(values)
+def _counts(table: "pa.Table", name: str) -> NDArray[np.int64]:
+    counts = _numbers(table, name)
     bad = np.flatnonzero(~np.isfinite(counts) | (counts != np.rint(counts)) | (counts < 0))
     if len(bad):
         raise CountsError(
-            f"expected whole numbers of at least 0 in column of counts, got {counts[bad[0]]} "
+            f"expected whole numbers of at least 0 in column {name!r}, got {counts[bad[0]]} "
             f"in row {bad[0]}"
         )
     if counts.size and counts.max() > 2**31 - 1:
@@ -131,9 +144,22 @@ def _counts(values: "pa.ChunkedArray") -> NDArray[np.int64]:
     return counts.astype(np.int64)
 
 
-def _numbers(values: "pa.ChunkedArray") -> NDArray[Any]:
+def _numbers(table: "pa.Table", name: str) -> NDArray[Any]:
     import pyarrow as pa
 
+    values = _column(table, name)
+    if str(values.type) in _TEXT:
+        values = _parsed(values)
     if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
-        raise CountsError(f"expected a column of numbers, got {values.type}")
+        raise CountsError(f"expected numbers in column {name!r}, got {values.type}")
     return np.asarray(values.to_numpy())
+
+
+def _parsed(text: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    """Whole numbers where all of the text spells them, else numbers, else the text."""
+    import pyarrow as pa
+
+    for kind in (pa.int64(), pa.float64()):
+        with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return text.cast(kind)
+    return text

@@ -1,22 +1,17 @@
-"""Everything that crosses between server and clients: queries down, addable statistics up.
+"""What crosses from client to server: blocks of numbers that can be added, and nothing else.
 
-A query is a frozen value that says what the server wants to know. A client answers with a
-`Statistics`, whose only operation is `+`; the server sees the sum over a cohort, never a summand.
-Both have a flat-vector form for transport, masking and noise. How a client computes its answer is
-`client/answer.py`; what the server does with a sum is `server/`.
+The docstring of each class states what one client adds and how large that can be. How a client computes
+it is `client/`; what a sum is used for is `server/`.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, Generic, Protocol, Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polyurn.errors import InputError, ParameterError
-from polyurn.mdm import MDM
-from polyurn.sizes import SizeBins
+from polyurn.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -25,10 +20,11 @@ class Dimensions:
 
     n_components: int
     n_categories: int
-    n_size_bins: int
-
-
-# ------------------------------------------------------------- statistics: client to server
+    n_size_bins: int = 0
+    n_features: int = 0
+    n_products: int = 0
+    n_curvature: int = 0
+    n_models: int = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,58 +148,132 @@ class UpdateStatistics(Statistics):
 # ---------------------------------------------------------------- queries: server to client
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class SurveyStatistics(Statistics):
+    """Answer to `Survey`: sums of a client's features, p, Σ p² and log n / log max_size.
+
+    What one client adds, and its L2 sensitivity:
+
+    - `n_clients`: 1.
+    - `features` (C + 2,): each at most 1; sensitivity √3.
+    - `products` (n_products,): their products in pairs, or only their squares; sensitivity 3.
+    """
+
+    n_clients: float
+    features: NDArray[np.float64]
+    products: NDArray[np.float64]
+
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
+        "n_clients": (),
+        "features": ("n_features",),
+        "products": ("n_products",),
+    }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupStatistics(Statistics):
+    """Answer to `Group`: the moments of the clients that fell into each group.
+
+    What one client adds, and its L2 sensitivity:
+
+    - `n_clients`: 1.
+    - `size_counts` (K, n_size_bins): one entry 1; sensitivity 1.
+    - `proportions` (K, C): one row c/n; sensitivity 1.
+    - `squares` (K,): one entry Σ (c/n)²; sensitivity 1.
+    """
+
+    n_clients: float
+    size_counts: NDArray[np.float64]
+    proportions: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
+        "n_clients": (),
+        "size_counts": ("n_components", "n_size_bins"),
+        "proportions": ("n_components", "n_categories"),
+        "squares": ("n_components",),
+    }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExpectStatistics(Statistics):
+    """Answer to `Expect`: what an M-step at any nearby α needs, at fixed responsibilities ω.
+
+    What one client adds, and its L2 sensitivity:
+
+    - `n_clients`: 1.
+    - `log_likelihood`: log q(c, n); unbounded below, clip before noise.
+    - `size_counts` (K, n_size_bins): one column ω; sensitivity 1.
+    - `present` (K, C): ω where the category occurs; norm at most √C.
+    - `tables` (K, C): ω α (ψ(c + α) - ψ(α)), the expected number of tables of a Chinese restaurant;
+      at most ω c in each column, so its norm is at most max_size.
+    - `spread` (K, C): ω α² (ψ′(α) - ψ′(c + α)); at most `tables`.
+    - `total_tables`, `total_spread` (K,): the same of n and α_0; at most max_size.
+    - `curvature` (n_curvature,): the lower triangle of the Hessian of log q in (log α, log τ);
+      empty unless asked for. Unbounded: clip before noise.
+    """
+
+    n_clients: float
+    log_likelihood: float
+    size_counts: NDArray[np.float64]
+    present: NDArray[np.float64]
+    tables: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    total_tables: NDArray[np.float64]
+    total_spread: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
+        "n_clients": (),
+        "log_likelihood": (),
+        "size_counts": ("n_components", "n_size_bins"),
+        "present": ("n_components", "n_categories"),
+        "tables": ("n_components", "n_categories"),
+        "spread": ("n_components", "n_categories"),
+        "total_tables": ("n_components",),
+        "total_spread": ("n_components",),
+        "curvature": ("n_curvature",),
+    }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreStatistics(Statistics):
+    """Answer to `Score`: log-likelihoods under several MDMs, and their products in pairs.
+
+    One client adds log q under each MDM; unbounded below, clip before noise.
+    """
+
+    n_clients: float
+    log_likelihoods: NDArray[np.float64]
+    products: NDArray[np.float64]
+
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
+        "n_clients": (),
+        "log_likelihoods": ("n_models",),
+        "products": ("n_models", "n_models"),
+    }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BatchStatistics(Statistics):
+    """Answers of the same clients to several queries."""
+
+    answers: tuple[Statistics, ...]
+
+    def __add__(self, other: Self) -> Self:
+        if type(other) is not type(self) or len(other.answers) != len(self.answers):
+            return NotImplemented
+        pairs = zip(self.answers, other.answers, strict=True)
+        return type(self)(tuple(mine + theirs for mine, theirs in pairs))
+
+    def to_vector(self) -> NDArray[np.float64]:
+        return np.concatenate([answer.to_vector() for answer in self.answers])
+
+    def __repr__(self) -> str:
+        return f"BatchStatistics({', '.join(map(repr, self.answers))})"
+
+
 S = TypeVar("S", bound=Statistics)
-
-
-class Query(ABC, Generic[S]):
-    """What the server wants to know; S is the kind of statistics that answers it."""
-
-    answer_type: ClassVar[type[Statistics]]
-
-    @property
-    @abstractmethod
-    def dimensions(self) -> Dimensions:
-        """The lengths that the answer's shapes are made of."""
-
-    @property
-    def n_numbers(self) -> int:
-        """How many numbers one client sends in answer."""
-        return sum(self.answer_type.lengths(self.dimensions))
-
-
-@dataclass(frozen=True)
-class Initialise(Query[StartStatistics]):
-    """Algorithm 1's question: join one of K components at random and send your moments."""
-
-    answer_type = StartStatistics
-
-    n_components: int
-    n_categories: int
-    size_bins: SizeBins
-
-    def __post_init__(self) -> None:
-        if int(self.n_components) != self.n_components or self.n_components < 1:
-            raise ParameterError(f"expected n_components of at least 1, got {self.n_components}")
-        if int(self.n_categories) != self.n_categories or self.n_categories < 2:
-            raise ParameterError(f"expected n_categories of at least 2, got {self.n_categories}")
-
-    @property
-    def dimensions(self) -> Dimensions:
-        return Dimensions(self.n_components, self.n_categories, self.size_bins.n_bins)
-
-
-@dataclass(frozen=True)
-class Update(Query[UpdateStatistics]):
-    """Algorithm 2's question: how well does each component explain you, and where should it go?"""
-
-    answer_type = UpdateStatistics
-
-    mdm: MDM
-
-    @property
-    def dimensions(self) -> Dimensions:
-        mdm = self.mdm
-        return Dimensions(mdm.n_components, mdm.n_categories, mdm.sizes.bins.n_bins)
 
 
 def total(statistics: Sequence[S]) -> S:
@@ -214,10 +284,3 @@ def total(statistics: Sequence[S]) -> S:
     for more in statistics[1:]:
         result = result + more
     return result
-
-
-class Aggregator(Protocol):
-    """Whoever can put a query to a cohort of clients and bring back the sum of their answers."""
-
-    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
-        """The sum of the answers of `cohort_size` clients; None asks every client there is."""

@@ -1,0 +1,193 @@
+"""The E-step of a cohort, and the sums that follow from it.
+
+Everything an update can want to know follows from Σ ω by (category, count) pair and by size: the
+paper's u and v, the tables and spreads of `Expect`, and the observed curvature. Which of them are
+asked for is `answer.py`.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from polyurn.client import kernels
+from polyurn.client.rows import Rows
+from polyurn.client.simd import LANES
+from polyurn.mdm import MDM
+from polyurn.rising import digamma_rise, log_rising, trigamma_fall
+from polyurn.wire import Expect, ExpectStatistics, Parameters, Update, UpdateStatistics
+
+
+def answer_update(
+    query: Update, rows: Rows, members: NDArray[np.uint32], n_threads: int
+) -> UpdateStatistics:
+    """Algorithm 2, lines 7 to 10, for all members at once."""
+    mdm = query.mdm
+    sums = expectations(mdm, rows, members, n_threads)
+    rise = digamma_rise(mdm.alphas.sum(axis=1), rows.size_values[:, None])
+    return UpdateStatistics(
+        n_clients=float(len(members)),
+        log_likelihood=sums.log_likelihood,
+        responsibilities=sums.by_size.sum(axis=0),
+        size_counts=_by_bin(mdm, rows, sums),  # E_{k n_i} += ω_k
+        numerators=_rises(mdm.alphas, rows, sums.by_pair)[1],  # u_k
+        denominators=(sums.by_size * rise).sum(axis=0),  # v_k
+    )
+
+
+def answer_expect(
+    query: Expect, rows: Rows, members: NDArray[np.uint32], n_threads: int
+) -> ExpectStatistics:
+    """Σ ω α (ψ(c + α) - ψ(α)) and its like, for all members at once."""
+    parameters = query.parameters
+    alphas, alpha_0 = parameters.alphas, parameters.alphas.sum(axis=1)
+    sums = expectations(parameters, rows, members, n_threads)
+    present, rises, falls = _rises(alphas, rows, sums.by_pair)
+    n = rows.size_values[:, None]
+    answer = ExpectStatistics(
+        n_clients=float(len(members)),
+        log_likelihood=sums.log_likelihood,
+        size_counts=_by_bin(parameters, rows, sums),
+        present=present,
+        tables=alphas * rises,
+        spread=alphas**2 * falls,
+        total_tables=(sums.by_size * alpha_0 * digamma_rise(alpha_0, n)).sum(axis=0),
+        total_spread=(sums.by_size * alpha_0**2 * trigamma_fall(alpha_0, n)).sum(axis=0),
+        curvature=np.empty(0),
+    )
+    if not query.curvature:
+        return answer
+    return replace(answer, curvature=_curvature(parameters, rows, members, answer))
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """Σ ω over clients, by (category, count) pair and by size, and the log-likelihood."""
+
+    by_pair: NDArray[np.float64]  # (n_pairs, n_components)
+    by_size: NDArray[np.float64]  # (n_sizes, n_components)
+    log_likelihood: float
+
+
+def expectations(
+    parameters: MDM | Parameters, rows: Rows, members: NDArray[np.uint32], n_threads: int
+) -> Expectations:
+    """The E-step: everything that any update needs to know about the members."""
+    k = len(parameters.weights)
+    lanes = -(-k // LANES) * LANES
+    pair_logs = _pair_logs(parameters.alphas, rows, lanes)
+    size_logs = np.full((len(rows.size_values), lanes), -np.inf)
+    size_logs[:, :k] = _size_logs(parameters, rows.size_values)
+
+    def part(some: NDArray[np.uint32]) -> Expectations:
+        by_pair, by_size = np.zeros_like(pair_logs), np.zeros_like(size_logs)
+        log_likelihood = kernels.expect(
+            rows.cells, rows.starts, rows.width, rows.size_index, some,
+            pair_logs, size_logs, by_pair, by_size,
+        )  # fmt: skip
+        return Expectations(by_pair, by_size, log_likelihood)
+
+    parts = _map_threads(part, np.array_split(members, n_threads))
+    return Expectations(
+        by_pair=np.sum([p.by_pair for p in parts], axis=0)[:, :k],
+        by_size=np.sum([p.by_size for p in parts], axis=0)[:, :k],
+        log_likelihood=float(sum(p.log_likelihood for p in parts)),
+    )
+
+
+def _pair_logs(alphas: NDArray[np.float64], rows: Rows, lanes: int) -> NDArray[np.float64]:
+    """Log of Γ(c + α_j) / (Γ(α_j) Γ(c + 1) α_0^c) for every pair (category j, count c)."""
+    logs = np.zeros((len(rows.count), lanes))
+    if rows.every_count:
+        kernels.tabulate_logs(rows.category, rows.count, alphas, logs)
+    else:
+        count = rows.count[:, None]
+        logs[:, : len(alphas)] = log_rising(
+            alphas.T[rows.category], count, scale=alphas.sum(axis=1)
+        ) - gammaln(count + 1)
+    return logs
+
+
+def _size_logs(parameters: MDM | Parameters, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Log of τ_k π_k(n) Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n."""
+    alpha_0 = parameters.alphas.sum(axis=1)
+    n = sizes[:, None]
+    return np.asarray(
+        np.log(parameters.weights)
+        + parameters.sizes.logpmf(sizes)
+        + gammaln(n + 1)
+        - log_rising(alpha_0, n, scale=alpha_0)
+    )
+
+
+def _by_bin(parameters: MDM | Parameters, rows: Rows, sums: Expectations) -> NDArray[np.float64]:
+    """Σ ω by size bin, shape (n_components, n_size_bins)."""
+    bins = parameters.sizes.bins
+    counts = np.zeros((bins.n_bins, sums.by_size.shape[1]))
+    np.add.at(counts, bins.locate(rows.size_values), sums.by_size)
+    return np.ascontiguousarray(counts.T)
+
+
+def _rises(
+    alphas: NDArray[np.float64], rows: Rows, by_pair: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Σ ω over the clients that have category j, of 1, ψ(c + α) - ψ(α) and ψ′(α) - ψ′(c + α)."""
+    present, rises, falls = np.zeros((3, *alphas.shape))
+    if rows.every_count:
+        kernels.sum_rises(
+            rows.category, rows.count, alphas, np.ascontiguousarray(by_pair), present, rises, falls
+        )
+        return present, rises, falls
+    for k in range(len(alphas)):
+        seen = by_pair[:, k] > 0  # a category with α = 0 has ω = 0 wherever it occurs
+        category, count, weight = rows.category[seen], rows.count[seen], by_pair[seen, k]
+        a = alphas[k, category]
+        for out, terms in (
+            (present, (count > 0)),
+            (rises, digamma_rise(a, count)),
+            (falls, trigamma_fall(a, count)),
+        ):
+            out[k] = np.bincount(category, weight * terms, minlength=rows.n_categories)
+    return present, rises, falls
+
+
+def _curvature(
+    parameters: Parameters, rows: Rows, members: NDArray[np.uint32], sums: ExpectStatistics
+) -> NDArray[np.float64]:
+    """The Hessian of Σ log q in x = (log α_k, log τ_k of each k; τ a softmax), lower triangle.
+
+    The Hessian of log q is Σ_k ω_k (∂²_k + g_k g_k') - s s', with g_k the gradient of component k's
+    log-probability and s = Σ_k ω_k g_k. ∂²_k follows from sums that are there already, and the softmax
+    takes away diag(τ) - ττ' for each client.
+    """
+    alphas, alpha_0, tau = parameters.alphas, parameters.alphas.sum(axis=1), parameters.weights
+    k, c = alphas.shape
+    a = alphas.T[rows.category]
+    triangle = np.zeros(k * (c + 1) * (k * (c + 1) + 1) // 2)
+    kernels.curve(
+        rows.cells, rows.starts, rows.width, rows.size_index, members, rows.category,
+        _pair_logs(alphas, rows, k), _size_logs(parameters, rows.size_values),
+        a * digamma_rise(a, rows.count[:, None]), digamma_rise(alpha_0, rows.size_values[:, None]),
+        alphas, triangle,
+    )  # fmt: skip
+    known = np.zeros((k, c + 1, k, c + 1))
+    for i in range(k):
+        slope = sums.tables[i] - alphas[i] * sums.total_tables[i] / alpha_0[i]
+        bend = np.outer(alphas[i], alphas[i]) * sums.total_spread[i] / alpha_0[i] ** 2
+        known[i, :c, i, :c] = bend + np.diag(slope - sums.spread[i])
+    known[:, c, :, c] = -len(members) * (np.diag(tau) - np.outer(tau, tau))
+    square = known.reshape(k * (c + 1), -1)
+    return np.asarray(triangle + square[np.tril_indices(len(square))])
+
+
+def _map_threads(
+    function: Callable[[NDArray[np.uint32]], Expectations], parts: list[NDArray[Any]]
+) -> list[Expectations]:
+    if len(parts) == 1:
+        return [function(parts[0])]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return list(pool.map(function, parts))

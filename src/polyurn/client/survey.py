@@ -1,0 +1,108 @@
+"""Answers about the clients' histograms themselves, before there are any parameters.
+
+Algorithm 1's moments, and the features and groups that better starts are made of. A client's features
+are its proportions p, Σ p², which tells concentrated clients from spread ones, and log n / log max_size.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from polyurn.client.rows import Rows
+from polyurn.sizes import SizeBins
+from polyurn.wire import (
+    Group,
+    GroupStatistics,
+    Initialise,
+    StartStatistics,
+    Survey,
+    SurveyStatistics,
+)
+
+# Clients whose features are held at once.
+_BLOCK_CLIENTS = 8_192
+
+
+def answer_initialise(
+    query: Initialise,
+    rows: Rows,
+    members: NDArray[np.uint32],
+    rng: int | np.random.Generator | None,
+) -> StartStatistics:
+    """Algorithm 1, lines 4 to 7, for all members at once."""
+    joined = np.random.default_rng(rng).integers(query.n_components, size=len(members))  # k_i
+    p = _proportions(rows, members)
+    groups = _membership(joined, query.n_components)
+    return StartStatistics(
+        n_clients=float(len(members)),
+        size_counts=_size_counts(rows, members, joined, query.size_bins, query.n_components),
+        first_moments=(groups @ p).toarray(),  # P = Σ c/n
+        second_moments=(groups @ p.multiply(p)).toarray(),  # Q = Σ (c/n) ⊙ (c/n)
+    )
+
+
+def answer_survey(query: Survey, rows: Rows, members: NDArray[np.uint32]) -> SurveyStatistics:
+    """Sums of the features and of their products."""
+    n_features = query.n_categories + 2
+    features = np.zeros(n_features)
+    products = np.zeros((n_features, n_features) if query.pairs else n_features)
+    for start in range(0, len(members), _BLOCK_CLIENTS):
+        some = members[start : start + _BLOCK_CLIENTS]
+        p = _proportions(rows, some)
+        squares, sizes = _scalars(p, rows, some, query.max_size)
+        x = np.concatenate([p.toarray(), squares[:, None], sizes[:, None]], axis=1)
+        features += x.sum(axis=0)
+        products += x.T @ x if query.pairs else (x * x).sum(axis=0)
+    if query.pairs:
+        products = products[np.tril_indices(n_features)]
+    return SurveyStatistics(float(len(members)), features, products)
+
+
+def answer_group(query: Group, rows: Rows, members: NDArray[np.uint32]) -> GroupStatistics:
+    """The moments of the members by the group that they fall into."""
+    k = len(query.offsets)
+    p = _proportions(rows, members)
+    squares, sizes = _scalars(p, rows, members, query.size_bins.max_size)
+    scores = p @ query.directions[:, :-2].T + np.outer(squares, query.directions[:, -2])
+    scores = np.asarray(scores) + np.outer(sizes, query.directions[:, -1])
+    joined = (scores + query.offsets).argmax(axis=1)
+    return GroupStatistics(
+        n_clients=float(len(members)),
+        size_counts=_size_counts(rows, members, joined, query.size_bins, k),
+        proportions=(_membership(joined, k) @ p).toarray(),
+        squares=np.bincount(joined, squares, minlength=k).astype(np.float64),
+    )
+
+
+def _proportions(rows: Rows, members: NDArray[np.uint32]) -> sparse.csr_array[Any]:
+    """c/n of each member, one row each."""
+    counts = rows.counts_of(members)
+    n = rows.size_values[rows.size_index[members]]
+    p = counts.astype(np.float64)
+    p.data /= np.repeat(n, np.diff(counts.indptr))
+    return p
+
+
+def _scalars(
+    p: sparse.csr_array[Any], rows: Rows, members: NDArray[np.uint32], max_size: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Σ p² and log n / log max_size of each member."""
+    squares = np.asarray(p.multiply(p).sum(axis=1)).reshape(-1)
+    sizes = np.log(rows.size_values) / max(np.log(max_size), 1.0)
+    return squares, sizes[rows.size_index[members]]
+
+
+def _membership(joined: NDArray[np.int64], k: int) -> sparse.csr_array[Any]:
+    """A matrix whose product with one row per client sums the rows of each component."""
+    n = len(joined)
+    return sparse.csr_array((np.ones(n), (joined, np.arange(n))), (k, n))
+
+
+def _size_counts(
+    rows: Rows, members: NDArray[np.uint32], joined: NDArray[np.int64], bins: SizeBins, k: int
+) -> NDArray[np.float64]:
+    counts = np.zeros((k, bins.n_bins))
+    np.add.at(counts, (joined, bins.locate(rows.size_values)[rows.size_index[members]]), 1.0)
+    return counts

@@ -1,0 +1,1 @@
+"""Polyurn inside other libraries, one file per library."""

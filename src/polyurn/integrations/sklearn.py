@@ -1,0 +1,199 @@
+"""The mixture as a scikit-learn estimator, for a table of counts that is at hand.
+
+Rows are clients, columns are categories. The likelihood is of counts given their total, p(c | n): how
+large rows are is not modelled. All learning is `polyurn.fit`'s; nothing is estimated here.
+"""
+# ruff: noqa: N803 - scikit-learn calls the table X
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from polyurn.aggregate.local import LocalAggregator
+from polyurn.counts import Counts, check_counts, client_sizes
+from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.mdm import MDM, mixture_logpmf
+from polyurn.server.fit import Fit, fit
+from polyurn.sizes import Sizes
+
+try:
+    from sklearn.base import BaseEstimator, DensityMixin
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils import check_random_state
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as error:
+    raise MissingDependencyError("scikit-learn>=1.6", "sklearn", "the estimator") from error
+
+
+class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """A mixture of Dirichlet-multinomials, with the interface of `sklearn.mixture.GaussianMixture`.
+
+    X is an array or sparse matrix of counts, of shape (n_samples, n_features): whole numbers, not
+    negative, at least one in every row. Anything else is a ValueError; nothing is rounded or dropped.
+
+    Parameters
+    ----------
+    n_components : int
+    tol : float
+        A fit has converged when less than this seems to be left to gain, in nats per row.
+    max_iter : int
+        Rounds of a fit, at least 3: the first two find where to start.
+    n_init : int
+        Independent fits, of which the likeliest is kept. One is a race of 48 random starts already, or
+        of fewer when n_components * n_features is beyond 7,000: then more fits are worth their time.
+    random_state : int, RandomState or None
+        For the random starts, and for `sample`.
+
+    Attributes
+    ----------
+    weights_ : float array of shape (n_components,)
+        Decreasing. Components left with less than half a row are dropped, so they may be fewer.
+    alphas_ : float array of shape (n_components, n_features)
+        Concentrations of each component.
+    mdm_ : MDM
+        The same, with the sizes of the rows in bins that all components share.
+    converged_ : bool
+    n_iter_ : int
+        Rounds of the fit that was kept.
+    lower_bound_ : float
+        Mean log-likelihood of the rows it was fitted to.
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    Examples
+    --------
+    >>> from polyurn.truths import truth
+    >>> X = truth("medium/2").sample(500, rng=0)
+    >>> mixture = DirichletMultinomialMixture(2, random_state=1).fit(X)
+    >>> mixture.weights_.round(1).tolist(), mixture.alphas_.shape
+    ([0.6, 0.4], (2, 10))
+    >>> mixture.predict_proba(X[:2]).round(1).tolist()
+    [[0.1, 0.9], [1.0, 0.0]]
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        n_init: int = 1,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def fit(self, X: object, y: object = None) -> Self:
+        """Learn the mixture from rows of counts; y is ignored."""
+        counts = self._counts(X, reset=True)
+        _check_at_least("max_iter", self.max_iter, 3)
+        _check_at_least("n_init", self.n_init, 1)
+        _check_at_least("n_samples", counts.shape[0], self.n_components)  # a row for each
+        fits = [self._fit_once(counts, rng) for rng in self._generators(self.n_init)]
+        scores = [float(logsumexp(_joint(counts, f.mdm), axis=1).mean()) for f in fits]
+        best = int(np.argmax(scores))
+        self.mdm_ = fits[best].mdm
+        self.weights_, self.alphas_ = self.mdm_.weights, self.mdm_.alphas
+        self.converged_, self.n_iter_ = fits[best].converged, fits[best].n_rounds
+        self.lower_bound_ = scores[best]
+        if not self.converged_:
+            said = f"kept the best of {self.max_iter} rounds, before the fit converged"
+            warnings.warn(f"{said}; raise max_iter or tol", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def fit_predict(self, X: object, y: object = None) -> NDArray[np.int64]:
+        """Learn the mixture, and say which component each row most likely came from."""
+        return self.fit(X).predict(X)
+
+    def predict(self, X: object) -> NDArray[np.int64]:
+        """The component that each row most likely came from, shape (n_samples,)."""
+        return np.asarray(np.argmax(self._joint(X), axis=1))
+
+    def predict_proba(self, X: object) -> NDArray[np.float64]:
+        """Probability that each row came from each component, shape (n_samples, n_components)."""
+        joint = self._joint(X)
+        return np.asarray(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)))
+
+    def score_samples(self, X: object) -> NDArray[np.float64]:
+        """Log-likelihood of each row given its total, log p(c | n), shape (n_samples,)."""
+        return np.asarray(logsumexp(self._joint(X), axis=1))
+
+    def score(self, X: object, y: object = None) -> float:
+        """Mean log-likelihood of the rows given their totals; y is ignored."""
+        return float(self.score_samples(X).mean())
+
+    def aic(self, X: object) -> float:
+        """Akaike's information criterion of the rows; the lower the better."""
+        return float(2 * self._n_parameters() - 2 * self.score_samples(X).sum())
+
+    def bic(self, X: object) -> float:
+        """The Bayesian information criterion of the rows; the lower the better."""
+        values = self.score_samples(X)
+        return float(self._n_parameters() * np.log(len(values)) - 2 * values.sum())
+
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Draw rows, with totals like those of the rows the mixture was fitted to.
+
+        Returns
+        -------
+        X : int array of shape (n_samples, n_features)
+        y : int array of shape (n_samples,), the component of each row, in increasing order
+        """
+        check_is_fitted(self)
+        _check_at_least("n_samples", n_samples, 1)
+        (rng,) = self._generators(1)
+        n_rows = rng.multinomial(n_samples, self.mdm_.weights)
+        sizes = Sizes(self.mdm_.sizes.bins, self.mdm_.sizes.masses[:1])  # all components share them
+        one_each = [MDM([1.0], [alpha], sizes) for alpha in self.alphas_]
+        rows = [one.sample(int(n), rng=rng) for one, n in zip(one_each, n_rows, strict=True)]
+        return np.concatenate(rows), np.repeat(np.arange(len(n_rows)), n_rows)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    def _fit_once(self, counts: Counts, rng: np.random.Generator) -> Fit:
+        play, starts = rng.spawn(2)
+        return fit(
+            LocalAggregator(counts, rng=play), n_components=self.n_components,
+            n_categories=counts.shape[1], max_size=int(client_sizes(counts).max()),
+            max_rounds=self.max_iter, tol=self.tol, rng=starts,
+            sizes="shared",  # so that sizes do not tell components apart
+            max_upload=1_000_000,  # nothing leaves this process; wide tables need the starts
+        )  # fmt: skip
+
+    def _counts(self, X: object, *, reset: bool) -> Counts:
+        fewest = 2 if reset else 1  # once fitted, X needs as many features as the fit had
+        table = validate_data(
+            self, X, reset=reset, accept_sparse="csr",
+            ensure_non_negative=True, ensure_min_features=fewest,
+        )  # fmt: skip
+        return check_counts(table)
+
+    def _joint(self, X: object) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        return _joint(self._counts(X, reset=False), self.mdm_)
+
+    def _n_parameters(self) -> int:
+        return len(self.weights_) - 1 + int(self.alphas_.size)
+
+    def _generators(self, n: int) -> list[np.random.Generator]:
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return np.random.default_rng(seed).spawn(n)
+
+
+def _joint(counts: Counts, mdm: MDM) -> NDArray[np.float64]:
+    """Log τ_k + log p(c | n, α_k): without the sizes, so that rows may be larger than any before."""
+    return np.asarray(np.log(mdm.weights) + mixture_logpmf(counts, mdm.alphas))
+
+
+def _check_at_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise ParameterError(f"expected {name} of at least {least}, got {name}={value}")

@@ -1,0 +1,141 @@
+"""Where to begin: many starts from two rounds of sums, none of which shows a small group.
+
+The first round tells how clients vary; the second lets every client join, in each start, the group whose
+random linear score of its features is highest, and returns the groups' moments. Cuts along one
+direction, cuts by several, and groups of categories are all such scores.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from polyurn.sizes import SizeBins, Sizes
+from polyurn.wire import Group, GroupStatistics, Parameters, Survey, SurveyStatistics
+
+# Directions in which clients hardly vary would be noise blown up.
+_SMALLEST_VARIANCE = 1e-9
+# Large directions are favoured, but mildly: what tells components apart may vary little.
+_FAVOUR = 0.25
+# No group is planned to hold less than this share of the clients.
+_SMALLEST_SHARE = 0.02
+# A group's moments are mixed with those of one average client, and an average client is given a
+# hundredth of every category, so that no start rules anything out.
+_PSEUDO_CLIENTS, _EVEN_SHARE = 1.0, 0.01
+# A start's concentration; moments of few clients can be anything.
+_CONCENTRATIONS = 0.01, 1_000.0
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """How clients vary: the mean of their features, and independent directions of unit variance.
+
+    Attributes
+    ----------
+    mean : float array of shape (n_features,)
+    directions : float array of shape (n_features, n_directions)
+    deviations : float array of shape (n_directions,)
+        The standard deviation along each direction before it was scaled to one.
+    """
+
+    mean: NDArray[np.float64]
+    directions: NDArray[np.float64]
+    deviations: NDArray[np.float64]
+
+
+def survey(n_categories: int, max_size: int, *, max_upload: int) -> Survey:
+    """The first round's question: all covariances if a client may send that many numbers."""
+    full = Survey(n_categories, max_size, pairs=True)
+    return full if full.n_numbers <= max_upload else replace(full, pairs=False)
+
+
+def landscape(query: Survey, sums: SurveyStatistics, *, sizes: bool) -> Landscape:
+    """What the first round says; without `sizes`, of what clients hold and not of how much."""
+    mean = sums.features / sums.n_clients
+    if query.pairs:
+        products = np.zeros((len(mean), len(mean)))
+        products[np.tril_indices(len(mean))] = sums.products / sums.n_clients
+        products = np.tril(products) + np.tril(products, -1).T
+        covariances = products - np.outer(mean, mean)
+        if not sizes:
+            covariances[-1] = covariances[:, -1] = 0.0
+        variances, axes = np.linalg.eigh(covariances)
+    else:
+        variances, axes = sums.products / sums.n_clients - mean**2, np.eye(len(mean))
+        variances[-1] *= sizes
+    kept = variances > _SMALLEST_VARIANCE * max(variances.max(), np.finfo(float).tiny)
+    deviations = np.sqrt(variances[kept])
+    return Landscape(mean, axes[:, kept] / deviations, deviations)
+
+
+def random_groups(
+    land: Landscape, n_components: int, size_bins: SizeBins, *, rng: np.random.Generator
+) -> Group:
+    """A random way to put clients into groups: one of three kinds."""
+    if n_components == 1 or len(land.deviations) == 0:
+        zeros = np.zeros((n_components, len(land.mean)))
+        return Group(zeros, np.zeros(n_components), size_bins)
+    kinds = (_cuts, _classifier, _category_groups)
+    directions, offsets = kinds[rng.choice(3, p=[0.5, 0.25, 0.25])](land, n_components, rng)
+    return Group(directions, offsets, size_bins)
+
+
+def start(
+    sums: GroupStatistics, *, size_bins: SizeBins, size_masses: NDArray[np.float64]
+) -> Parameters:
+    """Parameters that match the moments of each group, pooled over categories."""
+    c = sums.proportions.shape[1]
+    average = (1 - _EVEN_SHARE) * sums.proportions.sum(axis=0) / sums.n_clients + _EVEN_SHARE / c
+    joined = sums.size_counts.sum(axis=1) + _PSEUDO_CLIENTS
+    first = (sums.proportions + _PSEUDO_CLIENTS * average) / joined[:, None]
+    second = (sums.squares + _PSEUDO_CLIENTS * sums.squares.sum() / sums.n_clients) / joined
+    variance = np.maximum(second - (first**2).sum(axis=1), np.finfo(float).tiny)
+    alpha_0 = np.clip((1 - second) / variance, *_CONCENTRATIONS)
+    return Parameters(
+        joined / joined.sum(), alpha_0[:, None] * first, Sizes(size_bins, size_masses)
+    )
+
+
+def _cuts(land: Landscape, k: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], ...]:
+    """Intervals along one direction, at random quantiles: the upper envelope of k lines."""
+    axis = _random_directions(land, 1, rng)[:, 0]
+    if rng.random() < 1 / 3:  # how concentrated a client is, or how large, whatever it holds
+        alone = np.zeros(len(land.mean))
+        alone[rng.choice([-2, -1])] = 1.0
+        deviation = np.linalg.norm(alone @ (land.directions * land.deviations**2))
+        axis = alone / deviation if deviation > 0 else axis
+    shares = _SMALLEST_SHARE + (1 - _SMALLEST_SHARE * k) * rng.dirichlet(np.ones(k))
+    cuts = ndtri(np.clip(np.cumsum(shares / shares.sum())[:-1], 1e-3, 1 - 1e-3))
+    slopes = np.arange(k)
+    offsets = -np.concatenate([[0.0], np.cumsum(cuts)]) - slopes * (axis @ land.mean)
+    return slopes[:, None] * axis, offsets
+
+
+def _classifier(
+    land: Landscape, k: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], ...]:
+    """The highest of k random scores."""
+    axes = _random_directions(land, k, rng)
+    return axes.T, 0.5 * rng.standard_normal(k) - land.mean @ axes
+
+
+def _category_groups(
+    land: Landscape, k: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], ...]:
+    """Categories dealt out at random; a client goes where it holds most, compared with the average."""
+    mean = land.mean[:-2]
+    groups = rng.integers(k, size=len(mean))
+    directions = np.zeros((k, len(land.mean)))
+    scale = 1.0 / np.sqrt(mean + 1.0 / len(mean) ** 2)
+    directions[groups, np.arange(len(mean))] = scale
+    usual = np.bincount(groups, scale * mean, minlength=k)
+    directions /= np.where(usual > 0, usual, 1.0)[:, None]
+    return directions, np.zeros(k)
+
+
+def _random_directions(land: Landscape, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Random directions in which the clients have unit variance, shape (n_features, n)."""
+    favour = (land.deviations / land.deviations.max()) ** (2 * _FAVOUR)
+    draws = rng.standard_normal((len(favour), n)) * favour[:, None]
+    return np.asarray(land.directions @ (draws / np.linalg.norm(draws, axis=0)))

@@ -1,0 +1,154 @@
+"""The M-step of the alphas, solved on the server from one round's sums.
+
+At fixed responsibilities the expected log-likelihood of component k is Σ_j F_j(α_j) - F_0(α_0), where
+F(α) = Σ_i ω_i Σ_{m<c_i} log(α + m): a sum of logarithms with poles of F′ at 0, -1, -2, ... The weight
+of the pole at 0 is known (how often the category is present), and all the others are stood for by a
+single one whose weight and place reproduce F′ and F″ where the clients were asked. So three numbers
+for each category, whatever its counts, give F near there to second order, and its shape far away.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.wire import ExpectStatistics
+
+# α_0 beyond this is a multinomial for all purposes: with clients of n points it changes the
+# log-likelihood by about n²/α_0.
+MAX_CONCENTRATION = 1e6
+_MAX_STEPS = 60
+# A step may change an alpha tenfold; Newton's quadratic model is no better than that far away.
+_MAX_FACTOR = 10.0
+_ENOUGH = 1e-12
+
+
+@dataclass(frozen=True)
+class Poles:
+    """F of each category and of the total: w log α + v log(α + q).
+
+    Attributes
+    ----------
+    present, weight, place : float arrays of shape (n_components, n_categories)
+        w, v and q of each category.
+    total_present, total_weight, total_place : float arrays of shape (n_components,)
+    """
+
+    present: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    place: NDArray[np.float64]
+    total_present: NDArray[np.float64]
+    total_weight: NDArray[np.float64]
+    total_place: NDArray[np.float64]
+
+
+def poles(alphas: NDArray[np.float64], sums: ExpectStatistics) -> Poles:
+    """The poles that reproduce a round's sums at the alphas that were sent.
+
+    Parameters
+    ----------
+    alphas : float array of shape (n_components, n_categories)
+    sums : ExpectStatistics
+    """
+    weight, place = _second_pole(alphas, sums.present, sums.tables, sums.spread)
+    joined = sums.size_counts.sum(axis=1)  # every client holds at least one point
+    alpha_0 = alphas.sum(axis=1)
+    total = _second_pole(alpha_0, joined, sums.total_tables, sums.total_spread)
+    return Poles(sums.present, weight, place, joined, *total)
+
+
+def blend(old: Poles, new: Poles, alphas: NDArray[np.float64], step: float) -> Poles:
+    """(1 - step) F_old + step F_new, as poles that are exact to second order at `alphas`.
+
+    This is how earlier cohorts keep counting: a running average of the functions that their sums
+    stand for.
+    """
+
+    def both(name: str) -> NDArray[np.float64]:
+        return np.asarray((1 - step) * getattr(old, name) + step * getattr(new, name))
+
+    def sums(p: Poles) -> tuple[NDArray[np.float64], ...]:
+        a_0 = alphas.sum(axis=1)
+        r, r_0 = alphas / (alphas + p.place), a_0 / (a_0 + p.total_place)
+        return (
+            p.present + p.weight * r,
+            p.present + p.weight * r**2,
+            p.total_present + p.total_weight * r_0,
+            p.total_present + p.total_weight * r_0**2,
+        )
+
+    mixed = [(1 - step) * a + step * b for a, b in zip(sums(old), sums(new), strict=True)]
+    present, total_present = both("present"), both("total_present")
+    weight, place = _second_pole(alphas, present, mixed[0], mixed[1])
+    total = _second_pole(alphas.sum(axis=1), total_present, mixed[2], mixed[3])
+    return Poles(present, weight, place, total_present, *total)
+
+
+def maximise(
+    functions: Poles, alphas: NDArray[np.float64], *, category_prior: float
+) -> NDArray[np.float64]:
+    """The alphas that maximise Σ_j F_j(α_j) - F_0(α_0) + category_prior Σ_j log α_j.
+
+    Newton's method with the Hessian's structure (a diagonal and a rank-one part); where a step does
+    not help, the paper's fixed point, which always does.
+
+    Parameters
+    ----------
+    functions : Poles
+    alphas : float array of shape (n_components, n_categories)
+        Where to begin.
+    category_prior : float
+        Pseudo-tables per category; keeps a category that a component never saw above zero.
+    """
+    present = functions.present + category_prior
+    weight, place = functions.weight, functions.place
+    total = functions.total_present, functions.total_weight, functions.total_place
+
+    def value(a: NDArray[np.float64]) -> NDArray[np.float64]:
+        a_0 = a.sum(axis=1)
+        terms = present * np.log(a) + weight * np.log(a + place)
+        result = terms.sum(axis=1) - total[0] * np.log(a_0) - total[1] * np.log(a_0 + total[2])
+        return np.asarray(result)
+
+    a = alphas
+    best = value(a)
+    for _ in range(_MAX_STEPS):
+        a_0 = a.sum(axis=1)
+        slope_0 = total[0] / a_0 + total[1] / (a_0 + total[2])  # F_0′
+        bend_0 = total[0] / a_0**2 + total[1] / (a_0 + total[2]) ** 2  # -F_0″
+        gradient = present / a + weight / (a + place) - slope_0[:, None]
+        bend = present / a**2 + weight / (a + place) ** 2  # -F_j″
+        # (-diag(bend) + bend_0 11')^-1 gradient, by the formula of Sherman and Morrison.
+        shared = (gradient / bend).sum(axis=1) / (1 / bend_0 - (1 / bend).sum(axis=1))
+        newton = a + (gradient + shared[:, None]) / bend
+        newton = capped(np.clip(newton, a / _MAX_FACTOR, a * _MAX_FACTOR))
+        fixed = capped((present + weight * a / (a + place)) / slope_0[:, None])
+        after = value(newton)
+        better = after >= best
+        a = np.where(better[:, None], newton, fixed)
+        after = np.where(better, after, value(fixed))
+        if (after - best <= _ENOUGH * np.abs(best)).all():
+            break
+        best = after
+    return a
+
+
+def _second_pole(
+    alphas: NDArray[np.float64],
+    present: NDArray[np.float64],
+    tables: NDArray[np.float64],
+    spread: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The v and q with w + v α/(α + q) = tables and w + v α²/(α + q)² = spread."""
+    more, less = tables - present, spread - present
+    # Counts of at most one leave nothing beyond the pole at 0; what is left then is rounding.
+    some = (more > 1e-12 * tables) & (less > 1e-12 * tables)
+    ratio = np.where(some, more / np.where(some, less, 1.0), 2.0)  # (α + q)/α
+    ratio = np.maximum(ratio, 1.0)
+    return np.where(some, more * ratio, 0.0), alphas * (ratio - 1.0)
+
+
+def capped(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same proportions, with no concentration beyond the cap."""
+    over = np.maximum(alphas.sum(axis=1, keepdims=True) / MAX_CONCENTRATION, 1.0)
+    return np.asarray(alphas / over)

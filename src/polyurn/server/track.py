@@ -1,0 +1,198 @@
+"""One start on its way up: where it is, and where it could go next.
+
+A round evaluates many points, so a track asks for its EM step *and* for a handful of bolder ones in the
+same round, and takes the best: extrapolations of the EM map (Anderson acceleration) and, when the
+clients sent the curvature, Newton steps of several lengths. The aggregated likelihood is the only
+judge, so a track never goes down. Nothing here knows how many tracks there are.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from polyurn.server.poles import capped
+from polyurn.sizes import Sizes
+from polyurn.wire import Expect, ExpectStatistics, Parameters
+
+# How many evaluated points an extrapolation looks back on, and how far below the best (in nats per
+# client) a point may lie to be worth looking at.
+_MEMORY, _WORTH = 12, 0.5
+_WINDOWS = (_MEMORY, 6, 3, 2)
+_STRETCHES = (1.0, 2.0, 0.5)
+_LONG_STEPS = (4.0, 16.0, 64.0)
+# Newton steps from bold to timid: what is added to the curvature's eigenvalues.
+_DAMPINGS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+N_NEWTON, _LEAD = len(_DAMPINGS), 3
+# No parameter's logarithm moves further than this in a step, nor beyond these bounds.
+_LONGEST = 3.0
+_LOG_ALPHAS = -25.0, 16.0
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point that clients have judged.
+
+    Attributes
+    ----------
+    x : float array of shape (n_components * (n_categories + 1),)
+        log α_k1, ..., log α_kC, log τ_k of each component in turn.
+    value : float
+        Mean log-likelihood per client.
+    gradient : float array like x
+    sizes : Sizes
+    image : float array like x
+        Where an EM step leads from here.
+    image_sizes : Sizes
+    """
+
+    x: NDArray[np.float64]
+    value: float
+    gradient: NDArray[np.float64]
+    sizes: Sizes
+    image: NDArray[np.float64]
+    image_sizes: Sizes
+
+
+@dataclass
+class Track:
+    """The best point so far, what was tried around it, and what to try next.
+
+    `bends` are the eigenvalues and eigenvectors of the last curvature that the clients sent.
+    """
+
+    trials: list[NDArray[np.float64]]
+    sizes: Sizes
+    shape: tuple[int, int]
+    best: Point | None = None
+    gains: list[float] = field(default_factory=list)
+    lead: int = 0
+    bends: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    _seen: list[Point] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, parameters: Parameters) -> "Track":
+        """A track that is about to ask about its start."""
+        return cls([to_x(parameters)], parameters.sizes, parameters.alphas.shape)
+
+    @property
+    def value(self) -> float:
+        return -np.inf if self.best is None else self.best.value
+
+    def queries(self, *, curvature: bool) -> list[Expect]:
+        """One query for each trial; the curvature is asked for at the lead only."""
+        return [
+            Expect(self.parameters(x), curvature and i == self.lead)
+            for i, x in enumerate(self.trials)
+        ]
+
+    def learn(self, points: list[Point], hessian: NDArray[np.float64] | None) -> None:
+        """Take in what the clients said about the trials."""
+        top = max(points, key=lambda p: p.value)
+        before = self.value
+        if top.value > before:
+            self.best = top
+        self.gains.append(self.value - before)
+        points = sorted(points, key=lambda p: p.value)
+        self._seen = [*self._seen, *(p for p in points if p.value > self.value - _WORTH)][-_MEMORY:]
+        self.bends = None if hessian is None else np.linalg.eigh(hessian)
+
+    def propose(self, n_trials: int, *, newton: bool) -> None:
+        """Choose what to ask next: the EM step, and bolder ones as far as `n_trials` allows."""
+        assert self.best is not None
+        here, step = self.best.x, self.best.image - self.best.x
+        bold = self._extrapolations() + [here + _limited(s * step) for s in _LONG_STEPS]
+        self.trials = [self.best.image, *bold[: n_trials - 1]]
+        self.sizes, self.lead = self.best.image_sizes, 0
+        if newton and self.bends is not None:
+            self.lead = len(self.trials) + _LEAD
+            self.trials += [here + s for s in _newton_steps(self.best.gradient, *self.bends)]
+
+    def remaining(self) -> float:
+        """An estimate of what is still to be gained, in nats per client."""
+        if self.best is None or len(self.gains) < 3:
+            return np.inf
+        last, previous = self.gains[-1], self.gains[-2]
+        rate = min(last / previous, 0.95) if previous > 0 else 0.5
+        geometric = max(last, 0.0) * max(rate, 0.5) / (1 - max(rate, 0.5))
+        if self.bends is None:
+            return max(geometric, previous / 4)
+        values, axes = self.bends
+        along = axes.T @ self.best.gradient
+        quadratic = float((along**2 / (np.abs(values) + _DAMPINGS[2])).sum()) / 2
+        return max(quadratic, last / 4)
+
+    def parameters(self, trial: NDArray[np.float64]) -> Parameters:
+        """The parameters at one of the trials."""
+        return from_x(trial, self.shape, self.sizes)
+
+    def best_parameters(self) -> Parameters:
+        """The parameters at the best point."""
+        assert self.best is not None
+        return from_x(self.best.x, self.shape, self.best.sizes)
+
+    def _extrapolations(self) -> list[NDArray[np.float64]]:
+        """Anderson's points: where the last EM steps, taken as linear, would come to rest."""
+        assert self.best is not None
+        residual = self.best.image - self.best.x
+        moves = [(p.image - p.x - residual, p.image - self.best.image) for p in self._seen]
+        moves = [m for m in moves if np.linalg.norm(m[0]) > 1e-14]
+        found = []
+        for window in _WINDOWS:
+            if len(moves) < 1 or (window != _MEMORY and len(moves) < window):
+                continue
+            changes = np.stack([m[0] for m in moves[-window:]], axis=1)
+            images = np.stack([m[1] for m in moves[-window:]], axis=1)
+            gram = changes.T @ changes
+            gram += 1e-10 * np.trace(gram) * np.eye(len(gram))
+            step = _limited(images @ np.linalg.solve(gram, -changes.T @ residual))
+            found += [self.best.image + s * step for s in _STRETCHES]
+        return found
+
+
+def to_x(parameters: Parameters) -> NDArray[np.float64]:
+    """Parameters as one vector without bounds."""
+    logs = [np.log(parameters.alphas), np.log(parameters.weights)[:, None]]
+    return np.concatenate(logs, axis=1).reshape(-1)
+
+
+def from_x(x: NDArray[np.float64], shape: tuple[int, int], sizes: Sizes) -> Parameters:
+    """The parameters that a vector stands for."""
+    k, c = shape
+    logs = x.reshape(k, c + 1)
+    alphas = capped(np.exp(np.clip(logs[:, :c], *_LOG_ALPHAS)))
+    return Parameters(softmax(logs[:, c]), alphas, sizes)
+
+
+def gradient(
+    parameters: Parameters, sums: ExpectStatistics, *, category_prior: float
+) -> NDArray[np.float64]:
+    """The gradient of the mean log-likelihood in x."""
+    alphas = parameters.alphas
+    slope = sums.tables - alphas * (sums.total_tables / alphas.sum(axis=1))[:, None]
+    weights = sums.size_counts.sum(axis=1) - sums.n_clients * parameters.weights
+    both = np.concatenate([slope + category_prior, weights[:, None]], axis=1)
+    return np.asarray(both.reshape(-1) / sums.n_clients)
+
+
+def hessian(sums: ExpectStatistics) -> NDArray[np.float64] | None:
+    """The Hessian of the mean log-likelihood in x, if the clients sent it."""
+    if sums.curvature.size == 0:
+        return None
+    n = int(np.sqrt(2 * sums.curvature.size))
+    lower = np.zeros((n, n))
+    lower[np.tril_indices(n)] = sums.curvature / sums.n_clients
+    return np.asarray(lower + np.tril(lower, -1).T)
+
+
+def _newton_steps(
+    slope: NDArray[np.float64], values: NDArray[np.float64], axes: NDArray[np.float64]
+) -> list[NDArray[np.float64]]:
+    """Steps uphill by the size of the curvature's eigenvalues, whatever their sign: saddles repel."""
+    along = axes.T @ slope
+    return [_limited(axes @ (along / (np.abs(values) + d + 1e-9))) for d in _DAMPINGS]
+
+
+def _limited(step: NDArray[np.float64]) -> NDArray[np.float64]:
+    return step * min(1.0, _LONGEST / max(float(np.abs(step).max()), 1e-300))

@@ -1,0 +1,73 @@
+"""Everything that crosses between server and clients: queries down, addable statistics up.
+
+A query is a frozen value that says what the server wants to know. A client answers with a `Statistics`,
+whose only operation is `+`; the server sees the sum over a cohort, never a summand. Both have a
+flat-vector form for transport, masking and noise.
+"""
+
+from polyurn.wire.queries import (
+    Aggregator as Aggregator,
+)
+from polyurn.wire.queries import (
+    Batch as Batch,
+)
+from polyurn.wire.queries import (
+    Expect as Expect,
+)
+from polyurn.wire.queries import (
+    Group as Group,
+)
+from polyurn.wire.queries import (
+    Initialise as Initialise,
+)
+from polyurn.wire.queries import (
+    Parameters as Parameters,
+)
+from polyurn.wire.queries import (
+    Part as Part,
+)
+from polyurn.wire.queries import (
+    Query as Query,
+)
+from polyurn.wire.queries import (
+    Score as Score,
+)
+from polyurn.wire.queries import (
+    Survey as Survey,
+)
+from polyurn.wire.queries import (
+    Update as Update,
+)
+from polyurn.wire.statistics import (
+    BatchStatistics as BatchStatistics,
+)
+from polyurn.wire.statistics import (
+    Dimensions as Dimensions,
+)
+from polyurn.wire.statistics import (
+    ExpectStatistics as ExpectStatistics,
+)
+from polyurn.wire.statistics import (
+    GroupStatistics as GroupStatistics,
+)
+from polyurn.wire.statistics import (
+    S as S,
+)
+from polyurn.wire.statistics import (
+    ScoreStatistics as ScoreStatistics,
+)
+from polyurn.wire.statistics import (
+    StartStatistics as StartStatistics,
+)
+from polyurn.wire.statistics import (
+    Statistics as Statistics,
+)
+from polyurn.wire.statistics import (
+    SurveyStatistics as SurveyStatistics,
+)
+from polyurn.wire.statistics import (
+    UpdateStatistics as UpdateStatistics,
+)
+from polyurn.wire.statistics import (
+    total as total,
+)

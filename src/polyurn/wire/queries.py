@@ -1,0 +1,226 @@
+"""What crosses from server to client: frozen values that say what the server wants to know.
+
+"All K in one round", "forty starts in one round" and "only these clients" are queries too. How a client
+answers is `client/answer.py`.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Protocol, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polyurn.errors import ParameterError
+from polyurn.mdm import MDM
+from polyurn.sizes import SizeBins, Sizes
+from polyurn.wire.statistics import (
+    BatchStatistics,
+    Dimensions,
+    ExpectStatistics,
+    GroupStatistics,
+    S,
+    ScoreStatistics,
+    StartStatistics,
+    Statistics,
+    SurveyStatistics,
+    UpdateStatistics,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """τ, A and Π with the components in an order that does not change: what a fit works on.
+
+    An `MDM` sorts its components; a fit has to know which one is which from round to round.
+    """
+
+    weights: NDArray[np.float64]
+    alphas: NDArray[np.float64]
+    sizes: Sizes
+
+    def mdm(self) -> MDM:
+        """The distribution with these parameters."""
+        return MDM(self.weights, self.alphas, self.sizes)
+
+
+class Query(ABC, Generic[S]):
+    """What the server wants to know; S is the kind of statistics that answers it."""
+
+    answer_type: ClassVar[type[Statistics]]
+
+    @property
+    @abstractmethod
+    def dimensions(self) -> Dimensions:
+        """The lengths that the answer's shapes are made of."""
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers one client sends in answer."""
+        return sum(self.answer_type.lengths(self.dimensions))
+
+    def read(self, vector: ArrayLike) -> S:
+        """The answer whose `to_vector` is `vector`."""
+        return cast(S, self.answer_type.from_vector(vector, self.dimensions))
+
+
+@dataclass(frozen=True)
+class Initialise(Query[StartStatistics]):
+    """Algorithm 1's question: join one of K components at random and send your moments."""
+
+    answer_type = StartStatistics
+
+    n_components: int
+    n_categories: int
+    size_bins: SizeBins
+
+    def __post_init__(self) -> None:
+        if int(self.n_components) != self.n_components or self.n_components < 1:
+            raise ParameterError(f"expected n_components of at least 1, got {self.n_components}")
+        if int(self.n_categories) != self.n_categories or self.n_categories < 2:
+            raise ParameterError(f"expected n_categories of at least 2, got {self.n_categories}")
+
+    @property
+    def dimensions(self) -> Dimensions:
+        return Dimensions(self.n_components, self.n_categories, self.size_bins.n_bins)
+
+
+@dataclass(frozen=True)
+class Update(Query[UpdateStatistics]):
+    """Algorithm 2's question: how well does each component explain you, and where should it go?"""
+
+    answer_type = UpdateStatistics
+
+    mdm: MDM
+
+    @property
+    def dimensions(self) -> Dimensions:
+        mdm = self.mdm
+        return Dimensions(mdm.n_components, mdm.n_categories, mdm.sizes.bins.n_bins)
+
+
+@dataclass(frozen=True)
+class Survey(Query[SurveyStatistics]):
+    """How do clients vary? Sums of features and their products, for directions to cut along.
+
+    `pairs` asks for all products, a covariance matrix; without it, for squares only.
+    """
+
+    n_categories: int
+    max_size: int
+    pairs: bool
+
+    answer_type = SurveyStatistics
+
+    @property
+    def dimensions(self) -> Dimensions:
+        f = self.n_categories + 2
+        products = f * (f + 1) // 2 if self.pairs else f
+        return Dimensions(0, self.n_categories, n_features=f, n_products=products)
+
+
+@dataclass(frozen=True, eq=False)
+class Group(Query[GroupStatistics]):
+    """Join the group whose linear score of your features is highest, and send your moments.
+
+    Attributes
+    ----------
+    directions : float array of shape (n_components, n_categories + 2)
+    offsets : float array of shape (n_components,)
+    size_bins : SizeBins
+    """
+
+    directions: NDArray[np.float64]
+    offsets: NDArray[np.float64]
+    size_bins: SizeBins
+
+    answer_type = GroupStatistics
+
+    @property
+    def dimensions(self) -> Dimensions:
+        k, f = self.directions.shape
+        return Dimensions(k, f - 2, self.size_bins.n_bins)
+
+
+@dataclass(frozen=True, eq=False)
+class Expect(Query[ExpectStatistics]):
+    """How likely are you under these parameters, and where should each component go?"""
+
+    parameters: Parameters
+    curvature: bool = False
+
+    answer_type = ExpectStatistics
+
+    @property
+    def dimensions(self) -> Dimensions:
+        k, c = self.parameters.alphas.shape
+        p = k * (c + 1)
+        triangle = p * (p + 1) // 2 if self.curvature else 0
+        return Dimensions(k, c, self.parameters.sizes.bins.n_bins, n_curvature=triangle)
+
+
+@dataclass(frozen=True, eq=False)
+class Score(Query[ScoreStatistics]):
+    """How likely are you under each of these MDMs?"""
+
+    mdms: tuple[MDM, ...]
+
+    answer_type = ScoreStatistics
+
+    @property
+    def dimensions(self) -> Dimensions:
+        return Dimensions(0, self.mdms[0].n_categories, n_models=len(self.mdms))
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(Query[BatchStatistics]):
+    """Several queries to the same cohort in one round."""
+
+    queries: tuple[Query[Any], ...]
+
+    answer_type = BatchStatistics
+
+    @property
+    def dimensions(self) -> Dimensions:
+        return self.queries[0].dimensions
+
+    @property
+    def n_numbers(self) -> int:
+        return sum(query.n_numbers for query in self.queries)
+
+    def read(self, vector: ArrayLike) -> BatchStatistics:
+        ends = np.cumsum([query.n_numbers for query in self.queries])
+        parts = np.split(np.asarray(vector, dtype=np.float64), ends[:-1])
+        answers = zip(self.queries, parts, strict=True)
+        return BatchStatistics(tuple(query.read(part) for query, part in answers))
+
+
+@dataclass(frozen=True, eq=False)
+class Part(Query[S]):
+    """A query to the clients whose lot lies in [low, high).
+
+    A client draws its lot, a number between 0 and 1, once and for itself, so two parts that do not
+    overlap never share a client, whoever is in the cohorts.
+    """
+
+    query: Query[S]
+    low: float
+    high: float
+
+    @property
+    def dimensions(self) -> Dimensions:
+        return self.query.dimensions
+
+    @property
+    def n_numbers(self) -> int:
+        return self.query.n_numbers
+
+    def read(self, vector: ArrayLike) -> S:
+        return self.query.read(vector)
+
+
+class Aggregator(Protocol):
+    """Whoever can put a query to a cohort of clients and bring back the sum of their answers."""
+
+    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
+        """The sum of the answers of `cohort_size` clients; None asks every client there is."""

@@ -1,0 +1,196 @@
+"""The default method: many starts in the same rounds."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polyurn import MDM, LocalAggregator, SizeBins, Sizes, answer, fit
+from polyurn.errors import ParameterError
+from polyurn.server.explore import landscape, random_groups, start, survey
+from polyurn.server.track import gradient, hessian, to_x
+from polyurn.truths import truth
+from polyurn.wire import Expect, Parameters, Survey, total
+
+
+def run(counts, k, **more):
+    counts = np.asarray(counts)
+    bounds = {"n_categories": counts.shape[1], "max_size": int(counts.sum(axis=1).max())}
+    return fit(LocalAggregator(counts, rng=0), n_components=k, rng=1, **{**bounds, **more})
+
+
+@pytest.mark.parametrize("name", ["low/1", "medium/3", "high/3", "appendix-a"])
+def test_a_handful_of_rounds_beat_the_truth_on_its_own_clients(name):
+    mdm = truth(name)
+    counts = mdm.sample(2_000, rng=5)
+    done = run(counts, mdm.n_components)
+    assert done.converged
+    assert done.n_rounds <= 20
+    learned, true = done.mdm.logpmf_given_size(counts), mdm.logpmf_given_size(counts)
+    assert 0 <= learned.mean() - true.mean() < 4 * mdm.n_parameters / (2 * 2_000)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_it_ends_no_lower_than_a_thousand_rounds_of_the_paper_do(seed):
+    counts = truth("high/3").sample(1_000, rng=seed)
+    ours = run(counts, 3, sizes="shared")
+    paper = run(counts, 3, method="paper", max_rounds=1_001)
+    given_size = [f.mdm.logpmf_given_size(counts).mean() for f in (ours, paper)]
+    assert given_size[0] >= given_size[1] - 1e-3
+
+
+@given(st.integers(0, 2**32), st.integers(1, 4))
+@settings(max_examples=6)
+def test_the_likelihood_path_never_falls_and_ends_at_the_best_start_or_above(seed, k):
+    counts = truth("medium/2").sample(150, rng=seed)
+    done = run(counts, k, max_rounds=15)
+    assert (np.diff(done.log_likelihoods) >= 0).all()
+    first = next(r for r in done.rounds if r.values)
+    assert done.log_likelihoods[-1] >= max(first.values)
+    got = done.mdm.logpmf(counts).mean()
+    assert got == pytest.approx(done.log_likelihoods[-1], abs=2e-2 if done.n_dropped else 1e-9)
+
+
+class Shards:
+    """Clients split between several aggregators, each of which sums its own."""
+
+    def __init__(self, tables):
+        self.parts = [LocalAggregator(t) for t in tables]
+
+    def aggregate(self, query, cohort_size):
+        return total([p.aggregate(query, None) for p in self.parts])
+
+
+def test_the_result_does_not_depend_on_client_order_or_on_who_holds_whom():
+    counts = truth("medium/3").sample(600, rng=3)
+    order = np.random.default_rng(0).permutation(600)
+    shuffled = counts[order]
+    bounds = {"n_components": 3, "n_categories": 10, "max_size": 20, "rng": 1}
+    whole = fit(LocalAggregator(counts), **bounds)
+    parts = fit(Shards([shuffled[:100], shuffled[100:450], shuffled[450:]]), **bounds)
+    assert whole.n_rounds == parts.n_rounds
+    # Sums differ in their last digits, and two nearly equal trials may change places for it.
+    assert whole.log_likelihoods[-1] == pytest.approx(parts.log_likelihoods[-1], abs=1e-7)
+    np.testing.assert_allclose(whole.mdm.alphas, parts.mdm.alphas, rtol=1e-2)
+    np.testing.assert_allclose(whole.mdm.weights, parts.mdm.weights, rtol=1e-2)
+
+
+def test_the_same_seed_gives_the_same_fit_to_the_bit():
+    counts = truth("medium/2").sample(300, rng=0)
+    assert run(counts, 2).mdm == run(counts, 2).mdm
+
+
+def test_slope_and_curvature_are_those_of_the_likelihood():
+    mdm = truth("medium/2")
+    counts = mdm.sample(50, rng=0)
+    sums = answer(Expect(Parameters(mdm.weights, mdm.alphas, mdm.sizes), curvature=True), counts)
+    x = to_x(Parameters(mdm.weights, mdm.alphas, mdm.sizes))
+
+    def slope(at):
+        logs = at.reshape(2, 11)
+        tau = np.exp(logs[:, 10]) / np.exp(logs[:, 10]).sum()
+        parameters = Parameters(tau, np.exp(logs[:, :10]), mdm.sizes)
+        return gradient(parameters, answer(Expect(parameters), counts), category_prior=0.0)
+
+    def value(at):
+        logs = at.reshape(2, 11)
+        tau = np.exp(logs[:, 10]) / np.exp(logs[:, 10]).sum()
+        return MDM(tau, np.exp(logs[:, :10]), mdm.sizes).logpmf(counts).mean()
+
+    h, unit = 1e-5, np.eye(22)
+    numeric = [(value(x + h * e) - value(x - h * e)) / (2 * h) for e in unit]
+    np.testing.assert_allclose(slope(x), numeric, atol=1e-7)
+    second = np.array([(slope(x + h * e) - slope(x - h * e)) / (2 * h) for e in unit])
+    np.testing.assert_allclose(hessian(sums), second, atol=1e-7)
+
+
+def test_more_components_than_the_data_support_are_dropped_or_harmless():
+    counts = np.repeat([[9, 1, 0], [0, 1, 9]], 20, axis=0)
+    done = run(counts, 6)
+    assert done.mdm.n_components + done.n_dropped == 6
+    assert (done.mdm.weights * 40 >= 0.5).all()
+    assert np.isfinite(done.mdm.logpmf(counts)).all()
+
+
+def test_concentrations_at_the_cap_are_reported_as_multinomial():
+    counts = np.tile([10, 20, 30], (50, 1))
+    done = run(counts, 1)
+    assert done.multinomial == (0,)
+
+
+def test_sizes_tell_components_apart_unless_they_are_shared():
+    """Small clients that say little about their kind, but whose size does."""
+    rng = np.random.default_rng(0)
+    small, large = rng.multinomial(3, [0.2, 0.8], 400), rng.multinomial(60, [0.8, 0.2], 400)
+    counts = np.concatenate([small, large])
+    binned, shared = run(counts, 2), run(counts, 2, sizes="shared")
+    assert sorted(binned.mdm.sizes.mean().round(-1).tolist()) == [0.0, 60.0]
+    np.testing.assert_allclose(*shared.mdm.sizes.masses, rtol=1e-12)
+
+
+def test_a_held_out_client_is_never_impossible():
+    bins = SizeBins.logarithmic(300)
+    base = truth("high/1")
+    mdm = MDM(base.weights, base.alphas, Sizes(bins, np.full((1, bins.n_bins), 1 / bins.n_bins)))
+    done = run(mdm.sample(40, rng=0), 3, max_size=300)
+    assert np.isfinite(done.mdm.logpmf(mdm.sample(2_000, rng=1))).all()
+
+
+def test_sampled_cohorts_keep_counting():
+    mdm = truth("medium/3")
+    everyone = mdm.sample(40_000, rng=0)
+    fresh = mdm.sample(20_000, rng=1)
+    gaps = []
+    for method in ("search", "paper"):
+        done = run(everyone, 3, method=method, cohort_size=1_000, max_rounds=41, tol=1e-9)
+        gap = mdm.logpmf_given_size(fresh) - done.mdm.logpmf_given_size(fresh)
+        gaps.append(gap.mean())
+    assert gaps[0] < 0.003
+    assert gaps[0] < gaps[1] / 3
+
+
+def test_sampled_cohorts_stop_when_the_noise_is_all_that_is_left():
+    counts = truth("medium/1").sample(20_000, rng=0)
+    done = run(counts, 1, cohort_size=1_000, max_rounds=60, tol=5e-3)
+    assert done.converged
+    assert done.n_rounds < 40
+
+
+def test_a_client_never_sends_more_than_it_may():
+    counts = truth("medium/3").sample(300, rng=0)
+    for most in (500, 3_000, 50_000):
+        done = run(counts, 3, max_upload=most, max_rounds=12)
+        assert max(r.n_numbers for r in done.rounds) <= most
+
+
+def test_stopping_early_is_said_with_advice():
+    done = run(truth("medium/3").sample(300, rng=0), 3, max_rounds=5)
+    assert not done.converged
+    assert "max_rounds=5" in done.stopped
+    assert "allow more rounds" in done.stopped
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+def test_every_start_is_a_mixture_that_rules_nothing_out(pairs):
+    counts = truth("high/3").sample(200, rng=0)
+    query = Survey(10, 20, pairs=pairs)
+    land = landscape(query, answer(query, counts), sizes=True)
+    rng = np.random.default_rng(0)
+    bins = SizeBins.logarithmic(20)
+    for k in (1, 2, 5):
+        for _ in range(20):
+            sums = answer(random_groups(land, k, bins, rng=rng), counts)
+            assert sums.size_counts.sum() == 200
+            masses = np.full((k, bins.n_bins), 1 / bins.n_bins)
+            mdm = start(sums, size_bins=bins, size_masses=masses).mdm()
+            assert (mdm.alphas > 0).all()
+
+
+def test_the_survey_asks_for_covariances_only_where_they_fit():
+    assert survey(10, 20, max_upload=50_000).pairs
+    assert not survey(1_000, 20, max_upload=50_000).pairs
+
+
+def test_the_search_needs_a_category_prior():
+    with pytest.raises(ParameterError, match="category_prior"):
+        run([[1, 2], [2, 1]], 1, category_prior=0.0)

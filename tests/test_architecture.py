@@ -43,13 +43,23 @@ ALLOWED = {
         "errors", "mdm", "server.explore", "server.poles", "server.search", "server.start",
         "server.update", "sizes", "wire",
     },
+    "server.select": {
+        "errors", "mdm", "server.explore", "server.fit", "server.search", "wire",
+    },
+    "aggregate.recorded": {"errors", "wire"},
     "aggregate.local": {"client.answer", "client.rows", "counts", "errors", "wire"},
     "datasets.digits": {"errors"},
     "integrations.sklearn": {
         "aggregate.local", "counts", "errors", "mdm", "server.fit", "sizes",
     },
     "files": {"counts", "errors", "mdm", "sizes"},
-    "terminal": {"demo", "mdm", "server.fit"},
+    "journal": {"errors", "files"},
+    "options": {"errors"},
+    "inputs": {
+        "files", "aggregate.local", "aggregate.recorded", "client.histogram", "client.tables",
+        "counts", "journal", "wire",
+    },
+    "terminal": {"demo", "mdm", "server.fit", "server.select"},
     "demo": {
         "aggregate.local", "client.histogram", "comparison", "datasets.digits", "mdm",
         "server.fit", "truths",
@@ -63,7 +73,7 @@ ONLY_IN = {
     "llvmlite": {"client.simd"},
     "pyarrow": {"client.tables", "files"},
     "sklearn": {"datasets.digits", "integrations.sklearn"},
-    "typer": {"cli"},
+    "typer": {"cli", "options"},
     "rich": {"cli", "terminal"},
 }
 

@@ -3,13 +3,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from strategies import mdms
 
 from polyurn import answer
 from polyurn.rising import digamma_rise, log_rising
 from polyurn.server.poles import MAX_CONCENTRATION, blend, maximise, poles
 from polyurn.truths import truth
 from polyurn.wire import Expect, Parameters
+from strategies import mdms
 
 
 def asked(mdm, counts):

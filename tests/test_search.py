@@ -90,7 +90,7 @@ def test_slope_and_curvature_are_those_of_the_likelihood():
         logs = at.reshape(2, 11)
         tau = np.exp(logs[:, 10]) / np.exp(logs[:, 10]).sum()
         parameters = Parameters(tau, np.exp(logs[:, :10]), mdm.sizes)
-        return gradient(parameters, answer(Expect(parameters), counts), category_prior=0.0)
+        return gradient(parameters, answer(Expect(parameters), counts))
 
     def value(at):
         logs = at.reshape(2, 11)

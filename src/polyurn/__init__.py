@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from polyurn.aggregate.local import LocalAggregator as LocalAggregator
+    from polyurn.aggregate.recorded import RecordedAggregator as RecordedAggregator
     from polyurn.client.answer import answer as answer
     from polyurn.client.bins import Bins as Bins
     from polyurn.client.histogram import Histograms as Histograms
@@ -23,16 +24,20 @@ if TYPE_CHECKING:
     from polyurn.files import read_table as read_table
     from polyurn.files import save as save
     from polyurn.files import write_histograms as write_histograms
+    from polyurn.journal import Journal as Journal
     from polyurn.mdm import MDM as MDM
     from polyurn.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
     from polyurn.server.fit import Fit as Fit
     from polyurn.server.fit import Round as Round
     from polyurn.server.fit import fit as fit
+    from polyurn.server.select import Selection as Selection
+    from polyurn.server.select import select as select
     from polyurn.sizes import SizeBins as SizeBins
     from polyurn.sizes import Sizes as Sizes
 
 _HOME = {
     "LocalAggregator": "aggregate.local",
+    "RecordedAggregator": "aggregate.recorded",
     "answer": "client.answer",
     "Bins": "client.bins",
     "Histograms": "client.histogram",
@@ -45,11 +50,14 @@ _HOME = {
     "read_table": "files",
     "save": "files",
     "write_histograms": "files",
+    "Journal": "journal",
     "MDM": "mdm",
     "dirichlet_multinomial_logpmf": "mdm",
     "Fit": "server.fit",
     "Round": "server.fit",
     "fit": "server.fit",
+    "Selection": "server.select",
+    "select": "server.select",
     "SizeBins": "sizes",
     "Sizes": "sizes",
 }

@@ -6,10 +6,10 @@ Data go to stdout or `-o`, talk to stderr. What results look like is `terminal.p
 import json
 import shlex
 import sys
+from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, NoReturn
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -19,11 +19,33 @@ import polyurn
 from polyurn import files
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.client.histogram import Histograms
-from polyurn.client.tables import observed_categories, table_histograms
-from polyurn.counts import check_counts, client_sizes, drop_empty
 from polyurn.demo import run_demo
 from polyurn.errors import ParameterError, PolyurnError
+from polyurn.inputs import largest_size, read_clients, recorded
+from polyurn.options import (
+    AsJson,
+    Categories,
+    Category,
+    Checkpoint,
+    Client,
+    Cohort,
+    Count,
+    DropEmpty,
+    MaxSize,
+    MaxUpload,
+    Output,
+    Rounds,
+    Sampling,
+    Seed,
+    SizesOption,
+    TableArgument,
+    Threads,
+    Tol,
+    component_numbers,
+    declared_categories,
+)
 from polyurn.server.fit import Method, Round, fit
+from polyurn.server.select import select
 from polyurn.server.start import Moments
 from polyurn.terminal import (
     demo_record,
@@ -32,7 +54,11 @@ from polyurn.terminal import (
     fit_sentences,
     mdm_record,
     mdm_table,
+    mean_record,
     progress,
+    selection_progress,
+    selection_record,
+    selection_table,
 )
 
 INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
@@ -47,30 +73,6 @@ app = typer.Typer(
 # Names and paths are the user's: they are shown as they are.
 AS_IT_IS: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
 talk = Console(stderr=True, **AS_IT_IS)
-
-
-def _seed(seed: int) -> int:
-    if seed < 0:
-        raise ParameterError(f"expected a seed of at least 0, got {seed}")
-    return seed
-
-
-TableArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="TABLE", help="CSV or Parquet: (client, category, count), or one row per point."
-    ),
-]
-Client = Annotated[str, typer.Option(help="Column with the client's id.")]
-Category = Annotated[str, typer.Option(help="Column with the category.")]
-Categories = Annotated[
-    str | None,
-    typer.Option(help="Declared categories: a number C (0 to C-1) or names, comma-separated."),
-]
-DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Leave out clients without points.")]
-Seed = Annotated[int, typer.Option(callback=_seed, help="Seed of everything that is random.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.")]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -139,45 +141,29 @@ def fit_command(
     output: Output = None,
     client: Client = "client",
     category: Category = "category",
-    count: Annotated[
-        str | None, typer.Option(help="Column with counts; 'count' is used when it is there.")
-    ] = None,
+    count: Count = None,
     categories: Categories = None,
-    max_size: Annotated[
-        int | None, typer.Option(help="Declared largest number of points of a client.")
-    ] = None,
-    rounds: Annotated[
-        int, typer.Option(help="How often clients may be asked; the paper's method always does.")
-    ] = 50,
-    tol: Annotated[
-        float, typer.Option(help="Stop when less is left to gain, in nats per client.")
-    ] = 1e-3,
-    cohort: Annotated[
-        int | None, typer.Option(help="Clients per round; all of them by default.")
-    ] = None,
-    sampling: Annotated[
-        Literal["fixed", "poisson"], typer.Option(help="How a cohort is drawn: fixed or poisson.")
-    ] = "fixed",
+    max_size: MaxSize = None,
+    rounds: Rounds = 50,
+    tol: Tol = 1e-3,
+    cohort: Cohort = None,
+    sampling: Sampling = "fixed",
     method: Annotated[
         Method, typer.Option(help="Many starts in the same rounds, or the paper's algorithms.")
     ] = "search",
     moments: Annotated[
         Moments, typer.Option(help="Where the paper's method starts: moments of which category.")
     ] = "first",
-    sizes: Annotated[
-        Literal["exact", "binned", "shared"] | None,
-        typer.Option(help="Sizes one by one, in bins, or in bins that all components share."),
-    ] = None,
+    sizes: SizesOption = None,
     size_prior: Annotated[
         float | None, typer.Option(help="Pseudo-clients per component, over the size bins.")
     ] = None,
     category_prior: Annotated[
         float | None, typer.Option(help="Pseudo-tables per category and component.")
     ] = None,
-    max_upload: Annotated[
-        int, typer.Option(help="Numbers that a client may send in a round.")
-    ] = 50_000,
-    threads: Annotated[int, typer.Option(help="Threads.")] = 1,
+    max_upload: MaxUpload = 50_000,
+    checkpoint: Checkpoint = None,
+    threads: Threads = 1,
     drop_empty: DropEmpty = False,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -193,24 +179,18 @@ def fit_command(
     made = _made(context, seed)
     if output is not None:
         files.check_place(output)
-    read = _read(table, client, category, count, _declared(categories), drop_empty)
-    aggregator = LocalAggregator(
-        read.counts,
-        rng=seed,
-        sampling=sampling,
-        n_threads=threads,
+    read = read_clients(
+        table, client, category, count, declared_categories(categories), drop_empty, _say
     )
-    if max_size is None:
-        max_size = int(client_sizes(read.counts).max())
-        _say(f"max_size {max_size}, from the table; declare it with --max-size")
+    aggregator = LocalAggregator(read.counts, rng=seed, sampling=sampling, n_threads=threads)
     kept: list[Round] = []
     try:
         with progress(talk, rounds, kept.append) as on_round:
             done = fit(
-                aggregator,
+                recorded(aggregator, checkpoint, _settings(context), _say),
                 n_components=components,
                 n_categories=read.shape[1],
-                max_size=max_size,
+                max_size=largest_size(max_size, read, _say),
                 method=method,
                 max_rounds=rounds,
                 cohort_size=cohort,
@@ -234,6 +214,81 @@ def fit_command(
         _print_json({**fit_record(done), **mdm_record(done.mdm, read.categories)})
     elif output is None:
         _show(mdm_table(done.mdm, read.categories))
+
+
+@app.command("select")
+def select_command(
+    context: typer.Context,
+    table: TableArgument,
+    components: Annotated[
+        str, typer.Option(help="Numbers of components: 1:6, or 2,4,8, or auto.")
+    ] = "1:6",
+    output: Output = None,
+    client: Client = "client",
+    category: Category = "category",
+    count: Count = None,
+    categories: Categories = None,
+    max_size: MaxSize = None,
+    held_out: Annotated[
+        float, typer.Option(help="Share of the clients that scores and is never fitted.")
+    ] = 0.2,
+    rounds: Rounds = 50,
+    tol: Tol = 1e-3,
+    cohort: Cohort = None,
+    sampling: Sampling = "fixed",
+    sizes: SizesOption = None,
+    max_upload: MaxUpload = 50_000,
+    checkpoint: Checkpoint = None,
+    threads: Threads = 1,
+    drop_empty: DropEmpty = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Choose the number of components by the likelihood of held-out clients.
+
+    Every number of components is fitted in the same rounds. The smallest one that is within one
+    standard error of the best is written.
+
+    Example: `polyurn select clients.csv --components 1:6 -o mdm.json`
+    """
+    made = _made(context, seed)
+    if output is not None:
+        files.check_place(output)
+    numbers = component_numbers(components)
+    read = read_clients(
+        table, client, category, count, declared_categories(categories), drop_empty, _say
+    )
+    aggregator = LocalAggregator(read.counts, rng=seed, sampling=sampling, n_threads=threads)
+    try:
+        with selection_progress(talk) as on_round:
+            choice = select(
+                recorded(aggregator, checkpoint, _settings(context), _say),
+                numbers,
+                n_categories=read.shape[1],
+                max_size=largest_size(max_size, read, _say),
+                held_out=held_out,
+                max_rounds=rounds,
+                cohort_size=cohort,
+                tol=tol,
+                max_upload=max_upload,
+                sizes=sizes or "binned",
+                rng=seed,
+                on_round=on_round,
+            )
+    except KeyboardInterrupt:
+        kept = (
+            f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
+        )
+        _say(f"interrupted; {kept}")
+        raise typer.Exit(INTERRUPTED) from None
+    _say(f"{choice.n_components} components, by {choice.n_held_out:,} held-out clients")
+    if output is not None:
+        files.save(choice.mdm, output, categories=read.categories, made=made)
+        _say(f"wrote {output}")
+    if as_json:
+        _print_json({**selection_record(choice), **mdm_record(choice.mdm, read.categories)})
+    else:
+        _show(selection_table(choice))
 
 
 @app.command("sample")
@@ -272,9 +327,7 @@ def score_command(
     table: TableArgument,
     client: Client = "client",
     category: Category = "category",
-    count: Annotated[
-        str | None, typer.Option(help="Column with counts; 'count' is used when it is there.")
-    ] = None,
+    count: Count = None,
     drop_empty: DropEmpty = False,
     as_json: AsJson = False,
 ) -> None:
@@ -284,19 +337,17 @@ def score_command(
     """
     saved = files.load_saved(mdm)
     declared = saved.categories or saved.mdm.n_categories
-    read = _read(table, client, category, count, declared, drop_empty)
+    read = read_clients(table, client, category, count, declared, drop_empty, _say)
     result = {
         "n_clients": read.shape[0],
-        **_mean("log_likelihood", saved.mdm.logpmf(read.counts)),
-        **_mean("log_likelihood_given_size", saved.mdm.logpmf_given_size(read.counts)),
+        **mean_record("log_likelihood", saved.mdm.logpmf(read.counts)),
+        **mean_record("log_likelihood_given_size", saved.mdm.logpmf_given_size(read.counts)),
     }
     if as_json:
-        _print_json({name: value if np.isfinite(value) else None for name, value in result.items()})
-    else:
-        for name, value in result.items():
-            typer.echo(
-                f"{name:<42} {value:,}" if isinstance(value, int) else f"{name:<42} {value:.4f}"
-            )
+        _print_json({name: value if isfinite(value) else None for name, value in result.items()})
+        return
+    for name, value in result.items():
+        typer.echo(f"{name:<42} {value:,}" if name == "n_clients" else f"{name:<42} {value:.4f}")
 
 
 @app.command("show")
@@ -315,39 +366,11 @@ def show_command(
         _show(mdm_table(saved.mdm, saved.categories))
 
 
-# ------------------------------------------------------------------------------ reading
+# ------------------------------------------------------------------------------ writing
 
 
-def _read(
-    path: Path,
-    client: str,
-    category: str,
-    count: str | None,
-    declared: int | tuple[str, ...] | None,
-    drop: bool,
-) -> Histograms:
-    table = files.read_table(path)
-    if count is None and "count" in table.column_names:
-        count = "count"
-    if declared is None:
-        declared = observed_categories(table, category=category)
-        n = declared if isinstance(declared, int) else len(declared)
-        _say(f"{n} categories, from the table; declare them with --categories")
-    read = table_histograms(
-        table, categories=declared, client=client, category=category, count=count
-    )
-    if drop:
-        counts, kept = drop_empty(read.counts)
-        _say(f"left out {read.shape[0] - len(kept)} clients without points")
-        read = Histograms(counts, read.clients[kept], read.categories)  # type: ignore[arg-type]
-    check_counts(read.counts)
-    return read
-
-
-def _declared(text: str | None) -> int | tuple[str, ...] | None:
-    if text is None:
-        return None
-    return int(text) if text.isdecimal() else tuple(name.strip() for name in text.split(","))
+def _settings(context: typer.Context) -> dict[str, object]:
+    return {"command": context.info_name, **context.params}
 
 
 def _made(context: typer.Context, seed: int) -> dict[str, Any]:
@@ -382,11 +405,3 @@ def _show(table: Table) -> None:
 
 def _print_json(record: dict[str, Any]) -> None:
     typer.echo(json.dumps(record, allow_nan=False))
-
-
-def _mean(name: str, values: np.ndarray) -> dict[str, float]:
-    spread = values.std(ddof=1) if len(values) > 1 and np.isfinite(values).all() else np.nan
-    return {
-        name: float(values.mean()),
-        f"{name}_standard_error": float(spread / len(values) ** 0.5),
-    }

@@ -82,7 +82,7 @@ def save(
         "size_edges": _edges_record(mdm.sizes.bins),
     }
     text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
-    _write_whole(Path(path), lambda file: file.write((text + "\n").encode()))
+    write_whole(Path(path), lambda file: file.write((text + "\n").encode()))
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
@@ -193,7 +193,7 @@ def write_histograms(
     if kind == "parquet":
         note = json.dumps({"polyurn": __version__, **(made or {})})
         table = table.replace_schema_metadata({"polyurn": note})
-        _write_whole(path, lambda file: pa.parquet.write_table(table, file))
+        write_whole(path, lambda file: pa.parquet.write_table(table, file))
     else:
         options = pa.csv.WriteOptions(delimiter=_DELIMITERS[kind])
         packing = "gzip" if path.suffix == ".gz" else None
@@ -202,7 +202,7 @@ def write_histograms(
             with pa.output_stream(file, compression=packing) as stream:
                 pa.csv.write_csv(table, stream, options)
 
-        _write_whole(path, write)
+        write_whole(path, write)
 
 
 def csv_text(counts: Counts, *, categories: Sequence[str] | None = None) -> bytes:
@@ -310,7 +310,7 @@ def _reason(error: ValueError) -> str:
     return re.sub("(columns, got [0-9]+).*", r"\1", str(error), flags=re.DOTALL).splitlines()[0]
 
 
-def _write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write to a neighbour and move it into place, so that nothing half-written is ever seen.
 
     A link is followed to its file; a pipe or a device is written to as it is.

@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 
 from polyurn.demo import Demo
 from polyurn.mdm import MDM
 from polyurn.server.fit import Fit, Round
+from polyurn.server.select import Progress, Selection
 
 PIPED_LINES = 20  # of progress, at the most, where there is no terminal
 
@@ -49,7 +52,7 @@ def progress(
         yield on_round
         return
 
-    bar = Progress(
+    bar = Bar(
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TextColumn("{task.description}"),
@@ -65,6 +68,78 @@ def progress(
             bar.update(task, advance=1, description=line(done))
 
         yield on_round_bar
+
+
+@contextlib.contextmanager
+def selection_progress(console: Console) -> Iterator[Callable[[Progress], None]]:
+    """A function that shows each round of a selection: all K at once, or a line when piped."""
+
+    def cells(done: Progress) -> list[tuple[str, str, str]]:
+        return [
+            (str(k), f"{value:.4f}", "climbing" if k in done.running else "done")
+            for k, value in done.values.items()
+        ]
+
+    if not console.is_terminal:
+
+        def on_round(done: Progress) -> None:
+            values = ", ".join(f"K={k} {value}" for k, value, _ in cells(done))
+            what = values or f"looking where to start, {done.n_clients:,} clients"
+            console.out(f"round {done.number}: {what}", highlight=False)
+
+        yield on_round
+        return
+
+    with Live(console=console, transient=True) as live:
+
+        def on_round_live(done: Progress) -> None:
+            table = Table(title=f"round {done.number}, {done.n_clients:,} fitted clients")
+            for heading in ("K", "log-likelihood", ""):
+                table.add_column(heading, justify="right")
+            for row in cells(done):
+                table.add_row(*row)
+            live.update(table)
+
+        yield on_round_live
+
+
+def selection_table(choice: Selection) -> Table:
+    """One row per number of components; the chosen one is marked."""
+    table = Table(title=f"held-out log-likelihood per client ({choice.n_held_out:,} clients)")
+    for heading in ("K", "mean ± s.e.", "behind the best ± s.e.", "rounds", "parameters", ""):
+        table.add_column(heading, justify="right")
+    for c in choice.candidates:
+        table.add_row(
+            str(c.n_components),
+            f"{c.log_likelihood:.4f} ± {c.standard_error:.4f}",
+            f"{c.behind:.4f} ± {c.behind_error:.4f}",
+            str(c.n_rounds),
+            str(c.n_parameters),
+            "chosen" if c.n_components == choice.n_components else "",
+        )
+    return table
+
+
+def selection_record(choice: Selection) -> dict[str, Any]:
+    """The table of a selection, for JSON."""
+    return {
+        "chosen": choice.n_components,
+        "n_rounds": choice.n_rounds,
+        "n_held_out": choice.n_held_out,
+        "candidates": [
+            {
+                "n_components": c.n_components,
+                "log_likelihood": c.log_likelihood,
+                "standard_error": c.standard_error,
+                "behind": c.behind,
+                "behind_error": c.behind_error,
+                "n_rounds": c.n_rounds,
+                "n_parameters": c.n_parameters,
+                "converged": c.converged,
+            }
+            for c in choice.candidates
+        ],
+    }
 
 
 def fit_sentences(done: Fit) -> list[str]:
@@ -156,4 +231,13 @@ def demo_record(story: Demo) -> dict[str, Any]:
         "nmse_alphas": story.comparison.alphas,
         "true_log_likelihood": story.true_log_likelihood,
         "learned_log_likelihood": story.learned_log_likelihood,
+    }
+
+
+def mean_record(name: str, values: np.ndarray) -> dict[str, float]:
+    """A mean over clients and its standard error, for JSON."""
+    spread = values.std(ddof=1) if len(values) > 1 and np.isfinite(values).all() else np.nan
+    return {
+        name: float(values.mean()),
+        f"{name}_standard_error": float(spread / len(values) ** 0.5),
     }

@@ -62,7 +62,7 @@ class LocalAggregator:
 
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
         """The sum of the answers of a fresh cohort; None asks every client."""
-        choose, dice = self._rng.spawn(2)
+        choose, dice = self.skip()
         members = None if cohort_size is None else self._cohort(cohort_size, choose)
         return answer_rows(
             query,
@@ -72,6 +72,10 @@ class LocalAggregator:
             rng=dice,
             n_threads=self._n_threads,
         )
+
+    def skip(self) -> list[np.random.Generator]:
+        """Leave a round out: later ones draw what they would have drawn after it."""
+        return self._rng.spawn(2)
 
     def _cohort(self, cohort_size: int, rng: np.random.Generator) -> np.ndarray:
         if not 1 <= cohort_size <= self.n_clients:

@@ -130,6 +130,7 @@ def _answer(
 
 
 def _answer_score(query: Score, rows: Rows, members: NDArray[np.uint32]) -> ScoreStatistics:
-    counts = rows.counts_of(members)
-    logs = np.stack([mdm.logpmf(counts) for mdm in query.mdms])
+    logs = np.empty((len(query.mdms), len(members)))
+    if len(members):
+        logs[:] = [mdm.logpmf(rows.counts_of(members)) for mdm in query.mdms]
     return ScoreStatistics(float(len(members)), logs.sum(axis=1), logs @ logs.T)

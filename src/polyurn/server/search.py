@@ -179,12 +179,11 @@ class Search:
         """Every trial with its value, slope and EM image; all M-steps are solved at once."""
         trials = [(t.parameters(x), x) for t in self.tracks for x in t.trials]
         images = self._images([p for p, _ in trials], sums)
-        prior = self.problem.category_prior
         return [
             Point(
                 x,
                 float(s.log_likelihood / s.n_clients),
-                gradient(parameters, s, category_prior=prior),
+                gradient(parameters, s),
                 parameters.sizes,
                 to_x(image),
                 image.sizes,
@@ -269,8 +268,7 @@ class Search:
 
     def _point(self, p: Parameters, s: ExpectStatistics, image: Parameters) -> Point:
         value = float(s.log_likelihood / s.n_clients)
-        slope = gradient(p, s, category_prior=self.problem.category_prior)
-        return Point(to_x(p), value, slope, p.sizes, to_x(image), image.sizes)
+        return Point(to_x(p), value, gradient(p, s), p.sizes, to_x(image), image.sizes)
 
     def _start(self, sums: GroupStatistics) -> Parameters:
         if sums.n_clients < self.problem.n_components:

@@ -165,14 +165,12 @@ def from_x(x: NDArray[np.float64], shape: tuple[int, int], sizes: Sizes) -> Para
     return Parameters(softmax(logs[:, c]), alphas, sizes)
 
 
-def gradient(
-    parameters: Parameters, sums: ExpectStatistics, *, category_prior: float
-) -> NDArray[np.float64]:
+def gradient(parameters: Parameters, sums: ExpectStatistics) -> NDArray[np.float64]:
     """The gradient of the mean log-likelihood in x."""
     alphas = parameters.alphas
     slope = sums.tables - alphas * (sums.total_tables / alphas.sum(axis=1))[:, None]
     weights = sums.size_counts.sum(axis=1) - sums.n_clients * parameters.weights
-    both = np.concatenate([slope + category_prior, weights[:, None]], axis=1)
+    both = np.concatenate([slope, weights[:, None]], axis=1)
     return np.asarray(both.reshape(-1) / sums.n_clients)
 
 

@@ -1,0 +1,68 @@
+"""An aggregator that remembers: what clients said in each round is kept, and never asked twice.
+
+It wraps another aggregator. What a server does is a function of the answers it gets, so replaying the
+answers of a run that was stopped brings it back to where it was, to the last bit, and it goes on from
+there. Only sums are kept; where they are kept is `files.Journal`'s business.
+"""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.errors import FileError
+from polyurn.wire import Aggregator, Query, S
+
+
+class Answers(Protocol):
+    """A list of vectors that outlives the process."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: int) -> NDArray[np.float64]: ...
+    def append(self, vector: NDArray[np.float64]) -> None: ...
+
+
+class RecordedAggregator:
+    """Answers from the record as long as it lasts, then from clients, whose answers it records.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+        If it has a method `skip()`, that is called for each recorded round, so that a
+        `LocalAggregator` draws the same later cohorts as if it had played the earlier ones.
+    answers : Answers
+        E.g. a `polyurn.files.Journal`, or a list for the time being.
+
+    Examples
+    --------
+    >>> from polyurn import LocalAggregator
+    >>> from polyurn.wire import Survey
+    >>> kept = []
+    >>> clients = RecordedAggregator(LocalAggregator([[1, 2], [3, 0]]), kept)
+    >>> _ = clients.aggregate(Survey(2, 3, pairs=False), None)
+    >>> len(kept)
+    1
+    """
+
+    def __init__(self, aggregator: Aggregator, answers: Answers) -> None:
+        self._aggregator = aggregator
+        self._answers = answers
+        self._round = 0
+
+    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
+        """The recorded answer of this round, or a fresh one, recorded before it is returned."""
+        self._round += 1
+        if self._round > len(self._answers):
+            answer = self._aggregator.aggregate(query, cohort_size)
+            self._answers.append(answer.to_vector())
+            return answer
+        vector = self._answers[self._round - 1]
+        if len(vector) != query.n_numbers:
+            raise FileError(
+                f"round {self._round} of the record has {len(vector)} numbers and the question "
+                f"{query.n_numbers}: it is of another run; take an empty folder"
+            )
+        skip = getattr(self._aggregator, "skip", None)
+        if skip is not None:
+            skip()
+        return query.read(vector)

@@ -1,0 +1,77 @@
+"""The options that several commands share, and what their texts stand for.
+
+Nothing is read, fitted or printed here.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from polyurn.errors import ParameterError
+
+
+def check_seed(seed: int) -> int:
+    """The same seed, if it can be one."""
+    if seed < 0:
+        raise ParameterError(f"expected a seed of at least 0, got {seed}")
+    return seed
+
+
+TableArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TABLE", help="CSV or Parquet: (client, category, count), or one row per point."
+    ),
+]
+Client = Annotated[str, typer.Option(help="Column with the client's id.")]
+Category = Annotated[str, typer.Option(help="Column with the category.")]
+Categories = Annotated[
+    str | None,
+    typer.Option(help="Declared categories: a number C (0 to C-1) or names, comma-separated."),
+]
+Count = Annotated[
+    str | None, typer.Option(help="Column with counts; 'count' is used when it is there.")
+]
+MaxSize = Annotated[int | None, typer.Option(help="Declared largest number of points of a client.")]
+Rounds = Annotated[
+    int, typer.Option(help="How often clients may be asked; the paper's method always does.")
+]
+Tol = Annotated[float, typer.Option(help="Stop when less is left to gain, in nats per client.")]
+Cohort = Annotated[int | None, typer.Option(help="Clients per round; all of them by default.")]
+Sampling = Annotated[
+    Literal["fixed", "poisson"], typer.Option(help="How a cohort is drawn: fixed or poisson.")
+]
+SizesOption = Annotated[
+    Literal["exact", "binned", "shared"] | None,
+    typer.Option(help="Sizes one by one, in bins, or in bins that all components share."),
+]
+MaxUpload = Annotated[int, typer.Option(help="Numbers that a client may send in a round.")]
+Checkpoint = Annotated[
+    Path | None, typer.Option(help="Folder that keeps each round, so that a stopped run goes on.")
+]
+Threads = Annotated[int, typer.Option(help="Threads.")]
+DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Leave out clients without points.")]
+Seed = Annotated[int, typer.Option(callback=check_seed, help="Seed of everything that is random.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.")]
+
+
+def declared_categories(text: str | None) -> int | tuple[str, ...] | None:
+    """C, or the names of the categories."""
+    if text is None:
+        return None
+    return int(text) if text.isdecimal() else tuple(name.strip() for name in text.split(","))
+
+
+def component_numbers(text: str) -> tuple[int, ...] | Literal["auto"]:
+    """The numbers of components that `1:6`, `2,4,8` or `auto` stand for."""
+    if text == "auto":
+        return "auto"
+    try:
+        if ":" in text:
+            first, last = (int(part) for part in text.split(":"))
+            return tuple(range(first, last + 1))
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ParameterError(f"expected --components as 1:6, 2,4,8 or auto, got {text!r}") from None

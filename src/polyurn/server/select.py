@@ -1,0 +1,312 @@
+"""How many components: Appendix A of the paper, with every K in the same rounds.
+
+Each client belongs, by its own lot, to the part that is fitted or to the part that is held out, so the
+two never share a client. One search per K climbs on the first part; the second part scores them all,
+round by round, and the smallest K that is not clearly worse than the best one is chosen.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.errors import ParameterError
+from polyurn.mdm import MDM
+from polyurn.server.explore import Landscape, landscape, survey
+from polyurn.server.fit import SizeModel, check_settings, populated, size_bins
+from polyurn.server.search import Problem, Search
+from polyurn.wire import Aggregator, Batch, Part, Query, Score, ScoreStatistics, Statistics
+
+# The numbers of components that "auto" tries, in turn, while the held-out likelihood rises.
+GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+# How many of them are fitted side by side.
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One number of components: its fit, and what the held-out clients say about it.
+
+    Attributes
+    ----------
+    n_components : int
+        As asked for; `mdm` has fewer if some were left without clients.
+    mdm : MDM
+    log_likelihood : float
+        Mean over the held-out clients.
+    standard_error : float
+        Of that mean.
+    behind : float
+        How far it is behind the best candidate, on the same clients.
+    behind_error : float
+        The standard error of that difference.
+    n_rounds : int
+        Rounds until its search stopped, the survey included.
+    converged : bool
+    """
+
+    n_components: int
+    mdm: MDM
+    log_likelihood: float
+    standard_error: float
+    behind: float
+    behind_error: float
+    n_rounds: int
+    converged: bool
+
+    @property
+    def n_parameters(self) -> int:
+        return self.mdm.n_parameters
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A round of a selection, for whoever watches: the training likelihood of each K so far."""
+
+    number: int
+    values: dict[int, float]
+    running: tuple[int, ...]
+    n_clients: int
+    n_numbers: int
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The chosen number of components, and the table it was chosen from.
+
+    Attributes
+    ----------
+    n_components : int
+    mdm : MDM
+    candidates : tuple of Candidate
+        By number of components.
+    n_rounds : int
+        How often clients were asked, all K together.
+    n_held_out : int
+        How many clients scored.
+    """
+
+    n_components: int
+    mdm: MDM
+    candidates: tuple[Candidate, ...] = field(repr=False)
+    n_rounds: int
+    n_held_out: int
+
+
+def select(
+    aggregator: Aggregator,
+    n_components: Iterable[int] | Literal["auto"],
+    *,
+    n_categories: int,
+    max_size: int,
+    held_out: float = 0.2,
+    max_rounds: int = 50,
+    cohort_size: int | None = None,
+    tol: float = 1e-3,
+    max_upload: int = 50_000,
+    sizes: SizeModel = "binned",
+    size_prior: float = 1.0,
+    category_prior: float = 1e-3,
+    rng: int | np.random.Generator | None = None,
+    on_round: Callable[[Progress], None] | None = None,
+) -> Selection:
+    """Choose the number of components by the likelihood of clients that were not fitted.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+    n_components : iterable of int, or "auto"
+        The candidates, all fitted in the same rounds; "auto" tries more and more components until the
+        held-out likelihood has stopped rising.
+    n_categories, max_size : int
+        Declared, never measured from clients.
+    held_out : float
+        The share of the clients that scores and is never fitted.
+    max_rounds, cohort_size, tol, max_upload, sizes, size_prior, category_prior, rng
+        As in `fit`; `max_upload` holds for all candidates of a round together.
+    on_round : callable, optional
+        Called with a `Progress` after each round.
+
+    Returns
+    -------
+    Selection
+        With the smallest number of components whose held-out likelihood is within one standard error
+        of the best one's, judged on the difference between the two, client by client.
+
+    Examples
+    --------
+    >>> import polyurn as pu
+    >>> from polyurn.truths import truth
+    >>> clients = pu.LocalAggregator(truth("appendix-a").sample(1000, rng=0), rng=1)
+    >>> choice = pu.select(clients, range(1, 5), n_categories=5, max_size=100, rng=2)
+    >>> choice.n_components, choice.mdm.n_components
+    (3, 3)
+    """
+    asked = GRID if n_components == "auto" else _numbers(n_components)
+    for k in asked:
+        check_settings(
+            n_components=k, max_rounds=max_rounds, tol=tol, max_upload=max_upload,
+            size_prior=size_prior, category_prior=category_prior,
+        )  # fmt: skip
+    if not 0 < held_out < 1:
+        raise ParameterError(f"expected held_out between 0 and 1, got {held_out}")
+    bins = size_bins(sizes, max_size)
+    work = _Work(
+        aggregator=aggregator,
+        problem=lambda k: Problem(
+            k, n_categories, bins, sizes == "shared", size_prior, category_prior
+        ),
+        held_out=held_out,
+        max_rounds=max_rounds,
+        cohort_size=cohort_size,
+        tol=tol,
+        max_upload=max_upload,
+        rng=np.random.default_rng(rng),
+        on_round=on_round,
+    )
+    work.survey(n_categories, max_size, sizes=sizes != "shared")
+    if n_components == "auto":
+        _grow(work)
+    else:
+        work.climb(asked)
+    return work.choose()
+
+
+def _grow(work: "_Work") -> None:
+    """Fit the grid a few at a time, until the latest ones are no better than what was there."""
+    for start in range(0, len(GRID), _AT_ONCE):
+        fresh = GRID[start : start + _AT_ONCE]
+        work.climb(fresh)
+        best = work.choose()
+        if max(best.candidates, key=lambda c: c.log_likelihood).n_components < fresh[-1]:
+            return
+
+
+@dataclass
+class _Work:
+    """A selection under way."""
+
+    aggregator: Aggregator
+    problem: Callable[[int], Problem]
+    held_out: float
+    max_rounds: int
+    cohort_size: int | None
+    tol: float
+    max_upload: int
+    rng: np.random.Generator
+    on_round: Callable[[Progress], None] | None
+    land: Landscape | None = None
+    searches: dict[int, Search] = field(default_factory=dict)
+    n_rounds: int = 0
+    scores: ScoreStatistics | None = None
+    _sent: int = 0
+
+    def survey(self, n_categories: int, max_size: int, *, sizes: bool) -> None:
+        """The first round: how the fitted part of the clients varies."""
+        question = survey(n_categories, max_size, max_upload=self.max_upload)
+        said = self.aggregator.aggregate(self._fitted(question), self.cohort_size)
+        self.n_rounds += 1
+        self.land = landscape(question, said, sizes=sizes)
+        self._report(int(said.n_clients), question.n_numbers)
+
+    def climb(self, numbers: tuple[int, ...]) -> None:
+        """Fit these numbers of components side by side, then let the held-out clients score all."""
+        assert self.land is not None
+        share = self.max_upload // len(numbers)
+        streams = self.rng.spawn(len(numbers))
+        fresh = {
+            k: Search(
+                self.problem(k),
+                self.land,
+                sampled=self.cohort_size is not None,
+                max_upload=share,
+                tol=self.tol,
+                rng=stream,
+            )
+            for k, stream in zip(numbers, streams, strict=True)
+        }
+        self.searches.update(fresh)
+        for _ in range(self.max_rounds - 2):
+            running = [s for s in fresh.values() if not s.converged]
+            if not running:
+                break
+            asked = [s.queries() for s in running]
+            answers = self._ask([q for queries in asked for q in queries])
+            for search, queries in zip(running, asked, strict=True):
+                search.learn(answers[: len(queries)])
+                del answers[: len(queries)]
+            self._report(int(running[0].n_clients), self._sent)
+        self._score()
+
+    def choose(self) -> Selection:
+        """The smallest number of components that is not clearly worse than the best one."""
+        assert self.scores is not None
+        numbers = sorted(self.searches)
+        n = self.scores.n_clients
+        means = self.scores.log_likelihoods / n
+        best = int(np.argmax(means))
+        behind, errors = _behind(self.scores, best)
+        candidates = []
+        for i, k in enumerate(numbers):
+            search = self.searches[k]
+            spread = max(float(self.scores.products[i, i] / n - means[i] ** 2), 0.0)
+            candidates.append(
+                Candidate(
+                    n_components=k,
+                    mdm=populated(search)[0],
+                    log_likelihood=float(means[i]),
+                    standard_error=float(np.sqrt(spread / max(n - 1, 1))),
+                    behind=float(behind[i]),
+                    behind_error=float(errors[i]),
+                    n_rounds=search.n_rounds + 1,
+                    converged=search.converged,
+                )
+            )
+        chosen = next(c for c in candidates if c.behind <= c.behind_error)
+        return Selection(chosen.n_components, chosen.mdm, tuple(candidates), self.n_rounds, int(n))
+
+    def _score(self) -> None:
+        mdms = tuple(populated(self.searches[k])[0] for k in sorted(self.searches))
+        low = 1.0 - self.held_out
+        self.scores = self.aggregator.aggregate(Part(Score(mdms), low, 1.0), self.cohort_size)
+        self.n_rounds += 1
+        if self.scores.n_clients < 2:
+            raise ParameterError(
+                f"expected at least two held-out clients, got {self.scores.n_clients:.0f}; "
+                "raise held_out or the cohort size"
+            )
+
+    def _ask(self, queries: list[Query[Any]]) -> list[Statistics]:
+        batch = Batch(tuple(queries))
+        self._sent = batch.n_numbers
+        self.n_rounds += 1
+        return list(self.aggregator.aggregate(self._fitted(batch), self.cohort_size).answers)
+
+    def _fitted(self, query: Query[Any]) -> Part[Any]:
+        return Part(query, 0.0, 1.0 - self.held_out)
+
+    def _report(self, n_clients: int, n_numbers: int) -> None:
+        if self.on_round is None:
+            return
+        values = {k: s.value for k, s in sorted(self.searches.items()) if s.has_values}
+        running = tuple(k for k, s in sorted(self.searches.items()) if not s.converged)
+        self.on_round(Progress(self.n_rounds, values, running, n_clients, n_numbers))
+
+
+def _behind(scores: ScoreStatistics, best: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean difference from the best candidate over the same clients, and its standard error."""
+    n = scores.n_clients
+    sums, products = scores.log_likelihoods, scores.products
+    mean = (sums[best] - sums) / n
+    square = (products[best, best] - 2 * products[best] + np.diag(products)) / n
+    variance = np.maximum(square - mean**2, 0.0)
+    return mean, np.sqrt(variance / max(n - 1, 1))
+
+
+def _numbers(n_components: Iterable[int]) -> tuple[int, ...]:
+    numbers = tuple(sorted(set(n_components)))
+    if not numbers:
+        raise ParameterError("expected at least one number of components to choose from, got none")
+    return numbers

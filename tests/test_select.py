@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+
+from polyurn import LocalAggregator, select
+from polyurn.errors import ParameterError
+from polyurn.server.select import GRID
+from polyurn.truths import truth
+from polyurn.wire import Part, Score
+
+APPENDIX_A = truth("appendix-a")
+
+
+def choose(counts, numbers, *, seed=0, **more):
+    bounds = {"n_categories": 5, "max_size": 100, "sizes": "shared", "rng": seed}
+    return select(LocalAggregator(counts, rng=seed), numbers, **{**bounds, **more})
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_true_number_of_components_is_chosen(seed):
+    choice = choose(APPENDIX_A.sample(1_500, rng=seed), range(1, 6), seed=seed)
+    assert choice.n_components == choice.mdm.n_components == 3
+    assert [c.n_components for c in choice.candidates] == [1, 2, 3, 4, 5]
+
+
+class Watched:
+    """Plays clients of which each has a size of its own, and notes who answered what."""
+
+    def __init__(self, counts):
+        self.sizes = counts.sum(axis=1)
+        assert len(set(self.sizes)) == len(self.sizes)
+        self.inner = LocalAggregator(counts, rng=0)
+        self.fitted, self.scored = set(), set()
+
+    def aggregate(self, query, cohort_size):
+        assert isinstance(query, Part)
+        lots = self.inner._lots
+        members = np.flatnonzero((lots >= query.low) & (lots < query.high))
+        (self.scored if isinstance(query.query, Score) else self.fitted).update(members)
+        answer = self.inner.aggregate(query, cohort_size)
+        first = answer if hasattr(answer, "n_clients") else answer.answers[0]
+        assert first.n_clients == len(members)
+        return answer
+
+
+def test_no_client_is_ever_scored_that_was_fitted():
+    counts = np.stack([np.arange(1, 101), np.arange(100, 0, -1) + 2 * np.arange(100)], axis=1)
+    clients = Watched(counts)
+    select(clients, [1, 2], n_categories=2, max_size=400, max_rounds=6, rng=0)
+    assert clients.fitted.isdisjoint(clients.scored)
+    assert clients.fitted | clients.scored == set(range(100))
+    assert 5 < len(clients.scored) < 40
+
+
+def test_differences_are_judged_client_by_client():
+    counts = APPENDIX_A.sample(800, rng=3)
+    aggregator = LocalAggregator(counts, rng=4)
+    choice = select(aggregator, [2, 3, 4], n_categories=5, max_size=100, sizes="shared", rng=5)
+    held = aggregator._lots >= 0.8
+    logs = np.stack([c.mdm.logpmf(counts[held]) for c in choice.candidates])
+    best = logs.mean(axis=1).argmax()
+    difference = logs[best] - logs
+    error = difference.std(axis=1, ddof=1) / np.sqrt(held.sum())
+    for i, c in enumerate(choice.candidates):
+        assert c.log_likelihood == pytest.approx(logs[i].mean(), rel=1e-9)
+        assert c.behind == pytest.approx(difference[i].mean(), abs=1e-9)
+        assert c.behind_error == pytest.approx(error[i], abs=1e-6)
+    within = [c.n_components for c in choice.candidates if c.behind <= c.behind_error]
+    assert choice.n_components == min(within)
+
+
+def test_all_numbers_share_the_rounds():
+    choice = choose(APPENDIX_A.sample(400, rng=0), [1, 2, 3])
+    slowest = max(c.n_rounds for c in choice.candidates)
+    assert choice.n_rounds == slowest + 1  # one more for the scores
+
+
+def test_all_numbers_together_stay_within_the_upload():
+    sent = []
+    choose(APPENDIX_A.sample(300, rng=0), range(1, 5), max_upload=4_000, max_rounds=12,
+           on_round=lambda done: sent.append(done.n_numbers))  # fmt: skip
+    assert max(sent) <= 4_000
+
+
+def test_auto_stops_when_more_components_do_not_help():
+    choice = choose(APPENDIX_A.sample(800, rng=1), "auto", max_rounds=20)
+    assert choice.n_components in (3, 4)
+    tried = [c.n_components for c in choice.candidates]
+    assert tried == list(GRID[: len(tried)])
+    assert len(tried) < len(GRID)
+
+
+def test_progress_tells_all_numbers_at_once():
+    seen = []
+    choose(APPENDIX_A.sample(300, rng=0), [1, 2], on_round=seen.append)
+    assert [p.number for p in seen] == list(range(1, len(seen) + 1))
+    assert set(seen[-1].values) == {1, 2}
+    assert seen[-1].running == ()
+
+
+def test_sampled_cohorts_can_choose_too():
+    choice = choose(APPENDIX_A.sample(20_000, rng=0), [1, 2, 3], cohort_size=1_500, max_rounds=20)
+    assert choice.n_components == 3
+
+
+@pytest.mark.parametrize(
+    ("numbers", "more"),
+    [([], {}), ([0, 1], {}), ([1], {"held_out": 0.0}), ([1], {"held_out": 1.0}), ([1], {"tol": 0})],
+)
+def test_settings_out_of_range_are_refused(numbers, more):
+    with pytest.raises(ParameterError):
+        choose(APPENDIX_A.sample(50, rng=0), numbers, **more)
+
+
+def test_too_few_held_out_clients_are_an_error_that_says_so():
+    with pytest.raises(ParameterError, match="held-out clients"):
+        choose(APPENDIX_A.sample(20, rng=0), [1], held_out=1e-6)

@@ -107,7 +107,8 @@ def synthetic(options: argparse.Namespace, parallel: Map) -> list[dict[str, obje
           f"{settings.n_long} long runs, the fit under test and, for the first "
           f"{settings.paper_seeds} draws, the paper's method")  # fmt: skip
     print(f"{'truth':<12} {'median':>6} {'worst':>6} {'reached':>7} {'worst gap':>9} "
-          f"{'stops, median':>13} {'worst':>6} {'run on':>7} {'upload':>7} {'paper':>22}  bars")  # fmt: skip
+          f"{'stops, median':>13} {'worst':>6} {'run on':>7} {'upload':>7} "
+          f"{'paper':>22}  bars")  # fmt: skip
     rows = []
     for name in NAMES:
         if options.only not in name:
@@ -161,7 +162,8 @@ def real(options: argparse.Namespace, parallel: Map) -> list[dict[str, object]]:
     print(f"{options.seeds} fits each, at most 30 rounds; optimum: best value ever met, "
           f"{options.long} long runs in this run")  # fmt: skip
     print(f"{'table':<16} {'optimum':>12} {'long':>5} {'same':>5} {'median':>6} {'worst':>6} "
-          f"{'reached':>7} {'worst gap':>9} {'stops, median':>13} {'worst':>6} {'upload':>7}  bar")  # fmt: skip
+          f"{'reached':>7} {'worst gap':>9} {'stops, median':>13} {'worst':>6} "
+          f"{'upload':>7}  bar")  # fmt: skip
     rows = []
     for table in TABLES:
         if options.only not in table.name:

@@ -49,6 +49,7 @@ from polyurn.server.select import select
 from polyurn.server.start import Moments
 from polyurn.terminal import (
     demo_record,
+    demo_sentences,
     demo_table,
     fit_record,
     fit_sentences,
@@ -123,14 +124,8 @@ def demo_command(
         _print_json(demo_record(story))
         return
     _show(demo_table(story))
-    _say(
-        f"Log-likelihood per client: {story.true_log_likelihood:.4f} under the true parameters, "
-        f"{story.learned_log_likelihood:.4f} under the learned ones."
-    )
-    _say(
-        f"In each of {story.fit.n_rounds} rounds a client sent at most {story.n_numbers} numbers, "
-        f"and the server saw only their sum over {story.n_clients:,} clients."
-    )
+    for sentence in demo_sentences(story):
+        _say(sentence)
 
 
 @app.command("fit")
@@ -170,9 +165,8 @@ def fit_command(
 ) -> None:
     """Learn a mixture of Dirichlet-multinomials from a table of clients.
 
-    The table's clients are played in this process: the fit sees sums over them. Sizes and priors
-    are the method's own unless they are given: bins, 1 and 0.001 for the search; single sizes and
-    none for `--method paper`.
+    The table's clients are played in this process: the fit sees sums over them. Unless they are
+    given, sizes and priors are binned, 1 and 0.001; for `--method paper` exact, and none.
 
     Example: `polyurn fit clients.csv --components 3 -o mdm.json`
     """
@@ -246,8 +240,7 @@ def select_command(
 ) -> None:
     """Choose the number of components by the likelihood of held-out clients.
 
-    Every number of components is fitted in the same rounds. The smallest one that is within one
-    standard error of the best is written.
+    All are fitted in the same rounds; the smallest within one standard error of the best is kept.
 
     Example: `polyurn select clients.csv --components 1:6 -o mdm.json`
     """

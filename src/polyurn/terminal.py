@@ -219,6 +219,16 @@ def demo_table(story: Demo) -> Table:
     return table
 
 
+def demo_sentences(story: Demo) -> list[str]:
+    """What the demo came to."""
+    return [
+        f"Log-likelihood per client: {story.true_log_likelihood:.4f} under the true parameters, "
+        f"{story.learned_log_likelihood:.4f} under the learned ones.",
+        f"In each of {story.fit.n_rounds} rounds a client sent at most {story.n_numbers:,} numbers, "
+        f"and the server saw only their sum over {story.n_clients:,} clients.",
+    ]
+
+
 def demo_record(story: Demo) -> dict[str, Any]:
     """The demo's result, for JSON."""
     return {

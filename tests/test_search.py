@@ -163,6 +163,11 @@ def test_a_client_never_sends_more_than_it_may():
         assert max(r.n_numbers for r in done.rounds) <= most
 
 
+def test_more_components_than_an_upload_has_room_for_are_refused():
+    with pytest.raises(ParameterError, match="raise max_upload or take fewer components"):
+        run(truth("medium/3").sample(300, rng=0), 3, max_upload=100, max_rounds=12)
+
+
 def test_stopping_early_is_said_with_advice():
     done = run(truth("medium/3").sample(300, rng=0), 3, max_rounds=5)
     assert not done.converged

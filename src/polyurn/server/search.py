@@ -58,6 +58,18 @@ class Problem:
     size_prior: float
     category_prior: float
 
+    @property
+    def trial_cost(self) -> int:
+        """How many numbers a client sends for one trial."""
+        k, c = self.n_components, self.n_categories
+        return 2 + k * (self.size_bins.n_bins + 3 * c + 2)
+
+    @property
+    def newton_cost(self) -> int:
+        """How many more it sends for the curvature."""
+        n = self.n_components * (self.n_categories + 1)
+        return n * (n + 1) // 2
+
     def size_masses(self, size_counts: NDArray[np.float64]) -> NDArray[np.float64]:
         """π_k from Σ ω by bin, drawn towards the sizes of all clients."""
         k, b = size_counts.shape
@@ -106,11 +118,14 @@ class Search:
         self._lately: list[float] = []  # what the last rounds of the average gained
         self._n_newton = 0  # tracks that are asked for their curvature in the next round
         self._budget = max_upload
-        k, c, b = problem.n_components, problem.n_categories, problem.size_bins.n_bins
-        self._trial_cost = 2 + k * (b + 3 * c + 2)
-        self._newton_cost = k * (c + 1) * (k * (c + 1) + 1) // 2
+        k = problem.n_components
+        if problem.trial_cost > max_upload:
+            raise ParameterError(
+                f"{k} components take {problem.trial_cost:,} numbers from a client, and "
+                f"{max_upload:,} are allowed; raise max_upload or take fewer components"
+            )
         most = _SAMPLED_STARTS if sampled else _STARTS
-        n_starts = 1 if k == 1 else max(1, min(most, max_upload // self._trial_cost))
+        n_starts = 1 if k == 1 else min(most, max_upload // problem.trial_cost)
         self._groups = [random_groups(land, k, problem.size_bins, rng=rng) for _ in range(n_starts)]
 
     @property
@@ -211,12 +226,13 @@ class Search:
     def _plan(self) -> None:
         """What each track tries next, within what a client may send."""
         n = len(self.tracks)
-        left = self._budget - n * self._trial_cost
+        trial = self.problem.trial_cost
+        left = self._budget - n * trial
         if self.n_rounds >= _NEWTON_FROM:
-            cost = self._newton_cost + N_NEWTON * self._trial_cost
+            cost = self.problem.newton_cost + N_NEWTON * trial
             self._n_newton = max(0, min(n, _NEWTON_TRACKS, left // cost))
             left -= self._n_newton * cost
-        bold = max(0, min(_TRIALS // n - 1, left // (self._trial_cost * n)))
+        bold = max(0, min(_TRIALS // n - 1, left // (trial * n)))
         for rank, track in enumerate(self.tracks):
             track.propose(1 + bold, newton=rank < self._n_newton)
 

@@ -21,7 +21,7 @@ from polyurn.wire import Aggregator, Batch, Part, Query, Score, ScoreStatistics,
 
 # The numbers of components that "auto" tries, in turn, while the held-out likelihood rises.
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-# How many of them are fitted side by side.
+# So many numbers of components are fitted side by side, if an upload has room for that.
 _AT_ONCE = 4
 
 
@@ -175,12 +175,17 @@ def select(
 
 
 def _grow(work: "_Work") -> None:
-    """Fit the grid a few at a time, until the latest ones are no better than what was there."""
-    for start in range(0, len(GRID), _AT_ONCE):
-        fresh = GRID[start : start + _AT_ONCE]
-        work.climb(fresh)
-        best = work.choose()
-        if max(best.candidates, key=lambda c: c.log_likelihood).n_components < fresh[-1]:
+    """Fit the grid a few at a time, until none of the latest ones is better than what was there."""
+    todo = list(GRID)
+    while todo and work.problem(todo[0]).trial_cost <= work.max_upload:
+        fresh: list[int] = []
+        room = work.max_upload
+        while todo and len(fresh) < _AT_ONCE and work.problem(todo[0]).trial_cost <= room:
+            room -= work.problem(todo[0]).trial_cost
+            fresh.append(todo.pop(0))
+        work.climb(tuple(fresh))
+        best = max(work.choose().candidates, key=lambda c: c.log_likelihood)
+        if best.n_components < fresh[0]:
             return
 
 
@@ -214,14 +219,15 @@ class _Work:
     def climb(self, numbers: tuple[int, ...]) -> None:
         """Fit these numbers of components side by side, then let the held-out clients score all."""
         assert self.land is not None
-        share = self.max_upload // len(numbers)
+        costs = {k: self.problem(k).trial_cost for k in numbers}
+        each = self.max_upload / sum(costs.values())  # trials that there is room for, for every K
         streams = self.rng.spawn(len(numbers))
         fresh = {
             k: Search(
                 self.problem(k),
                 self.land,
                 sampled=self.cohort_size is not None,
-                max_upload=share,
+                max_upload=int(each * costs[k]),
                 tol=self.tol,
                 rng=stream,
             )

@@ -99,7 +99,18 @@ def maximise(
         Where to begin.
     category_prior : float
         Pseudo-tables per category; keeps a category that a component never saw above zero.
+
+    Returns
+    -------
+    float array of shape (n_components, n_categories)
+        A component that no client supports is left where it was.
     """
+    alive = functions.total_present > 0
+    if not alive.all():
+        after = alphas.copy()
+        some = Poles(*(getattr(functions, name)[alive] for name in Poles.__dataclass_fields__))
+        after[alive] = maximise(some, alphas[alive], category_prior=category_prior)
+        return after
     present = functions.present + category_prior
     weight, place = functions.weight, functions.place
     total = functions.total_present, functions.total_weight, functions.total_place

@@ -22,6 +22,9 @@ _MEMORY, _WORTH = 12, 0.5
 _WINDOWS = (_MEMORY, 6, 3, 2)
 _STRETCHES = (1.0, 2.0, 0.5)
 _LONG_STEPS = (4.0, 16.0, 64.0)
+# The M-step's functions are exact only near where the clients were asked. When a round brought nothing,
+# the next one tries this fraction of the EM step, and then the same fraction of that.
+_CAUTION = 0.25
 # Newton steps from bold to timid: what is added to the curvature's eigenvalues.
 _DAMPINGS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 N_NEWTON, _LEAD = len(_DAMPINGS), 3
@@ -59,7 +62,8 @@ class Point:
 class Track:
     """The best point so far, what was tried around it, and what to try next.
 
-    `bends` are the eigenvalues and eigenvectors of the last curvature that the clients sent.
+    `bends` are the eigenvalues and eigenvectors of the last curvature that the clients sent; `n_vain`
+    counts the rounds since one last brought anything.
     """
 
     trials: list[NDArray[np.float64]]
@@ -68,6 +72,7 @@ class Track:
     best: Point | None = None
     gains: list[float] = field(default_factory=list)
     lead: int = 0
+    n_vain: int = 0
     bends: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
     _seen: list[Point] = field(default_factory=list)
 
@@ -91,8 +96,9 @@ class Track:
         """Take in what the clients said about the trials."""
         top = max(points, key=lambda p: p.value)
         before = self.value
+        self.n_vain += 1
         if top.value > before:
-            self.best = top
+            self.best, self.n_vain = top, 0
         self.gains.append(self.value - before)
         points = sorted(points, key=lambda p: p.value)
         self._seen = [*self._seen, *(p for p in points if p.value > self.value - _WORTH)][-_MEMORY:]
@@ -103,7 +109,8 @@ class Track:
         assert self.best is not None
         here, step = self.best.x, self.best.image - self.best.x
         bold = self._extrapolations() + [here + _limited(s * step) for s in _LONG_STEPS]
-        self.trials = [self.best.image, *bold[: n_trials - 1]]
+        careful = here + _CAUTION**self.n_vain * step
+        self.trials = [careful, *bold[: n_trials - 1]]
         self.sizes, self.lead = self.best.image_sizes, 0
         if newton and self.bends is not None:
             self.lead = len(self.trials) + _LEAD
@@ -114,14 +121,14 @@ class Track:
         if self.best is None or len(self.gains) < 3:
             return np.inf
         last, previous = self.gains[-1], self.gains[-2]
-        rate = min(last / previous, 0.95) if previous > 0 else 0.5
-        geometric = max(last, 0.0) * max(rate, 0.5) / (1 - max(rate, 0.5))
+        promised = float(self.best.gradient @ (self.best.image - self.best.x)) / 2
         if self.bends is None:
-            return max(geometric, previous / 4)
+            rate = min(max(last / previous if previous > 0 else 0.0, 0.5), 0.95)
+            return max(last * rate / (1 - rate), previous / 4, promised)
         values, axes = self.bends
         along = axes.T @ self.best.gradient
         quadratic = float((along**2 / (np.abs(values) + _DAMPINGS[2])).sum()) / 2
-        return max(quadratic, last / 4)
+        return max(quadratic, last / 4, promised)
 
     def parameters(self, trial: NDArray[np.float64]) -> Parameters:
         """The parameters at one of the trials."""

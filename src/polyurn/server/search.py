@@ -22,6 +22,8 @@ from polyurn.wire import ExpectStatistics, GroupStatistics, Parameters, Query, S
 # Tracks that are left after so many rounds of trials. Likelihood says little about a start at first.
 _STARTS = 48
 _STAGES = ((4, 24), (6, 12), (8, 6))
+# Tracks whose likelihoods agree to so many nats per client have met: starts can be alike.
+_SAME = 1e-9
 # Trials of all tracks together in a round; tracks that take Newton steps, and from which round on.
 _TRIALS, _NEWTON_TRACKS, _NEWTON_FROM = 32, 8, 4
 # Samples: rounds of plain EM with all starts, half of them, ..., and then the step of the average.
@@ -237,8 +239,11 @@ class Search:
             track.propose(1 + bold, newton=rank < self._n_newton)
 
     def _leave(self, stages: tuple[tuple[int, int], ...]) -> None:
-        """Order the tracks by likelihood and let the last ones go."""
+        """Order the tracks by likelihood, and let the last ones and those that have met another go."""
         self.tracks.sort(key=lambda t: -t.value)
+        pairs = zip(self.tracks, self.tracks[1:], strict=False)
+        met = {id(later) for better, later in pairs if better.value - later.value < _SAME}
+        self.tracks = [t for t in self.tracks if id(t) not in met]
         for after, left in stages:
             if self.n_rounds > after:
                 self.tracks = self.tracks[:left]

@@ -28,6 +28,8 @@ _CAUTION = 0.25
 # Newton steps from bold to timid: what is added to the curvature's eigenvalues.
 _DAMPINGS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 N_NEWTON, _LEAD = len(_DAMPINGS), 3
+# How far aside a track at a saddle is thought to get in a step.
+_ASIDE = 0.5
 # No parameter's logarithm moves further than this in a step, nor beyond these bounds.
 _LONGEST = 3.0
 _LOG_ALPHAS = -25.0, 16.0
@@ -128,7 +130,9 @@ class Track:
         values, axes = self.bends
         along = axes.T @ self.best.gradient
         quadratic = float((along**2 / (np.abs(values) + _DAMPINGS[2])).sum()) / 2
-        return max(quadratic, last / 4, promised)
+        # Where the likelihood curves upwards there is more to gain than the slope says: a saddle.
+        upwards = _ASIDE**2 / 2 * float(values[values > 0].sum())
+        return max(quadratic + upwards, last / 4, promised)
 
     def parameters(self, trial: NDArray[np.float64]) -> Parameters:
         """The parameters at one of the trials."""

@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+
+from polyurn import Sizes
+from polyurn.server.track import Point, Track, from_x, to_x
+from polyurn.truths import truth
+from polyurn.wire import Parameters
+
+MDM_2 = truth("medium/2")
+START = Parameters(MDM_2.weights, MDM_2.alphas, MDM_2.sizes)
+
+
+def point(x, value, *, step, slope):
+    return Point(x, value, np.full(len(x), slope), MDM_2.sizes, x + step, MDM_2.sizes)
+
+
+def test_parameters_and_vectors_are_two_forms_of_the_same():
+    again = from_x(to_x(START), START.alphas.shape, START.sizes)
+    np.testing.assert_allclose(again.alphas, START.alphas, rtol=1e-12)
+    np.testing.assert_allclose(again.weights, START.weights, rtol=1e-12)
+
+
+def test_a_track_never_goes_down():
+    track = Track.begin(START)
+    x = track.trials[0]
+    track.learn([point(x, -3.0, step=0.1, slope=0.0)], None)
+    track.learn([point(x + 0.1, -4.0, step=0.1, slope=0.0)], None)
+    assert track.value == -3.0
+    np.testing.assert_array_equal(track.best.x, x)
+
+
+def test_after_a_round_in_vain_the_next_step_is_smaller():
+    track = Track.begin(START)
+    x = track.trials[0]
+    track.learn([point(x, -3.0, step=0.8, slope=1.0)], None)
+    track.propose(1, newton=False)
+    np.testing.assert_allclose(track.trials[0], x + 0.8)
+    for expected in (0.2, 0.05):
+        track.learn([point(track.trials[0], -9.0, step=0.0, slope=0.0)], None)
+        track.propose(1, newton=False)
+        np.testing.assert_allclose(track.trials[0], x + expected)
+    track.learn([point(track.trials[0], -2.0, step=0.5, slope=1.0)], None)
+    track.propose(1, newton=False)
+    np.testing.assert_allclose(track.trials[0], x + 0.05 + 0.5)
+
+
+def test_rounds_in_vain_are_not_taken_for_convergence():
+    """A fit of the Twins table stopped at its start: no gain, but a long way still to go."""
+    track = Track.begin(START)
+    x = track.trials[0]
+    track.learn([point(x, -3.0, step=0.1, slope=0.5)], None)
+    for _ in range(4):
+        track.learn([point(x, -9.0, step=0.0, slope=0.0)], None)
+    assert track.remaining() == pytest.approx(0.5 * 0.1 * len(x) / 2)
+
+
+def test_bold_trials_go_where_a_linear_em_map_comes_to_rest():
+    track = Track.begin(START)
+    rest, x = to_x(START), to_x(START) + 1.0
+    for _ in range(3):  # x -> rest + 0.95 (x - rest): an EM map near its fixed point
+        image = rest + 0.95 * (x - rest)
+        value = -float(((x - rest) ** 2).sum())
+        track.learn([Point(x, value, np.zeros(len(x)), MDM_2.sizes, image, MDM_2.sizes)], None)
+        x = image
+    track.propose(20, newton=False)
+    nearest = min(float(np.abs(t - rest).max()) for t in track.trials)
+    assert nearest < 0.01 * float(np.abs(x - rest).max())
+
+
+def test_a_saddle_is_not_taken_for_a_top():
+    track = Track.begin(START)
+    x = track.trials[0]
+    curvature = -np.eye(len(x))
+    curvature[0, 0] = 0.1
+    for _ in range(4):
+        track.learn([point(x, -3.0, step=0.0, slope=0.0)], curvature)
+    assert track.remaining() > 0.01
+    for _ in range(4):
+        track.learn([point(x, -3.0, step=0.0, slope=0.0)], -np.eye(len(x)))
+    assert track.remaining() < 1e-6
+
+
+def test_newton_steps_find_the_top_of_a_parabola():
+    track = Track.begin(START)
+    x = track.trials[0]
+    top = x + 0.3
+    hessian = -np.diag(np.linspace(0.5, 2.0, len(x)))
+    at = Point(x, -1.0, hessian @ (x - top), Sizes.constant(20, n_components=2), x, MDM_2.sizes)
+    track.learn([at], hessian)
+    track.propose(1, newton=True)
+    assert min(float(np.abs(t - top).max()) for t in track.trials) < 1e-6
+    assert track.queries(curvature=True)[track.lead].curvature

@@ -82,7 +82,7 @@ def test_tabulated_logs_are_the_special_functions():
     rows = pack(np.random.default_rng(0).integers(0, 30, (40, 5)))
     alphas = np.random.default_rng(1).gamma(1.0, 1.0, (3, 5))
     got = np.zeros((len(rows.count), 4))
-    kernels.tabulate_logs(rows.category, rows.count, alphas, got)
+    kernels.tabulate_logs(rows.category, rows.count, alphas, (0, len(rows.count)), got)
     a, c = alphas.T[rows.category], rows.count[:, None]
     plain = gammaln(a + c) - gammaln(a) - gammaln(c + 1) - c * np.log(alphas.sum(axis=1))
     np.testing.assert_allclose(got[:, :3], plain, rtol=1e-11, atol=1e-12)
@@ -93,7 +93,7 @@ def test_summed_rises_are_the_special_functions():
     alphas = np.random.default_rng(1).gamma(1.0, 1.0, (3, 5))
     weights = np.random.default_rng(2).random((len(rows.count), 3))
     got = np.zeros((3, 3, 5))
-    kernels.sum_rises(rows.category, rows.count, alphas, weights, *got)
+    kernels.sum_rises(rows.category, rows.count, alphas, weights, (0, len(rows.count)), *got)
     a, c = alphas.T[rows.category], rows.count[:, None]
     plain = (c > 0, digamma(a + c) - digamma(a), polygamma(1, a) - polygamma(1, a + c))
     for block, terms in zip(got, plain, strict=True):

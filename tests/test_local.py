@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from polyurn import LocalAggregator, SizeBins, answer
+import polyurn
+from polyurn import LocalAggregator, SizeBins, Sizes, answer
 from polyurn.errors import CountsError, ParameterError
 from polyurn.truths import truth
 from polyurn.wire import Initialise, Update
@@ -15,6 +16,16 @@ def test_the_sum_does_not_depend_on_the_number_of_threads(n_threads):
     one = LocalAggregator(COUNTS).aggregate(Update(MDM), None).to_vector()
     many = LocalAggregator(COUNTS, n_threads=n_threads).aggregate(Update(MDM), None).to_vector()
     np.testing.assert_allclose(many, one, rtol=1e-12, atol=0)
+
+
+def test_large_tables_are_made_on_several_threads_alike():
+    counts = np.random.default_rng(0).integers(1, 90, (400, 150))  # more than 10,000 pairs
+    bins = SizeBins.logarithmic(int(counts.sum(axis=1).max()))
+    alphas = np.random.default_rng(1).gamma(1.0, 1.0, (2, 150))
+    sizes = Sizes(bins, np.full((2, bins.n_bins), 1 / bins.n_bins))
+    query = Update(polyurn.MDM([0.6, 0.4], alphas, sizes))
+    one, many = (LocalAggregator(counts, n_threads=t).aggregate(query, None) for t in (1, 3))
+    np.testing.assert_allclose(many.to_vector(), one.to_vector(), rtol=1e-11, atol=1e-300)
 
 
 def test_a_full_cohort_is_everyone():

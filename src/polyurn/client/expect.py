@@ -8,7 +8,8 @@ asked for is `answer.py`.
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,12 @@ from polyurn.client.simd import LANES
 from polyurn.mdm import MDM
 from polyurn.rising import digamma_rise, log_rising, trigamma_fall
 from polyurn.wire import Expect, ExpectStatistics, Parameters, Update, UpdateStatistics
+
+_A = TypeVar("_A")
+_B = TypeVar("_B")
+
+# Tables of fewer pairs are made sooner than a thread is started.
+_FEW_PAIRS = 10_000
 
 
 def answer_update(
@@ -34,7 +41,7 @@ def answer_update(
         log_likelihood=sums.log_likelihood,
         responsibilities=sums.by_size.sum(axis=0),
         size_counts=_by_bin(mdm, rows, sums),  # E_{k n_i} += ω_k
-        numerators=_rises(mdm.alphas, rows, sums.by_pair)[1],  # u_k
+        numerators=_rises(mdm.alphas, rows, sums.by_pair, n_threads)[1],  # u_k
         denominators=(sums.by_size * rise).sum(axis=0),  # v_k
     )
 
@@ -46,7 +53,7 @@ def answer_expect(
     parameters = query.parameters
     alphas, alpha_0 = parameters.alphas, parameters.alphas.sum(axis=1)
     sums = expectations(parameters, rows, members, n_threads)
-    present, rises, falls = _rises(alphas, rows, sums.by_pair)
+    present, rises, falls = _rises(alphas, rows, sums.by_pair, n_threads)
     n = rows.size_values[:, None]
     answer = ExpectStatistics(
         n_clients=float(len(members)),
@@ -79,7 +86,7 @@ def expectations(
     """The E-step: everything that any update needs to know about the members."""
     k = len(parameters.weights)
     lanes = -(-k // LANES) * LANES
-    pair_logs = _pair_logs(parameters.alphas, rows, lanes)
+    pair_logs = _pair_logs(parameters.alphas, rows, lanes, n_threads)
     size_logs = np.full((len(rows.size_values), lanes), -np.inf)
     size_logs[:, :k] = _size_logs(parameters, rows.size_values)
 
@@ -92,18 +99,27 @@ def expectations(
         return Expectations(by_pair, by_size, log_likelihood)
 
     parts = _map_threads(part, np.array_split(members, n_threads))
+    for other in parts[1:]:
+        parts[0].by_pair[:] += other.by_pair
+        parts[0].by_size[:] += other.by_size
     return Expectations(
-        by_pair=np.sum([p.by_pair for p in parts], axis=0)[:, :k],
-        by_size=np.sum([p.by_size for p in parts], axis=0)[:, :k],
+        by_pair=parts[0].by_pair[:, :k],
+        by_size=parts[0].by_size[:, :k],
         log_likelihood=float(sum(p.log_likelihood for p in parts)),
     )
 
 
-def _pair_logs(alphas: NDArray[np.float64], rows: Rows, lanes: int) -> NDArray[np.float64]:
+def _pair_logs(
+    alphas: NDArray[np.float64], rows: Rows, lanes: int, n_threads: int = 1
+) -> NDArray[np.float64]:
     """Log of Γ(c + α_j) / (Γ(α_j) Γ(c + 1) α_0^c) for every pair (category j, count c)."""
     logs = np.zeros((len(rows.count), lanes))
     if rows.every_count:
-        kernels.tabulate_logs(rows.category, rows.count, alphas, logs)
+
+        def part(span: tuple[int, int]) -> None:
+            kernels.tabulate_logs(rows.category, rows.count, alphas, span, logs)
+
+        _map_threads(part, _spans(rows, n_threads))
     else:
         count = rows.count[:, None]
         logs[:, : len(alphas)] = log_rising(
@@ -133,14 +149,18 @@ def _by_bin(parameters: MDM | Parameters, rows: Rows, sums: Expectations) -> NDA
 
 
 def _rises(
-    alphas: NDArray[np.float64], rows: Rows, by_pair: NDArray[np.float64]
+    alphas: NDArray[np.float64], rows: Rows, by_pair: NDArray[np.float64], n_threads: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Σ ω over the clients that have category j, of 1, ψ(c + α) - ψ(α) and ψ′(α) - ψ′(c + α)."""
     present, rises, falls = np.zeros((3, *alphas.shape))
     if rows.every_count:
-        kernels.sum_rises(
-            rows.category, rows.count, alphas, np.ascontiguousarray(by_pair), present, rises, falls
-        )
+
+        def part(span: tuple[int, int]) -> None:
+            kernels.sum_rises(
+                rows.category, rows.count, alphas, by_pair, span, present, rises, falls
+            )
+
+        _map_threads(part, _spans(rows, n_threads))
         return present, rises, falls
     for k in range(len(alphas)):
         seen = by_pair[:, k] > 0  # a category with α = 0 has ω = 0 wherever it occurs
@@ -184,9 +204,17 @@ def _curvature(
     return np.asarray(triangle + square[np.tril_indices(len(square))])
 
 
-def _map_threads(
-    function: Callable[[NDArray[np.uint32]], Expectations], parts: list[NDArray[Any]]
-) -> list[Expectations]:
+def _spans(rows: Rows, n: int) -> list[tuple[int, int]]:
+    """The pairs cut into about n spans of whole categories; one where there is little to do."""
+    n_pairs = len(rows.category)
+    if n == 1 or n_pairs < _FEW_PAIRS:
+        return [(0, n_pairs)]
+    near = rows.category[np.linspace(0, n_pairs - 1, n + 1).astype(np.int64)[1:-1]]
+    cuts = [0, *np.searchsorted(rows.category, near).tolist(), n_pairs]
+    return list(pairwise(cuts))
+
+
+def _map_threads(function: Callable[[_A], _B], parts: list[_A]) -> list[_B]:
     if len(parts) == 1:
         return [function(parts[0])]
     with ThreadPoolExecutor(len(parts)) as pool:

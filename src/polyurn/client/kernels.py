@@ -114,12 +114,15 @@ def _normalise(block, n, lanes):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def tabulate_logs(category, count, alphas, out):
-    """out[pair, k] = Σ_{m<count} log((α_kj + m) / ((m + 1) α_k0)), by running sums over m."""
+def tabulate_logs(category, count, alphas, span, out):
+    """out[pair, k] = Σ_{m<count} log((α_kj + m) / ((m + 1) α_k0)), by running sums over m.
+
+    `span` is the first pair and the one after the last; it holds whole categories.
+    """
     for k in range(alphas.shape[0]):
         scale = alphas[k].sum()
         running, m, last = 0.0, 0, -1
-        for pair in range(len(category)):
+        for pair in range(span[0], span[1]):
             j = category[pair]
             if j != last:
                 running, m, last = 0.0, 0, j
@@ -130,24 +133,29 @@ def tabulate_logs(category, count, alphas, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sum_rises(category, count, alphas, pair_sums, present, rises, falls):
+def sum_rises(category, count, alphas, pair_sums, span, present, rises, falls):
     """Add Σ_pairs S[pair, k] times 1, ψ(c + α) - ψ(α) and ψ′(α) - ψ′(c + α), by running sums."""
-    for k in range(alphas.shape[0]):
-        rise, fall, m, last = 0.0, 0.0, 0, -1
-        for pair in range(len(category)):
-            j = category[pair]
-            if j != last:
-                rise, fall, m, last = 0.0, 0.0, 0, j
-            while m < count[pair]:
+    n_components = alphas.shape[0]
+    rise, fall = np.empty(n_components), np.empty(n_components)
+    m, last = 0, -1
+    for pair in range(span[0], span[1]):
+        j = category[pair]
+        if j != last:
+            rise[:] = 0.0
+            fall[:] = 0.0
+            m, last = 0, j
+        while m < count[pair]:
+            for k in range(n_components):
                 term = 1.0 / (alphas[k, j] + m)
-                rise += term
-                fall += term * term
-                m += 1
+                rise[k] += term
+                fall[k] += term * term
+            m += 1
+        for k in range(n_components):
             weight = pair_sums[pair, k]
             if m > 0 and weight > 0:  # a category with α = 0 has ω = 0 wherever it occurs
                 present[k, j] += weight
-                rises[k, j] += weight * rise
-                falls[k, j] += weight * fall
+                rises[k, j] += weight * rise[k]
+                falls[k, j] += weight * fall[k]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -24,6 +24,8 @@ _STARTS = 48
 _STAGES = ((4, 24), (6, 12), (8, 6))
 # Tracks whose likelihoods agree to so many nats per client have met: starts can be alike.
 _SAME = 1e-9
+# What is left to gain is an estimate: it is taken three times, and believed when it stays small.
+_SAFETY, _CALM_ROUNDS = 3.0, 2
 # Trials of all tracks together in a round; tracks that take Newton steps, and from which round on.
 _TRIALS, _NEWTON_TRACKS, _NEWTON_FROM = 32, 8, 4
 # Samples: rounds of plain EM with all starts, half of them, ..., and then the step of the average.
@@ -118,6 +120,7 @@ class Search:
         self._average: _Average | None = None
         self._past: list[NDArray[np.float64]] = []  # parameters of earlier rounds of the average
         self._lately: list[float] = []  # what the last rounds of the average gained
+        self._n_calm = 0  # rounds in a row in which there seemed to be nothing left to gain
         self._n_newton = 0  # tracks that are asked for their curvature in the next round
         self._budget = max_upload
         k = problem.n_components
@@ -189,7 +192,9 @@ class Search:
         self._leave(_STAGES)
         leader = self.tracks[0]
         rivals = [t for t in self.tracks[1:] if t.value + t.remaining() > leader.value + self.tol]
-        self.converged = leader.remaining() < self.tol and not rivals
+        calm = _SAFETY * leader.remaining() < self.tol and not rivals
+        self._n_calm = self._n_calm + 1 if calm else 0
+        self.converged = self._n_calm >= _CALM_ROUNDS
         self._plan()
 
     def _points(self, sums: list[ExpectStatistics]) -> list[Point]:

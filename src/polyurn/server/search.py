@@ -24,8 +24,8 @@ _STARTS = 48
 _STAGES = ((4, 24), (6, 12), (8, 6))
 # Tracks whose likelihoods agree to so many nats per client have met: starts can be alike.
 _SAME = 1e-9
-# What is left to gain is an estimate: it is taken three times, and believed when it stays small.
-_SAFETY, _CALM_ROUNDS = 3.0, 2
+# What is left to gain is an estimate: it is taken tenfold, and believed when it stays small.
+_SAFETY, _CALM_ROUNDS = 10.0, 3
 # Trials of all tracks together in a round; tracks that take Newton steps, and from which round on.
 _TRIALS, _NEWTON_TRACKS, _NEWTON_FROM = 32, 8, 4
 # Samples: rounds of plain EM with all starts, half of them, ..., and then the step of the average.

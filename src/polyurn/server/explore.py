@@ -1,8 +1,9 @@
-"""Where to begin: many starts from two rounds of sums, none of which shows a small group.
+"""Where to begin: many starts from two rounds of sums.
 
 The first round tells how clients vary; the second lets every client join, in each start, the group whose
 random linear score of its features is highest, and returns the groups' moments. Cuts along one
-direction, cuts by several, and groups of categories are all such scores.
+direction, cuts by several, and groups of categories are all such scores. Groups are planned to be large,
+but chance can leave one with few clients, whose sum then hides little.
 """
 
 from dataclasses import dataclass, replace

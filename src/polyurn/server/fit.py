@@ -122,7 +122,7 @@ def fit(
     n_components, n_categories, max_size : int
         K, C and N. Declared, never measured from clients.
     method : {"search", "paper"}
-        "search" climbs from many starts in the same rounds and needs about ten. "paper" is
+        "search" climbs from many starts in the same rounds; ten to thirty do. "paper" is
         Algorithms 1 and 2 of Scott and Cahill (2024), line by line.
     max_rounds : int
         How often clients may be asked. "paper" always uses all of them: one for Algorithm 1 and the

@@ -174,6 +174,8 @@ class SurveyStatistics(Statistics):
 class GroupStatistics(Statistics):
     """Answer to `Group`: the moments of the clients that fell into each group.
 
+    A group can by chance hold few clients, or one; only noise protects those.
+
     What one client adds, and its L2 sensitivity:
 
     - `n_clients`: 1.

@@ -1,0 +1,227 @@
+"""`polyurn fit` and `polyurn select`: learn an MDM from a table whose clients are played here.
+
+Parses, calls one library function, writes.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from polyurn import files
+from polyurn.aggregate.local import LocalAggregator
+from polyurn.client.histogram import Histograms
+from polyurn.commands.console import (
+    INTERRUPTED,
+    made_by,
+    print_json,
+    say,
+    settings,
+    show,
+    talk,
+)
+from polyurn.commands.inputs import largest_size, read_clients, recorded
+from polyurn.commands.options import (
+    AsJson,
+    Categories,
+    Category,
+    Checkpoint,
+    Client,
+    Cohort,
+    Count,
+    DropEmpty,
+    MaxSize,
+    MaxUpload,
+    Output,
+    Rounds,
+    Sampling,
+    Seed,
+    SizesOption,
+    TableArgument,
+    Threads,
+    Tol,
+    component_numbers,
+    declared_categories,
+)
+from polyurn.commands.terminal import (
+    fit_record,
+    fit_sentences,
+    mdm_record,
+    mdm_table,
+    progress,
+    selection_progress,
+    selection_record,
+    selection_table,
+)
+from polyurn.server.fit import Method, Round, fit
+from polyurn.server.select import select
+from polyurn.server.start import Moments
+
+
+def fit_command(
+    context: typer.Context,
+    table: TableArgument,
+    components: Annotated[int, typer.Option(help="Number of components, K.")],
+    output: Output = None,
+    client: Client = "client",
+    category: Category = "category",
+    count: Count = None,
+    categories: Categories = None,
+    max_size: MaxSize = None,
+    rounds: Rounds = 50,
+    tol: Tol = 1e-3,
+    cohort: Cohort = None,
+    sampling: Sampling = "fixed",
+    method: Annotated[
+        Method, typer.Option(help="Many starts in the same rounds, or the paper's algorithms.")
+    ] = "search",
+    moments: Annotated[
+        Moments, typer.Option(help="Where the paper's method starts: moments of which category.")
+    ] = "first",
+    sizes: SizesOption = None,
+    size_prior: Annotated[
+        float | None, typer.Option(help="Pseudo-clients per component, over the size bins.")
+    ] = None,
+    category_prior: Annotated[
+        float | None, typer.Option(help="Pseudo-tables per category and component.")
+    ] = None,
+    max_upload: MaxUpload = 50_000,
+    checkpoint: Checkpoint = None,
+    threads: Threads = 1,
+    drop_empty: DropEmpty = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a mixture of Dirichlet-multinomials from a table of clients.
+
+    The table's clients are played in this process: the fit sees sums over them. Unless they are
+    given, sizes and priors are binned, 1 and 0.001; for `--method paper` exact, and none.
+
+    Example: `polyurn fit clients.csv --components 3 -o mdm.json`
+    """
+    made = made_by(context, seed)
+    if output is not None:
+        files.check_place(output)
+    read = read_clients(
+        table, client, category, count, declared_categories(categories), drop_empty, say
+    )
+    aggregator = LocalAggregator(read.counts, rng=seed, sampling=sampling, n_threads=threads)
+    kept: list[Round] = []
+    try:
+        with progress(talk, rounds, kept.append) as on_round:
+            done = fit(
+                recorded(aggregator, checkpoint, settings(context), say),
+                n_components=components,
+                n_categories=read.shape[1],
+                max_size=largest_size(max_size, read, say),
+                method=method,
+                max_rounds=rounds,
+                cohort_size=cohort,
+                tol=tol,
+                max_upload=max_upload,
+                sizes=sizes,
+                size_prior=size_prior,
+                category_prior=category_prior,
+                moments=moments,
+                rng=seed,
+                on_round=on_round,
+            )
+    except KeyboardInterrupt:
+        _keep_interrupted(kept, output, read, made)
+    for sentence in fit_sentences(done):
+        say(sentence)
+    if output is not None:
+        files.save(done.mdm, output, categories=read.categories, made=made)
+        say(f"wrote {output}")
+    if as_json:
+        print_json({**fit_record(done), **mdm_record(done.mdm, read.categories)})
+    elif output is None:
+        show(mdm_table(done.mdm, read.categories))
+
+
+def select_command(
+    context: typer.Context,
+    table: TableArgument,
+    components: Annotated[
+        str, typer.Option(help="Numbers of components: 1:6, or 2,4,8, or auto.")
+    ] = "1:6",
+    output: Output = None,
+    client: Client = "client",
+    category: Category = "category",
+    count: Count = None,
+    categories: Categories = None,
+    max_size: MaxSize = None,
+    held_out: Annotated[
+        float, typer.Option(help="Share of the clients that scores and is never fitted.")
+    ] = 0.2,
+    rounds: Rounds = 50,
+    tol: Tol = 1e-3,
+    cohort: Cohort = None,
+    sampling: Sampling = "fixed",
+    sizes: SizesOption = None,
+    max_upload: MaxUpload = 50_000,
+    checkpoint: Checkpoint = None,
+    threads: Threads = 1,
+    drop_empty: DropEmpty = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Choose the number of components by the likelihood of held-out clients.
+
+    All are fitted in the same rounds; the smallest within one standard error of the best is kept.
+
+    Example: `polyurn select clients.csv --components 1:6 -o mdm.json`
+    """
+    made = made_by(context, seed)
+    if output is not None:
+        files.check_place(output)
+    numbers = component_numbers(components)
+    read = read_clients(
+        table, client, category, count, declared_categories(categories), drop_empty, say
+    )
+    aggregator = LocalAggregator(read.counts, rng=seed, sampling=sampling, n_threads=threads)
+    try:
+        with selection_progress(talk) as on_round:
+            choice = select(
+                recorded(aggregator, checkpoint, settings(context), say),
+                numbers,
+                n_categories=read.shape[1],
+                max_size=largest_size(max_size, read, say),
+                held_out=held_out,
+                max_rounds=rounds,
+                cohort_size=cohort,
+                tol=tol,
+                max_upload=max_upload,
+                sizes=sizes or "binned",
+                rng=seed,
+                on_round=on_round,
+            )
+    except KeyboardInterrupt:
+        kept = (
+            f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
+        )
+        say(f"interrupted; {kept}")
+        raise typer.Exit(INTERRUPTED) from None
+    say(f"{choice.n_components} components, by {choice.n_held_out:,} held-out clients")
+    if output is not None:
+        files.save(choice.mdm, output, categories=read.categories, made=made)
+        say(f"wrote {output}")
+    if as_json:
+        print_json({**selection_record(choice), **mdm_record(choice.mdm, read.categories)})
+    else:
+        show(selection_table(choice))
+
+
+def _keep_interrupted(
+    kept: list[Round], output: Path | None, read: Histograms, made: dict[str, Any]
+) -> NoReturn:
+    last = kept[-1] if kept else None
+    if last is None or last.mdm is None:
+        say("interrupted before there were any parameters; nothing was kept")
+    elif output is None:
+        say(f"interrupted after round {last.number}; nothing was kept (no --output)")
+    else:
+        made = {**made, "interrupted_after_round": last.number}
+        files.save(last.mdm, output, categories=read.categories, made=made)
+        say(f"interrupted; the parameters after round {last.number} are in {output}")
+    raise typer.Exit(INTERRUPTED)

@@ -36,15 +36,19 @@ ALLOWED = {
     "server.poles": {"wire"},
     "server.explore": {"sizes", "wire"},
     "server.track": {"server.poles", "sizes", "wire"},
+    "server.problem": {"server.poles", "sizes", "wire"},
+    "server.average": {"server.poles", "server.problem", "server.track", "sizes", "wire"},
+    "server.cross": {"sizes", "wire"},
     "server.search": {
-        "errors", "server.explore", "server.poles", "server.track", "sizes", "wire",
+        "errors", "server.average", "server.cross", "server.explore", "server.problem",
+        "server.track", "sizes", "wire",
     },
     "server.fit": {
-        "errors", "mdm", "server.explore", "server.poles", "server.search", "server.start",
-        "server.update", "sizes", "wire",
+        "errors", "mdm", "server.explore", "server.poles", "server.problem", "server.search",
+        "server.start", "server.update", "sizes", "wire",
     },
     "server.select": {
-        "errors", "mdm", "server.explore", "server.fit", "server.search", "wire",
+        "errors", "mdm", "server.explore", "server.fit", "server.problem", "server.search", "wire",
     },
     "aggregate.recorded": {"errors", "wire"},
     "aggregate.local": {"client.answer", "client.rows", "counts", "errors", "wire"},

@@ -4,14 +4,16 @@ One client is a cohort of one: the same code serves both. Nothing here knows whi
 runs, and nothing is kept between two answers.
 """
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client.expect import answer_expect, answer_update
+from polyurn.client.expect import answer_expects, answer_update
 from polyurn.client.rows import Rows, pack
-from polyurn.client.survey import answer_group, answer_initialise, answer_survey
+from polyurn.client.survey import answer_groups, answer_initialise, answer_survey
 from polyurn.counts import check_counts
 from polyurn.errors import CountsError
 from polyurn.wire import (
@@ -103,30 +105,64 @@ def _answer(
 ) -> Statistics:
     match query:
         case Batch(queries):
-            dice = rng.spawn(len(queries))
-            answers = zip(queries, dice, strict=True)
-            return BatchStatistics(
-                tuple(_answer(q, rows, members, lots, die, n_threads) for q, die in answers)
-            )
+            return BatchStatistics(_answer_all(queries, rows, members, lots, rng, n_threads))
         case Part(inner, low, high):
-            if lots is None:
-                raise CountsError("a query to a part of the clients needs each client's lot")
-            mine = (lots[members] >= low) & (lots[members] < high)
-            return _answer(inner, rows, members[mine], lots, rng, n_threads)
+            mine = _part(members, lots, low, high)
+            return _answer(inner, rows, mine, lots, rng, n_threads)
         case Initialise():
             return answer_initialise(query, rows, members, rng)
         case Survey():
             return answer_survey(query, rows, members)
         case Group():
-            return answer_group(query, rows, members)
+            return answer_groups([query], rows, members)[0]
         case Update():
             return answer_update(query, rows, members, n_threads)
         case Expect():
-            return answer_expect(query, rows, members, n_threads)
+            return answer_expects([query], rows, members, n_threads)[0]
         case Score():
             return _answer_score(query, rows, members)
         case _:
             raise TypeError(f"no client knows how to answer a {type(query).__name__}")
+
+
+def _answer_all(
+    queries: Sequence[Query[Any]],
+    rows: Rows,
+    members: NDArray[np.uint32],
+    lots: NDArray[np.float64] | None,
+    rng: np.random.Generator,
+    n_threads: int,
+) -> tuple[Statistics, ...]:
+    """The answers to many queries; neighbours of one kind are answered together."""
+    answers: list[Statistics] = []
+    for kind, run in groupby(queries, key=_kind):
+        some: list[Any] = list(run)
+        if kind == (Group,):
+            answers += answer_groups(some, rows, members)
+        elif kind == (Expect,):
+            answers += answer_expects(some, rows, members, n_threads)
+        elif kind[0] is Part:
+            mine = _part(members, lots, *kind[1:])
+            inner = [part.query for part in some]
+            answers += _answer_all(inner, rows, mine, lots, rng, n_threads)
+        else:
+            dice = zip(some, rng.spawn(len(some)), strict=True)
+            answers += (_answer(q, rows, members, lots, die, n_threads) for q, die in dice)
+    return tuple(answers)
+
+
+def _kind(query: Query[Any]) -> tuple[Any, ...]:
+    """Queries of one kind can be answered together."""
+    return (Part, query.low, query.high) if isinstance(query, Part) else (type(query),)
+
+
+def _part(
+    members: NDArray[np.uint32], lots: NDArray[np.float64] | None, low: float, high: float
+) -> NDArray[np.uint32]:
+    """The members whose lot is in a part."""
+    if lots is None:
+        raise CountsError("a query to a part of the clients needs each client's lot")
+    return members[(lots[members] >= low) & (lots[members] < high)]
 
 
 def _answer_score(query: Score, rows: Rows, members: NDArray[np.uint32]) -> ScoreStatistics:

@@ -5,7 +5,7 @@ paper's u and v, the tables and spreads of `Expect`, and the observed curvature.
 asked for is `answer.py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -46,15 +46,36 @@ def answer_update(
     )
 
 
-def answer_expect(
-    query: Expect, rows: Rows, members: NDArray[np.uint32], n_threads: int
-) -> ExpectStatistics:
-    """Σ ω α (ψ(c + α) - ψ(α)) and its like, for all members at once."""
-    parameters = query.parameters
-    alphas, alpha_0 = parameters.alphas, parameters.alphas.sum(axis=1)
-    sums = expectations(parameters, rows, members, n_threads)
-    present, rises, falls = _rises(alphas, rows, sums.by_pair, n_threads)
+def answer_expects(
+    queries: Sequence[Expect], rows: Rows, members: NDArray[np.uint32], n_threads: int
+) -> list[ExpectStatistics]:
+    """Σ ω α (ψ(c + α) - ψ(α)) and its like, for all members and all queries at once.
+
+    What depends on a client's size alone is worked out for all queries together.
+    """
+    alphas = [query.parameters.alphas for query in queries]
+    ends = np.cumsum([len(a) for a in alphas])[:-1]
+    alpha_0 = np.concatenate([a.sum(axis=1) for a in alphas])
     n = rows.size_values[:, None]
+    tables = np.split(alpha_0 * digamma_rise(alpha_0, n), ends, axis=1)
+    spreads = np.split(alpha_0**2 * trigamma_fall(alpha_0, n), ends, axis=1)
+    falls = np.split(_total_logs(alpha_0, n), ends, axis=1)
+    parts = zip(queries, tables, spreads, falls, strict=True)
+    return [_answer_expect(q, rows, members, n_threads, *by_size) for q, *by_size in parts]
+
+
+def _answer_expect(
+    query: Expect,
+    rows: Rows,
+    members: NDArray[np.uint32],
+    n_threads: int,
+    tables_by_size: NDArray[np.float64],
+    spreads_by_size: NDArray[np.float64],
+    logs_by_size: NDArray[np.float64],
+) -> ExpectStatistics:
+    parameters, alphas = query.parameters, query.parameters.alphas
+    sums = expectations(parameters, rows, members, n_threads, total_logs=logs_by_size)
+    present, rises, falls = _rises(alphas, rows, sums.by_pair, n_threads)
     answer = ExpectStatistics(
         n_clients=float(len(members)),
         log_likelihood=sums.log_likelihood,
@@ -62,8 +83,8 @@ def answer_expect(
         present=present,
         tables=alphas * rises,
         spread=alphas**2 * falls,
-        total_tables=(sums.by_size * alpha_0 * digamma_rise(alpha_0, n)).sum(axis=0),
-        total_spread=(sums.by_size * alpha_0**2 * trigamma_fall(alpha_0, n)).sum(axis=0),
+        total_tables=(sums.by_size * tables_by_size).sum(axis=0),
+        total_spread=(sums.by_size * spreads_by_size).sum(axis=0),
         curvature=np.empty(0),
     )
     if not query.curvature:
@@ -81,14 +102,22 @@ class Expectations:
 
 
 def expectations(
-    parameters: MDM | Parameters, rows: Rows, members: NDArray[np.uint32], n_threads: int
+    parameters: MDM | Parameters,
+    rows: Rows,
+    members: NDArray[np.uint32],
+    n_threads: int,
+    *,
+    total_logs: NDArray[np.float64] | None = None,
 ) -> Expectations:
-    """The E-step: everything that any update needs to know about the members."""
+    """The E-step: everything that any update needs to know about the members.
+
+    `total_logs` is `_total_logs` of the parameters, where that is known already.
+    """
     k = len(parameters.weights)
     lanes = -(-k // LANES) * LANES
     pair_logs = _pair_logs(parameters.alphas, rows, lanes, n_threads)
     size_logs = np.full((len(rows.size_values), lanes), -np.inf)
-    size_logs[:, :k] = _size_logs(parameters, rows.size_values)
+    size_logs[:, :k] = _size_logs(parameters, rows.size_values, total_logs)
 
     def part(some: NDArray[np.uint32]) -> Expectations:
         by_pair, by_size = np.zeros_like(pair_logs), np.zeros_like(size_logs)
@@ -128,16 +157,20 @@ def _pair_logs(
     return logs
 
 
-def _size_logs(parameters: MDM | Parameters, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+def _size_logs(
+    parameters: MDM | Parameters,
+    sizes: NDArray[np.int64],
+    total_logs: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
     """Log of τ_k π_k(n) Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n."""
-    alpha_0 = parameters.alphas.sum(axis=1)
-    n = sizes[:, None]
-    return np.asarray(
-        np.log(parameters.weights)
-        + parameters.sizes.logpmf(sizes)
-        + gammaln(n + 1)
-        - log_rising(alpha_0, n, scale=alpha_0)
-    )
+    if total_logs is None:
+        total_logs = _total_logs(parameters.alphas.sum(axis=1), sizes[:, None])
+    return np.asarray(np.log(parameters.weights) + parameters.sizes.logpmf(sizes) + total_logs)
+
+
+def _total_logs(alpha_0: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Log of Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0)."""
+    return np.asarray(gammaln(n + 1) - log_rising(alpha_0, n, scale=alpha_0))
 
 
 def _by_bin(parameters: MDM | Parameters, rows: Rows, sums: Expectations) -> NDArray[np.float64]:

@@ -187,9 +187,12 @@ def curve(
             for k in range(n_components):
                 omega[k] += pair_logs[pair, k]
                 slope[k * stride + category[pair]] += pair_rises[pair, k]
-        omega = np.exp(omega - omega.max())
-        omega /= omega.sum()
+        peak, total_ratio = omega.max(), 0.0
         for k in range(n_components):
+            omega[k] = math.exp(omega[k] - peak)
+            total_ratio += omega[k]
+        for k in range(n_components):
+            omega[k] /= total_ratio
             for j in range(stride):
                 score[k * stride + j] = omega[k] * slope[k * stride + j]
         at = 0

@@ -4,6 +4,7 @@ Algorithm 1's moments, and the features and groups that better starts are made o
 are its proportions p, Σ p², which tells concentrated clients from spread ones, and log n / log max_size.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def answer_survey(query: Survey, rows: Rows, members: NDArray[np.uint32]) -> Sur
     for start in range(0, len(members), _BLOCK_CLIENTS):
         some = members[start : start + _BLOCK_CLIENTS]
         p = _proportions(rows, some)
-        squares, sizes = _scalars(p, rows, some, query.max_size)
+        squares, sizes = _squares(p), _log_sizes(rows, some, query.max_size)
         x = np.concatenate([p.toarray(), squares[:, None], sizes[:, None]], axis=1)
         features += x.sum(axis=0)
         products += x.T @ x if query.pairs else (x * x).sum(axis=0)
@@ -60,11 +61,24 @@ def answer_survey(query: Survey, rows: Rows, members: NDArray[np.uint32]) -> Sur
     return SurveyStatistics(float(len(members)), features, products)
 
 
-def answer_group(query: Group, rows: Rows, members: NDArray[np.uint32]) -> GroupStatistics:
-    """The moments of the members by the group that they fall into."""
-    k = len(query.offsets)
+def answer_groups(
+    queries: Sequence[Group], rows: Rows, members: NDArray[np.uint32]
+) -> list[GroupStatistics]:
+    """The moments of the members by the group that they fall into, for each way to form groups."""
     p = _proportions(rows, members)
-    squares, sizes = _scalars(p, rows, members, query.size_bins.max_size)
+    squares = _squares(p)
+    return [_answer_group(query, rows, members, p, squares) for query in queries]
+
+
+def _answer_group(
+    query: Group,
+    rows: Rows,
+    members: NDArray[np.uint32],
+    p: sparse.csr_array[Any],
+    squares: NDArray[np.float64],
+) -> GroupStatistics:
+    k = len(query.offsets)
+    sizes = _log_sizes(rows, members, query.size_bins.max_size)
     scores = p @ query.directions[:, :-2].T + np.outer(squares, query.directions[:, -2])
     scores = np.asarray(scores) + np.outer(sizes, query.directions[:, -1])
     joined = (scores + query.offsets).argmax(axis=1)
@@ -85,13 +99,15 @@ def _proportions(rows: Rows, members: NDArray[np.uint32]) -> sparse.csr_array[An
     return p
 
 
-def _scalars(
-    p: sparse.csr_array[Any], rows: Rows, members: NDArray[np.uint32], max_size: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Σ p² and log n / log max_size of each member."""
-    squares = np.asarray(p.multiply(p).sum(axis=1)).reshape(-1)
+def _squares(p: sparse.csr_array[Any]) -> NDArray[np.float64]:
+    """Σ p² of each member."""
+    return np.asarray(p.multiply(p).sum(axis=1)).reshape(-1)
+
+
+def _log_sizes(rows: Rows, members: NDArray[np.uint32], max_size: int) -> NDArray[np.float64]:
+    """Each member's log n / log max_size."""
     sizes = np.log(rows.size_values) / max(np.log(max_size), 1.0)
-    return squares, sizes[rows.size_index[members]]
+    return np.asarray(sizes[rows.size_index[members]])
 
 
 def _membership(joined: NDArray[np.int64], k: int) -> sparse.csr_array[Any]:
@@ -103,6 +119,5 @@ def _membership(joined: NDArray[np.int64], k: int) -> sparse.csr_array[Any]:
 def _size_counts(
     rows: Rows, members: NDArray[np.uint32], joined: NDArray[np.int64], bins: SizeBins, k: int
 ) -> NDArray[np.float64]:
-    counts = np.zeros((k, bins.n_bins))
-    np.add.at(counts, (joined, bins.locate(rows.size_values)[rows.size_index[members]]), 1.0)
-    return counts
+    which = joined * bins.n_bins + bins.locate(rows.size_values)[rows.size_index[members]]
+    return np.bincount(which, minlength=k * bins.n_bins).reshape(k, -1).astype(np.float64)

@@ -15,7 +15,8 @@ from polyurn.errors import ParameterError
 from polyurn.mdm import MDM
 from polyurn.server.explore import landscape, survey
 from polyurn.server.poles import MAX_CONCENTRATION
-from polyurn.server.search import Problem, Search
+from polyurn.server.problem import Problem
+from polyurn.server.search import Search
 from polyurn.server.start import Moments, initialise
 from polyurn.server.update import update
 from polyurn.sizes import SizeBins, Sizes

@@ -7,6 +7,7 @@ single one whose weight and place reproduce F′ and F″ where the clients were
 for each category, whatever its counts, give F near there to second order, and its shape far away.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,6 +83,25 @@ def blend(old: Poles, new: Poles, alphas: NDArray[np.float64], step: float) -> P
     weight, place = _second_pole(alphas, present, mixed[0], mixed[1])
     total = _second_pole(alphas.sum(axis=1), total_present, mixed[2], mixed[3])
     return Poles(present, weight, place, total_present, *total)
+
+
+def stack(functions: Sequence[Poles]) -> Poles:
+    """The functions of all components of several models, one after the other."""
+    names = Poles.__dataclass_fields__
+    return Poles(*(np.concatenate([getattr(f, name) for f in functions]) for name in names))
+
+
+def scaled(functions: Poles, by: float) -> Poles:
+    """The same functions times a number."""
+    f = functions
+    return Poles(
+        f.present * by,
+        f.weight * by,
+        f.place,
+        f.total_present * by,
+        f.total_weight * by,
+        f.total_place,
+    )
 
 
 def maximise(

@@ -6,17 +6,17 @@ can be compared and tracks climb by bold trials. When cohorts are samples they c
 EM steps, and the one that is left averages over the cohorts, so that earlier ones keep counting.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
+from polyurn.server.average import Average
+from polyurn.server.cross import child
 from polyurn.server.explore import Landscape, random_groups, start
-from polyurn.server.poles import Poles, blend, maximise, poles
+from polyurn.server.problem import Problem
 from polyurn.server.track import N_NEWTON, Point, Track, from_x, gradient, hessian, to_x
-from polyurn.sizes import SizeBins, Sizes
 from polyurn.wire import ExpectStatistics, GroupStatistics, Parameters, Query, Statistics
 
 # Tracks that are left after so many rounds of trials. Likelihood says little about a start at first.
@@ -26,64 +26,16 @@ _STAGES = ((4, 24), (6, 12), (8, 6))
 _SAME = 1e-9
 # What is left to gain is an estimate: it is taken tenfold, and believed when it stays small.
 _SAFETY, _CALM_ROUNDS = 10.0, 3
+# Children of the leader and another track: from which round on, how many at once, the rounds until they
+# have to stand among the others; a fit ends when one such generation has brought nothing.
+_CHILDREN_FROM, _CHILDREN, _YOUTH = 5, 8, 4
 # Trials of all tracks together in a round; tracks that take Newton steps, and from which round on.
 _TRIALS, _NEWTON_TRACKS, _NEWTON_FROM = 32, 8, 4
 # Samples: rounds of plain EM with all starts, half of them, ..., and then the step of the average.
 _SAMPLED_STAGES = ((3, 12), (5, 6), (7, 3), (10, 1))
-_SAMPLED_STARTS, _AVERAGE_FROM, _AVERAGE_POWER = 24, 7, 0.6
-# The answer is a mean over the average's rounds; round n counts in proportion to n^_LATE or so.
-_LATE = 3
+_SAMPLED_STARTS, _AVERAGE_FROM = 24, 7
 # Rounds of the average that are compared with each other to see whether it still gains.
 _LAG = 5
-# An empty component keeps this many clients, so that its logarithm exists; it is dropped at the end.
-_WEIGHT_PRIOR = 1e-6
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is to be fitted, and with which priors.
-
-    Attributes
-    ----------
-    n_components, n_categories : int
-    size_bins : SizeBins
-    shared_sizes : bool
-        All components have the same sizes, so that sizes do not tell them apart.
-    size_prior : float
-        Pseudo-clients per component, with the sizes of all clients together.
-    category_prior : float
-        Pseudo-tables per category and component.
-    """
-
-    n_components: int
-    n_categories: int
-    size_bins: SizeBins
-    shared_sizes: bool
-    size_prior: float
-    category_prior: float
-
-    @property
-    def trial_cost(self) -> int:
-        """How many numbers a client sends for one trial."""
-        k, c = self.n_components, self.n_categories
-        return 2 + k * (self.size_bins.n_bins + 3 * c + 2)
-
-    @property
-    def newton_cost(self) -> int:
-        """How many more it sends for the curvature."""
-        n = self.n_components * (self.n_categories + 1)
-        return n * (n + 1) // 2
-
-    def size_masses(self, size_counts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """π_k from Σ ω by bin, drawn towards the sizes of all clients."""
-        k, b = size_counts.shape
-        together = size_counts.sum(axis=0) + self.size_prior / b
-        together = together / together.sum()
-        if self.shared_sizes:
-            return np.tile(together, (k, 1))
-        masses = size_counts + self.size_prior * together
-        total = masses.sum(axis=1, keepdims=True)
-        return np.asarray(np.where(total > 0, masses / np.where(total > 0, total, 1.0), together))
 
 
 class Search:
@@ -117,7 +69,9 @@ class Search:
         self.n_clients = 0.0
         self.converged = False
         self.tracks: list[Track] = []
-        self._average: _Average | None = None
+        self._young: list[Track] = []  # children that are not yet compared with the tracks
+        self._n_vain = 0  # generations of children since one last took the lead
+        self._average: Average | None = None
         self._past: list[NDArray[np.float64]] = []  # parameters of earlier rounds of the average
         self._lately: list[float] = []  # what the last rounds of the average gained
         self._n_calm = 0  # rounds in a row in which there seemed to be nothing left to gain
@@ -131,6 +85,7 @@ class Search:
             )
         most = _SAMPLED_STARTS if sampled else _STARTS
         n_starts = 1 if k == 1 else min(most, max_upload // problem.trial_cost)
+        self._rng = rng
         self._groups = [random_groups(land, k, problem.size_bins, rng=rng) for _ in range(n_starts)]
 
     @property
@@ -161,6 +116,8 @@ class Search:
         asked: list[Query[Any]] = []
         for rank, track in enumerate(self.tracks):
             asked += track.queries(curvature=rank < self._n_newton)
+        for track in self._young:
+            asked += track.queries(curvature=False)
         return asked
 
     def learn(self, answers: list[Statistics]) -> None:
@@ -185,22 +142,25 @@ class Search:
 
     def _learn_all(self, sums: list[ExpectStatistics]) -> None:
         points = self._points(sums)
-        for track in self.tracks:
+        for track in (*self.tracks, *self._young):
             mine = slice(0, len(track.trials))
             track.learn(points[mine], hessian(sums[mine][track.lead]))
             del points[mine], sums[mine]
+        self._admit()
         self._leave(_STAGES)
         leader = self.tracks[0]
         rivals = [t for t in self.tracks[1:] if t.value + t.remaining() > leader.value + self.tol]
         calm = _SAFETY * leader.remaining() < self.tol and not rivals
         self._n_calm = self._n_calm + 1 if calm else 0
-        self.converged = self._n_calm >= _CALM_ROUNDS
         self._plan()
+        all_tried = self._n_vain > 0 or not self._young
+        self.converged = self._n_calm >= _CALM_ROUNDS and all_tried
 
     def _points(self, sums: list[ExpectStatistics]) -> list[Point]:
         """Every trial with its value, slope and EM image; all M-steps are solved at once."""
-        trials = [(t.parameters(x), x) for t in self.tracks for x in t.trials]
-        images = self._images([p for p, _ in trials], sums)
+        asked = (*self.tracks, *self._young)
+        trials = [(t.parameters(x), x) for t in asked for x in t.trials]
+        images = self.problem.images([p for p, _ in trials], sums)
         return [
             Point(
                 x,
@@ -213,28 +173,27 @@ class Search:
             for (parameters, x), s, image in zip(trials, sums, images, strict=True)
         ]
 
-    def _images(self, before: list[Parameters], sums: list[ExpectStatistics]) -> list[Parameters]:
-        """Where an EM step leads from each of the parameters."""
-        pairs = list(zip(before, sums, strict=True))
-        functions = _stack([poles(p.alphas, s) for p, s in pairs])
-        alphas = maximise(
-            functions,
-            np.concatenate([p.alphas for p in before]),
-            category_prior=self.problem.category_prior,
-        )
-        after = np.split(alphas, len(before))
-        return [self.image(s.size_counts, a) for (_, s), a in zip(pairs, after, strict=True)]
-
-    def image(self, size_counts: NDArray[np.float64], alphas: NDArray[np.float64]) -> Parameters:
-        weights = size_counts.sum(axis=1) + _WEIGHT_PRIOR
-        masses = self.problem.size_masses(size_counts)
-        return Parameters(weights / weights.sum(), alphas, Sizes(self.problem.size_bins, masses))
+    def _admit(self) -> None:
+        """Let children that are old enough stand among the tracks."""
+        if not self._young or len(self._young[0].gains) < _YOUTH:
+            return
+        lead = max(track.value for track in self.tracks)
+        better = any(track.value > lead + self.tol for track in self._young)
+        self._n_vain = 0 if better else self._n_vain + 1
+        self.tracks += self._young
+        self._young = []
 
     def _plan(self) -> None:
         """What each track tries next, within what a client may send."""
         n = len(self.tracks)
         trial = self.problem.trial_cost
         left = self._budget - n * trial
+        for track in self._young:
+            track.propose(2, newton=False)
+        if self.n_rounds >= _CHILDREN_FROM and not self._young and n > 1:
+            n_children = max(0, min(_CHILDREN, left // (4 * trial)))  # at most half of what is left
+            self._young = [Track.begin(self._child()) for _ in range(n_children)]
+        left -= 2 * len(self._young) * trial
         if self.n_rounds >= _NEWTON_FROM:
             cost = self.problem.newton_cost + N_NEWTON * trial
             self._n_newton = max(0, min(n, _NEWTON_TRACKS, left // cost))
@@ -242,6 +201,11 @@ class Search:
         bold = max(0, min(_TRIALS // n - 1, left // (trial * n)))
         for rank, track in enumerate(self.tracks):
             track.propose(1 + bold, newton=rank < self._n_newton)
+
+    def _child(self) -> Parameters:
+        leader, *others = self.tracks
+        other = others[self._rng.integers(len(others))]
+        return child(leader.best_parameters(), other.best_parameters(), rng=self._rng)
 
     def _leave(self, stages: tuple[tuple[int, int], ...]) -> None:
         """Order the tracks by likelihood, and let the last ones and those that have met another go."""
@@ -261,7 +225,7 @@ class Search:
             self._learn_average(before[0], sums)
             return
         for track, p, s, image in zip(
-            self.tracks, before, sums, self._images(before, sums), strict=True
+            self.tracks, before, sums, self.problem.images(before, sums), strict=True
         ):
             track.best = None  # values of different cohorts are not to be compared
             track.learn([self._point(p, s, image)], None)
@@ -270,13 +234,13 @@ class Search:
         self._leave(_SAMPLED_STAGES)
         if len(self.tracks) == 1 and self.n_rounds >= _AVERAGE_FROM:
             p, s = answered[id(self.tracks[0])]
-            self._average = _Average.begin(p, s, self)
+            self._average = Average.begin(p, s, self.problem)
 
     def _learn_average(self, before: Parameters, sums: list[ExpectStatistics]) -> None:
         """Blend in one more cohort; ask it about now and about a while ago, to see what that gave."""
         assert self._average is not None
         (track,) = self.tracks
-        self._average = self._average.blend(before, sums[0], self)
+        self._average = self._average.blend(before, sums[0], self.problem)
         after = self._average.parameters
         track.best = self._point(before, sums[0], after)
         if len(sums) > 1:
@@ -304,80 +268,3 @@ class Search:
             )
         masses = self.problem.size_masses(sums.size_counts)
         return start(sums, size_bins=self.problem.size_bins, size_masses=masses)
-
-
-@dataclass(frozen=True)
-class _Average:
-    """A running average over cohorts of what an M-step needs, per client.
-
-    Attributes
-    ----------
-    functions, size_counts
-        What is averaged.
-    parameters : Parameters
-        Where its M-step leads: what the next cohort is asked about.
-    smooth : float array
-        A mean over the rounds of those parameters, late ones counting most: the least noisy answer.
-    n_cohorts : int
-    """
-
-    functions: Poles
-    size_counts: NDArray[np.float64]
-    parameters: Parameters
-    smooth: NDArray[np.float64]
-    n_cohorts: int
-
-    @property
-    def frame(self) -> tuple[tuple[int, int], Sizes]:
-        return self.parameters.alphas.shape, self.parameters.sizes
-
-    @classmethod
-    def begin(cls, p: Parameters, s: ExpectStatistics, search: Search) -> "_Average":
-        functions = _scaled(poles(p.alphas, s), 1.0 / s.n_clients)
-        return cls._at(functions, s.size_counts / s.n_clients, p.alphas, None, search)
-
-    def blend(self, p: Parameters, s: ExpectStatistics, search: Search) -> "_Average":
-        n = self.n_cohorts + 1
-        step = n**-_AVERAGE_POWER
-        new = _scaled(poles(p.alphas, s), 1.0 / s.n_clients)
-        functions = blend(self.functions, new, p.alphas, step)
-        sizes = (1 - step) * self.size_counts + step * s.size_counts / s.n_clients
-        return self._at(functions, sizes, p.alphas, self, search)
-
-    @classmethod
-    def _at(
-        cls,
-        functions: Poles,
-        size_counts: NDArray[np.float64],
-        alphas: NDArray[np.float64],
-        before: "_Average | None",
-        search: Search,
-    ) -> "_Average":
-        # The average is per client; priors are counted against as many clients as a cohort has.
-        prior = search.problem.category_prior / search.n_clients
-        after = maximise(functions, alphas, category_prior=prior)
-        image = search.image(size_counts * search.n_clients, after)
-        x = to_x(image)
-        if before is None:
-            return cls(functions, size_counts, image, x, 1)
-        n = before.n_cohorts + 1
-        share = (_LATE + 1) / (n + _LATE)
-        smooth = (1 - share) * before.smooth + share * x
-        return cls(functions, size_counts, image, smooth, n)
-
-
-def _stack(functions: list[Poles]) -> Poles:
-    names = Poles.__dataclass_fields__
-    return Poles(*(np.concatenate([getattr(f, name) for f in functions]) for name in names))
-
-
-def _scaled(functions: Poles, by: float) -> Poles:
-    f = functions
-    return Poles(
-        f.present * by,
-        f.weight * by,
-        f.place,
-        f.total_present * by,
-        f.total_weight * by,
-        f.total_place,
-    )

@@ -16,7 +16,8 @@ from polyurn.errors import ParameterError
 from polyurn.mdm import MDM
 from polyurn.server.explore import Landscape, landscape, survey
 from polyurn.server.fit import SizeModel, check_settings, populated, size_bins
-from polyurn.server.search import Problem, Search
+from polyurn.server.problem import Problem
+from polyurn.server.search import Search
 from polyurn.wire import Aggregator, Batch, Part, Query, Score, ScoreStatistics, Statistics
 
 # The numbers of components that "auto" tries, in turn, while the held-out likelihood rises.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.client.histogram import histograms
 from polyurn.comparison import ParameterComparison, compare_parameters
-from polyurn.datasets.digits import load_digits
+from polyurn.datasets.sklearn_digits import digits
 from polyurn.mdm import MDM
 from polyurn.server.fit import Fit, Round, fit
 from polyurn.truths import truth
@@ -50,11 +50,11 @@ def run_demo(
     """
     draw, deal, play, search = np.random.default_rng(rng).spawn(4)
     hidden = truth("medium/3")
-    digits = load_digits()
-    owner, images = _deal(hidden.sample(n_clients, rng=draw), digits.labels, deal)
+    labels = digits().train.labels
+    owner, images = _deal(hidden.sample(n_clients, rng=draw), labels, deal)
 
     # From here on the digits are on the clients: each counts its own labels and answers queries.
-    counts = histograms(owner, digits.labels[images], categories=10).counts
+    counts = histograms(owner, labels[images], categories=10).counts
     learned = fit(
         LocalAggregator(counts, rng=play),
         n_components=hidden.n_components,
@@ -69,7 +69,7 @@ def run_demo(
         fit=learned,
         comparison=compare_parameters(learned.mdm, hidden),
         n_clients=n_clients,
-        n_images=len(digits.labels),
+        n_images=len(labels),
         true_log_likelihood=float(hidden.logpmf_given_size(counts).mean()),
         learned_log_likelihood=float(learned.mdm.logpmf_given_size(counts).mean()),
         n_numbers=max(r.n_numbers for r in learned.rounds),

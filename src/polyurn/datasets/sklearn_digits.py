@@ -1,0 +1,39 @@
+"""`digits`: handwritten digits that scikit-learn carries, 1,797 pictures of 8 x 8 pixels.
+
+They have no writers, and no split of their own. Nothing is downloaded.
+"""
+
+import os
+
+import numpy as np
+
+from polyurn.datasets.dataset import Dataset, Records
+from polyurn.datasets.download import OnProgress
+from polyurn.errors import MissingDependencyError
+
+
+def digits(
+    *,
+    root: str | os.PathLike[str] | None = None,
+    download: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Dataset:
+    """The digits of the installed scikit-learn: features of shape (1797, 64), from 0 to 1.
+
+    Parameters
+    ----------
+    root, download, on_progress
+        As for every source; not needed here.
+
+    Examples
+    --------
+    >>> digits().train
+    Records(n_records=1797, n_clients=0)
+    """
+    try:
+        from sklearn import datasets
+    except ImportError as error:
+        raise MissingDependencyError("scikit-learn", "demo", "the digits data") from error
+    features, labels = datasets.load_digits(return_X_y=True)
+    records = Records(labels.astype(np.int64), features / 16.0)
+    return Dataset("digits", tuple("0123456789"), records)

@@ -201,7 +201,7 @@ def _workers(numbers: _Numbers) -> NDArray[np.bool_]:
     """The selection that folktables calls `adult_filter`; what is missing is below every bound."""
     bounds = {"AGEP": 16, "PINCP": 100, "WKHP": 0, "PWGTP": 0}
     above = [numbers[name] > bound for name, bound in bounds.items() if name in numbers]
-    return np.logical_and.reduce(above)
+    return np.asarray(np.all(above, axis=0))
 
 
 def _labels(values: NDArray[np.int32], feature: Feature, path: Path) -> NDArray[np.int64]:

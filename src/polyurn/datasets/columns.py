@@ -50,7 +50,13 @@ def column_names(path: Path) -> tuple[str, ...]:
             return tuple(first_rows.schema.names)
 
 
-def read_columns(path: Path, *, numbers: Sequence[str] = (), texts: Sequence[str] = ()) -> Columns:
+def read_columns(
+    path: Path,
+    *,
+    numbers: Sequence[str] = (),
+    texts: Sequence[str] = (),
+    missing: Sequence[str] = ("",),
+) -> Columns:
     """Columns of a table.
 
     Parameters
@@ -61,6 +67,8 @@ def read_columns(path: Path, *, numbers: Sequence[str] = (), texts: Sequence[str
         Columns of whole numbers.
     texts : sequence of str
         Columns of texts with few different values.
+    missing : sequence of str
+        What stands in a CSV file where there is nothing.
 
     Returns
     -------
@@ -76,14 +84,16 @@ def read_columns(path: Path, *, numbers: Sequence[str] = (), texts: Sequence[str
     if lacking:
         raise FileError(f"expected a column {lacking[0]} in {path}: there is none")
     with _readable(pa, path):
-        table = _read(pa, path, numbers, texts)
+        table = _read(pa, path, numbers, texts, missing)
     return Columns(
         {name: _whole_numbers(table[name], name, path) for name in numbers},
         {name: _coded(pa, table[name]) for name in texts},
     )
 
 
-def _read(pa: Any, path: Path, numbers: Sequence[str], texts: Sequence[str]) -> "pa.Table":
+def _read(
+    pa: Any, path: Path, numbers: Sequence[str], texts: Sequence[str], missing: Sequence[str]
+) -> "pa.Table":
     wanted = [*numbers, *texts]
     if path.suffix == ".parquet":
         return pa.parquet.read_table(path, columns=wanted)
@@ -93,7 +103,7 @@ def _read(pa: Any, path: Path, numbers: Sequence[str], texts: Sequence[str]) -> 
     convert = pa.csv.ConvertOptions(
         include_columns=wanted,
         column_types=types,
-        null_values=["", "NA"],
+        null_values=list(missing),
         strings_can_be_null=True,
     )
     with _opened(path) as file:

@@ -1,0 +1,133 @@
+"""The common shape of all sources, and the two that come with installed packages."""
+
+import inspect
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyurn import datasets
+from polyurn.datasets import Dataset, Records
+from polyurn.errors import CountsError, InputError, ParameterError
+
+SOURCES = ["cifar10", "digits", "femnist", "flights", "folktables", "mnist_by_writer"]
+
+
+@st.composite
+def small_datasets(draw):
+    """At least two clients, at least one record each."""
+    owned = draw(
+        st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), min_size=2, max_size=6)
+    )
+    clients = np.repeat(np.arange(len(owned)), [len(labels) for labels in owned])
+    order = draw(st.permutations(range(len(clients))))
+    labels = np.concatenate([np.array(labels) for labels in owned])[list(order)]
+    ids = np.array([f"client {j}" for j in range(len(owned))])
+    records = Records(labels, np.arange(len(labels)), clients[list(order)], ids)
+    return Dataset("small", tuple("abcd"), records)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_source_is_called_in_the_same_way(name):
+    parameters = list(inspect.signature(getattr(datasets, name)).parameters.values())
+    assert [(p.name, p.default) for p in parameters[:3]] == [
+        ("root", None),
+        ("download", False),
+        ("on_progress", None),
+    ]
+    assert all(p.kind is p.KEYWORD_ONLY and p.default is not p.empty for p in parameters)
+
+
+@given(small_datasets())
+def test_histograms_count_each_clients_labels(dataset):
+    records = dataset.train
+    for client, counts in enumerate(dataset.histograms()):
+        owned = records.labels[records.clients == client]
+        assert counts.tolist() == [(owned == j).sum() for j in range(4)]
+    assert dataset.histograms().dtype == np.int64
+
+
+@given(small_datasets(), st.floats(0.0, 1.0), st.integers(0, 9))
+def test_holding_out_divides_the_clients_and_loses_no_record(dataset, share, seed):
+    n = dataset.train.n_clients
+    if not 0 < round(share * n) < n:
+        with pytest.raises(ParameterError, match="leaves both parts"):
+            dataset.hold_out(share, rng=seed)
+        return
+    split = dataset.hold_out(share, rng=seed)
+    assert split.test.n_clients == round(share * n)
+    assert set(split.train.client_ids).isdisjoint(split.test.client_ids)
+    kept = np.sort(np.concatenate([split.train.features, split.test.features]))
+    assert kept.tolist() == list(range(dataset.train.n_records))
+    rows = dict(zip(dataset.train.client_ids, dataset.histograms().tolist(), strict=True))
+    for part in ("train", "test"):
+        ids = split.records(part).client_ids
+        assert split.histograms(part).tolist() == [rows[name] for name in ids]
+
+
+def test_nothing_of_a_record_shows_in_the_repr():
+    records = Records(np.array([0, 1]), None, np.array([0, 0]), np.array(["secret"]))
+    assert repr(Dataset("mine", ("a", "b"), records)) == (
+        "Dataset(name='mine', train=Records(n_records=2, n_clients=1), test=None)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"labels": np.array([], int)}, "at least one record"),
+        ({"features": np.zeros((3, 2))}, "expected features for 2 labels, got 3"),
+        ({"clients": np.array([0])}, "expected clients for 2 labels, got 1"),
+        ({"client_ids": None}, "together"),
+        ({"clients": np.array([0, 2])}, "clients from 0 to 1"),
+        ({"clients": np.array([-1, 0])}, "clients from 0 to 1"),
+        ({"clients": np.array([1, 1])}, "1 of 2 client_ids have no record"),
+    ],
+)
+def test_records_that_do_not_fit_together_are_refused(wrong, message):
+    right = {
+        "labels": np.array([0, 1]),
+        "clients": np.array([0, 1]),
+        "client_ids": np.array(["a", "b"]),
+    }
+    with pytest.raises(CountsError, match=message):
+        Records(**right | wrong)
+
+
+@pytest.mark.parametrize("labels", [[0, 2], [-1, 1]])
+def test_labels_that_are_no_category_are_refused(labels):
+    with pytest.raises(CountsError, match="1 of 2 labels of mine are not from 0 to 1"):
+        Dataset("mine", ("a", "b"), Records(np.array(labels)))
+
+
+def test_what_a_source_does_not_have_is_said():
+    without = Dataset("mine", ("a", "b"), Records(np.array([0, 1])))
+    with pytest.raises(InputError, match="no clients of its own"):
+        without.histograms()
+    with pytest.raises(InputError, match="no test records"):
+        without.histograms("test")
+    with pytest.raises(ParameterError, match="split"):
+        without.records("validation")
+    with pytest.raises(InputError, match="nothing to hold out"):
+        without.hold_out(0.5, rng=0).hold_out(0.5, rng=0)
+
+
+def test_digits_are_those_of_scikit_learn():
+    digits = datasets.digits()
+    assert digits.train.features.shape == (1797, 64)
+    assert (digits.train.features.min(), digits.train.features.max()) == (0.0, 1.0)
+    assert np.bincount(digits.train.labels).sum() == 1797
+    assert digits.n_categories == 10
+
+
+def test_flights_have_the_aeroplanes_and_destinations_of_the_package():
+    flights = datasets.flights()
+    counts = flights.histograms()
+    assert counts.shape == (4043, 104)
+    assert counts.sum() == 334_264
+    features = flights.train.features
+    assert features.shape == (334_264, len(flights.feature_names))
+    assert features.dtype == np.float32
+    assert 0 <= features.min() <= features.max() == 1
+    assert (features[:, 4:].sum(axis=1) == 2).all()  # one airline and one airport each

@@ -214,7 +214,7 @@ def test_a_wrong_binary_batch_is_named(tmp_path, batches):
     for content, message in [
         (whole[:-1], "expected a multiple of 3073 bytes, got 9218"),
         (whole[:-3073], "was cut off: it holds 2 pictures, another 3"),
-        (b"", "is damaged"),
+        (b"", "at least one label"),
         (b"\x0a" + whole[1:], "labels from 0 to 9 .* got 10 at position 0"),
     ]:
         path.write_bytes(content)

@@ -26,10 +26,10 @@ People: TypeAlias = Literal["all", "workers"]
 _T = TypeVar("_T", bound=np.generic)
 _Numbers: TypeAlias = Mapping[str, NDArray[np.int32]]
 
-# RAC1P from 1 to 9, in the words of the survey's data dictionary.
+# RAC1P from 1 to 9; the survey's data dictionary has longer words for the fifth.
 _RACES = (
     "White alone", "Black or African American alone", "American Indian alone",
-    "Alaska Native alone", "American Indian and Alaska Native, not specified",
+    "Alaska Native alone", "American Indian and/or Alaska Native, tribe not specified or other",
     "Asian alone", "Native Hawaiian and Other Pacific Islander alone", "Some Other Race alone",
     "Two or More Races",
 )  # fmt: skip

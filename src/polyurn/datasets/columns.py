@@ -127,10 +127,9 @@ def _coded(pa: Any, column: "pa.ChunkedArray") -> tuple[NDArray[np.int32], NDArr
         coded = coded.chunk(0)
     values = np.array(coded.dictionary.to_pylist(), dtype=str)
     order = np.argsort(values)
-    rank = np.empty(len(values), np.int32)
+    rank = np.full(len(values) + 1, MISSING, np.int32)  # the last is that of -1, no value
     rank[order] = np.arange(len(values), dtype=np.int32)
-    codes = np.asarray(coded.indices.fill_null(-1))
-    return np.where(codes < 0, np.int32(MISSING), rank[codes]), values[order]
+    return rank[np.asarray(coded.indices.fill_null(-1))], values[order]
 
 
 @contextmanager

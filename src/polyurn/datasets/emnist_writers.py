@@ -136,6 +136,8 @@ def _checked(name: str, pictures: NDArray[Any], labels: NDArray[Any], path: Path
             f"expected {n} pictures of 28 x 28 numbers of a writer in {path}, "
             f"got shape {pictures.shape} of {pictures.dtype}"
         )
+    if not np.isfinite(pictures).all():
+        raise FileError(f"expected numbers as pixels in {path}, got NaN or infinity")
     return name, pictures.reshape(n, 28, 28), checked_labels(labels, len(_CATEGORIES), path)
 
 

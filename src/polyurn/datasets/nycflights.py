@@ -59,6 +59,8 @@ def flights(
     flown_to, labels = np.unique(destinations[kept], return_inverse=True)
     if MISSING in flown_to:
         raise FileError(f"expected a destination in every row of {path}")
+    if any((table.numbers[name][kept] == MISSING).any() for name in _TIMES):
+        raise FileError(f"expected a time in every row of {path}")
     features = np.concatenate(
         [
             *(

@@ -20,8 +20,9 @@ from polyurn.errors import FileError
 # The third byte of an idx file says what its numbers are; big-endian.
 _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
-# What readers of packed and nested formats raise when a file is not what it should be.
-_DAMAGE = (EOFError, BadZipFile, zlib.error, ValueError, KeyError, struct.error, RecursionError)
+# What readers of packed and nested formats raise when a file is not what it should be; RuntimeError
+# is HDF5's, and JSON's when it is nested without end.
+_DAMAGE = (EOFError, BadZipFile, zlib.error, ValueError, KeyError, struct.error, RuntimeError)
 
 
 @contextmanager
@@ -104,6 +105,8 @@ def checked_labels(labels: NDArray[Any], n_categories: int, path: Path) -> NDArr
             f"expected a list of whole numbers as labels in {path}, "
             f"got shape {labels.shape} of {labels.dtype}"
         )
+    if len(labels) == 0:
+        raise FileError(f"expected at least one label in {path}, got none")
     outside = np.flatnonzero((labels < 0) | (labels >= n_categories))
     if len(outside):
         raise FileError(

@@ -120,7 +120,8 @@ def _from_arrays(path: Path) -> tuple[Records, Records]:
 
 
 def _from_idx(images_path: Path, labels_path: Path, writers_path: Path) -> Records:
-    images, labels, table = (read_idx(p) for p in (images_path, labels_path, writers_path))
+    images, table = read_idx(images_path), read_idx(writers_path)
+    labels = checked_labels(read_idx(labels_path), 10, labels_path)
     if table.ndim != 2 or table.shape[1] != _N_COLUMNS:
         raise FileError(
             f"expected {_N_COLUMNS} columns of labels in {writers_path}, got shape {table.shape}"

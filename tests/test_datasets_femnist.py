@@ -1,6 +1,7 @@
 """FEMNIST as LEAF's JSON and TFF's HDF5, whole, cut off and wrong."""
 
 import json
+import sys
 import tarfile
 
 import h5py
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from polyurn.datasets import femnist
 from polyurn.datasets.leaf_json import user_data
-from polyurn.errors import FileError
+from polyurn.errors import FileError, MissingDependencyError
 
 WRITERS = {
     "train": {"f0000_14": [3, 10, 36], "f0001_41": [61]},
@@ -216,6 +217,13 @@ def test_hdf5_that_is_cut_off_or_wrong_is_named(tmp_path):
             file["examples/a/label"] = np.array(label, np.int32)
         with pytest.raises(FileError, match="expected 1 pictures"):
             femnist(root=tmp_path)
+
+
+def test_a_missing_h5py_is_said(tmp_path, monkeypatch):
+    write_hdf5(tmp_path)
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(MissingDependencyError, match=r"h5py: pip install 'polyurn\[datasets\]'"):
+        femnist(root=tmp_path)
 
 
 def test_without_files_the_error_names_them(tmp_path):

@@ -145,6 +145,7 @@ def test_hispanic_origin_is_one_feature_and_the_label_is_none(folder):
 def test_several_states_are_read_together(tmp_path):
     write_csv(tmp_path)
     (tmp_path / "psam_p01.csv").write_text(csv([OTHER_STATE]))
+    (tmp_path / "psam_h01.csv").write_text("households are not read")
     dataset = folktables(root=tmp_path)
     assert dataset.train.client_ids.tolist() == ["01-00101", "06-00101", "06-03701"]
     assert dataset.train.n_records == 7
@@ -193,6 +194,12 @@ def test_a_wrong_file_is_named(tmp_path, content, message):
     assert str(tmp_path) in str(raised.value)
 
 
+def test_names_that_are_not_utf_8_are_refused(tmp_path):
+    (tmp_path / "psam_p06.csv").write_bytes(csv().replace("RT", "R\u00e9").encode("latin1"))
+    with pytest.raises(FileError, match="not a readable table"):
+        folktables(root=tmp_path)
+
+
 def test_a_parquet_or_zip_file_that_was_cut_off_is_named(tmp_path):
     for write, name in ((write_parquet, "p_06.parquet"), (write_zip, "csv_pca.zip")):
         write(tmp_path)
@@ -230,5 +237,8 @@ def test_settings_that_do_not_exist_are_refused(tmp_path):
 def test_the_error_says_which_file_to_put_where(tmp_path):
     with pytest.raises(FileError, match=r"psam_pSS\.csv .*into .*folktables$"):
         folktables(root=tmp_path)
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(FileError, match=r"found no folktables in .*notes\.txt"):
+        folktables(root=tmp_path / "notes.txt")
     with pytest.raises(InputError, match="folktables cannot be downloaded; put psam"):
         folktables(root=tmp_path, download=True)

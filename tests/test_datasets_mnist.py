@@ -65,6 +65,7 @@ def test_pictures_and_writers_are_brought_together(tmp_path, packed):
     assert dataset.test.labels.tolist() == LABELS["test"]
     assert dataset.test.client_ids.tolist() == ["0526"]
     assert dataset.train.features.dtype == np.uint8
+    assert dataset.train.features.flags.writeable  # torch warns of what is not
     assert dataset.train.features[1, 0, :3].tolist() == [784 % 256, 785 % 256, 786 % 256]
     assert dataset.histograms("test").tolist() == [[0, 0, 1, 0, 0, 0, 0, 1, 0, 0]]
 

@@ -5,6 +5,7 @@ and gives each of them to code of our own; any other name ends the reading. Noth
 """
 
 import pickle
+import pickletools
 from io import BytesIO
 from typing import Any
 
@@ -40,6 +41,7 @@ def read_pickle(content: bytes, name: str) -> dict[bytes, Any]:
     {b'labels': [6, 9]}
     """
     try:
+        _check_memo(content)
         batch = _Unpickler(BytesIO(content), encoding="bytes").load()
     except _DAMAGE as error:
         raise FileError(
@@ -48,6 +50,13 @@ def read_pickle(content: bytes, name: str) -> dict[bytes, Any]:
     if not isinstance(batch, dict):
         raise FileError(f"{name} is not a batch of CIFAR-10: expected a dictionary")
     return {key: v.values if isinstance(v, _Array) else v for key, v in batch.items()}
+
+
+def _check_memo(content: bytes) -> None:
+    """Refuse a pickle that numbers more objects than it has bytes: the list of them would be made."""
+    for code, argument, _ in pickletools.genops(content):
+        if code.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(argument or 0) > len(content):
+            raise pickle.UnpicklingError(f"it speaks of {argument} objects")
 
 
 class _Unpickler(pickle.Unpickler):

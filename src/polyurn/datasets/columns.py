@@ -4,6 +4,7 @@ Only the columns that are asked for are kept, in their own small types; a row is
 Our own tables are read by `files.py`.
 """
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 # Where a whole number is missing. The data that we read have no such value.
 MISSING = np.iinfo(np.int32).min
+
+# Cut off, damaged, packed in a way that is not supported, or locked.
+_BAD_ZIP = (BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ def _readable(pa: Any, path: Path) -> Iterator[None]:
         yield
     except FileError:
         raise
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, BadZipFile, EOFError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError, *_BAD_ZIP) as error:
         reason = str(error).partition("\n")[0]
         raise FileError(f"{path} is not a readable table, or was cut off: {reason}") from error
     except OSError as error:

@@ -89,20 +89,14 @@ def fetch(remote: RemoteFile, folder: Path, *, on_progress: OnProgress | None = 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _receive(remote, part, on_progress)
+        _check(remote, part)
+        os.replace(part, place)
+    except FileError:
+        raise
     except (OSError, HTTPException) as error:
-        if isinstance(error, FileError):
-            raise
         raise FileError(
             f"cannot download {remote.url}: {error}; try again, or put the file at {place} yourself"
         ) from error
-    found = _checksum(part, remote.checksum.partition(":")[0])
-    if found != remote.checksum:
-        part.unlink()
-        raise FileError(
-            f"{remote.url} is not the expected file: expected {remote.checksum}, got {found}; "
-            "what came was deleted"
-        )
-    os.replace(part, place)
     return place
 
 
@@ -135,6 +129,13 @@ def _receive(remote: RemoteFile, part: Path, on_progress: OnProgress | None) -> 
         )
 
 
-def _checksum(path: Path, algorithm: str) -> str:
-    with open(path, "rb") as file:
-        return f"{algorithm}:{hashlib.file_digest(file, algorithm).hexdigest()}"
+def _check(remote: RemoteFile, part: Path) -> None:
+    algorithm = remote.checksum.partition(":")[0]
+    with open(part, "rb") as file:
+        found = f"{algorithm}:{hashlib.file_digest(file, algorithm).hexdigest()}"
+    if found != remote.checksum:
+        part.unlink()
+        raise FileError(
+            f"{remote.url} is not the expected file: expected {remote.checksum}, got {found}; "
+            "what came was deleted"
+        )

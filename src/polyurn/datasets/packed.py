@@ -65,7 +65,8 @@ def read_idx(path: Path) -> NDArray[Any]:
             raise FileError(
                 f"{path} is damaged or cut off: expected {expected} bytes, got {len(content)}"
             )
-        return np.frombuffer(content, dtype, offset=start).reshape(shape)
+        numbers = np.frombuffer(content, dtype, offset=start).reshape(shape)
+        return numbers.astype(dtype.newbyteorder("="))
 
 
 def read_npz(path: Path, names: Mapping[str, int]) -> dict[str, NDArray[Any]]:

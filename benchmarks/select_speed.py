@@ -39,7 +39,7 @@ def main() -> None:
 
     ratio = together / in_turn
     print(f"select {NUMBERS[0]} to {NUMBERS[-1]}: chose {choice.n_components}")
-    print(f"rounds: {choice.n_rounds}, of which 1 scores; the slowest K alone: {slowest}")
+    print(f"rounds: {choice.n_rounds}; the slowest K alone: {slowest}")
     print(
         f"seconds: {together:.1f} together, {in_turn:.1f} one after the other with one start each"
     )

@@ -98,6 +98,11 @@ class Search:
         return any(t.best is not None for t in self.tracks)
 
     @property
+    def nearly_done(self) -> bool:
+        """Whether the next round may be the last."""
+        return self._n_calm >= _CALM_ROUNDS - 1
+
+    @property
     def best(self) -> Parameters:
         """The best parameters so far."""
         if self._average is not None:

@@ -7,7 +7,7 @@ round by round, and the smallest K that is not clearly worse than the best one i
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,16 @@ from polyurn.server.explore import Landscape, landscape, survey
 from polyurn.server.fit import SizeModel, check_settings, populated, size_bins
 from polyurn.server.problem import Problem
 from polyurn.server.search import Search
-from polyurn.wire import Aggregator, Batch, Part, Query, Score, ScoreStatistics, Statistics
+from polyurn.wire import (
+    Aggregator,
+    Batch,
+    BatchStatistics,
+    Part,
+    Query,
+    Score,
+    ScoreStatistics,
+    Statistics,
+)
 
 # The numbers of components that "auto" tries, in turn, while the held-out likelihood rises.
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -207,6 +216,7 @@ class _Work:
     searches: dict[int, Search] = field(default_factory=dict)
     n_rounds: int = 0
     scores: ScoreStatistics | None = None
+    scored: tuple[MDM, ...] = ()
     _sent: int = 0
 
     def survey(self, n_categories: int, max_size: int, *, sizes: bool) -> None:
@@ -235,17 +245,22 @@ class _Work:
             for k, stream in zip(numbers, streams, strict=True)
         }
         self.searches.update(fresh)
-        for _ in range(self.max_rounds - 2):
+        self.scores = None
+        for left in range(self.max_rounds - 2, 0, -1):
             running = [s for s in fresh.values() if not s.converged]
             if not running:
                 break
             asked = [s.queries() for s in running]
-            answers = self._ask([q for queries in asked for q in queries])
+            # The held-out clients are asked in the round that may be the last, and so cost none.
+            scoring = left > 1 and all(s.nearly_done for s in running)
+            answers = self._ask([q for queries in asked for q in queries], scoring=scoring)
             for search, queries in zip(running, asked, strict=True):
                 search.learn(answers[: len(queries)])
                 del answers[: len(queries)]
             self._report(int(running[0].n_clients), self._sent)
-        self._score()
+        if self.scores is None:
+            self._keep(self.aggregator.aggregate(self._score(), self.cohort_size))
+            self.n_rounds += 1
 
     def choose(self) -> Selection:
         """The smallest number of components that is not clearly worse than the best one."""
@@ -262,34 +277,42 @@ class _Work:
             candidates.append(
                 Candidate(
                     n_components=k,
-                    mdm=populated(search)[0],
+                    mdm=self.scored[i],
                     log_likelihood=float(means[i]),
                     standard_error=float(np.sqrt(spread / max(n - 1, 1))),
                     behind=float(behind[i]),
                     behind_error=float(errors[i]),
-                    n_rounds=search.n_rounds + 1,
+                    n_rounds=search.n_rounds + 1,  # and the survey
                     converged=search.converged,
                 )
             )
         chosen = next(c for c in candidates if c.behind <= c.behind_error)
         return Selection(chosen.n_components, chosen.mdm, tuple(candidates), self.n_rounds, int(n))
 
-    def _score(self) -> None:
-        mdms = tuple(populated(self.searches[k])[0] for k in sorted(self.searches))
-        low = 1.0 - self.held_out
-        self.scores = self.aggregator.aggregate(Part(Score(mdms), low, 1.0), self.cohort_size)
-        self.n_rounds += 1
-        if self.scores.n_clients < 2:
+    def _score(self) -> Part[Any]:
+        """The held-out clients' question: how likely they are under what there is now."""
+        self.scored = tuple(populated(self.searches[k])[0] for k in sorted(self.searches))
+        return Part(Score(self.scored), 1.0 - self.held_out, 1.0)
+
+    def _keep(self, scores: ScoreStatistics) -> None:
+        self.scores = scores
+        if scores.n_clients < 2:
             raise ParameterError(
-                f"expected at least two held-out clients, got {self.scores.n_clients:.0f}; "
+                f"expected at least two held-out clients, got {scores.n_clients:.0f}; "
                 "raise held_out or the cohort size"
             )
 
-    def _ask(self, queries: list[Query[Any]]) -> list[Statistics]:
-        batch = Batch(tuple(queries))
-        self._sent = batch.n_numbers
+    def _ask(self, queries: list[Query[Any]], *, scoring: bool) -> list[Statistics]:
+        batch = self._fitted(Batch(tuple(queries)))
+        self._sent = batch.n_numbers  # a client is either fitted or scores
         self.n_rounds += 1
-        return list(self.aggregator.aggregate(self._fitted(batch), self.cohort_size).answers)
+        if not scoring:
+            self.scores = None
+            return list(self.aggregator.aggregate(batch, self.cohort_size).answers)
+        both = Batch((batch, self._score()))
+        fitted, scores = self.aggregator.aggregate(both, self.cohort_size).answers
+        self._keep(cast(ScoreStatistics, scores))
+        return list(cast(BatchStatistics, fitted).answers)
 
     def _fitted(self, query: Query[Any]) -> Part[Any]:
         return Part(query, 0.0, 1.0 - self.held_out)

@@ -21,7 +21,23 @@ ALLOWED = {
     "truths": {"errors", "mdm", "sizes"},
     "wire.statistics": {"errors"},
     "wire.queries": {"errors", "mdm", "sizes", "wire.statistics"},
-    "comparison": {"errors", "mdm"},
+    "comparison.parameters": {"errors", "mdm"},
+    "comparison.splits": {"counts", "errors"},
+    "comparison.estimates": set(),
+    "comparison.distances": {"comparison.estimates"},
+    "comparison.concentration": {"comparison.estimates", "counts", "rising"},
+    "comparison.heterogeneity": {"comparison.concentration", "comparison.estimates", "counts"},
+    "comparison.dispersion": {"comparison.estimates", "counts", "mdm"},
+    "comparison.two_sample": {"comparison.estimates", "errors"},
+    "comparison.results": {
+        "comparison.dispersion", "comparison.distances", "comparison.estimates",
+        "comparison.heterogeneity",
+    },
+    "comparison.populations": {
+        "comparison.dispersion", "comparison.distances", "comparison.estimates",
+        "comparison.heterogeneity", "comparison.results", "comparison.splits",
+        "comparison.two_sample", "counts", "errors", "mdm",
+    },
     "client.simd": set(),
     "client.kernels": {"client.simd"},
     "client.bins": {"errors"},
@@ -86,7 +102,8 @@ ALLOWED = {
     "files": {"counts", "errors", "mdm", "sizes"},
     "journal": {"errors", "files"},
     "demo": {
-        "aggregate.local", "client.histogram", "comparison", "datasets.sklearn_digits", "mdm",
+        "aggregate.local", "client.histogram", "comparison.parameters",
+        "datasets.sklearn_digits", "mdm",
         "server.fit", "truths",
     },
 }  # fmt: skip
@@ -98,7 +115,7 @@ ONLY_IN = {
     "llvmlite": {"client.simd"},
     "h5py": {"datasets.emnist_writers"},
     "pyarrow": {"client.tables", "datasets.columns", "files"},
-    "sklearn": {"datasets.sklearn_digits", "integrations.sklearn"},
+    "sklearn": {"comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn"},
     "typer": {"cli", "commands"},
     "rich": {"cli", "commands"},
 }
@@ -155,7 +172,7 @@ def test_optional_packages_stay_in_their_own_module(name, path):
 
 def test_the_table_itself_keeps_the_server_away_from_the_clients():
     for name, allowed in ALLOWED.items():
-        if name.startswith("server.") or name in ("mdm", "wire.queries", "comparison"):
+        if name.startswith(("server.", "comparison.")) or name in ("mdm", "wire.queries"):
             assert not any(other.startswith("client.") for other in allowed)
 
 

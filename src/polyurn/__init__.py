@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from polyurn.client.histogram import histogram as histogram
     from polyurn.client.histogram import histograms as histograms
     from polyurn.client.tables import table_histograms as table_histograms
-    from polyurn.comparison import compare_parameters as compare_parameters
+    from polyurn.comparison.concentration import concentration as concentration
+    from polyurn.comparison.heterogeneity import Heterogeneity as Heterogeneity
+    from polyurn.comparison.heterogeneity import heterogeneity as heterogeneity
+    from polyurn.comparison.parameters import compare_parameters as compare_parameters
+    from polyurn.comparison.populations import compare as compare
+    from polyurn.comparison.results import Comparison as Comparison
+    from polyurn.comparison.results import Likeness as Likeness
+    from polyurn.comparison.splits import ClientSplit as ClientSplit
+    from polyurn.comparison.splits import split_clients as split_clients
     from polyurn.counts import drop_empty as drop_empty
     from polyurn.files import load as load
     from polyurn.files import read_table as read_table
@@ -44,7 +52,15 @@ _HOME = {
     "histogram": "client.histogram",
     "histograms": "client.histogram",
     "table_histograms": "client.tables",
-    "compare_parameters": "comparison",
+    "concentration": "comparison.concentration",
+    "Heterogeneity": "comparison.heterogeneity",
+    "heterogeneity": "comparison.heterogeneity",
+    "compare_parameters": "comparison.parameters",
+    "compare": "comparison.populations",
+    "Comparison": "comparison.results",
+    "Likeness": "comparison.results",
+    "ClientSplit": "comparison.splits",
+    "split_clients": "comparison.splits",
     "drop_empty": "counts",
     "load": "files",
     "read_table": "files",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.client.histogram import histograms
-from polyurn.comparison import ParameterComparison, compare_parameters
+from polyurn.comparison.parameters import ParameterComparison, compare_parameters
 from polyurn.datasets.sklearn_digits import digits
 from polyurn.mdm import MDM
 from polyurn.server.fit import Fit, Round, fit

@@ -1,4 +1,4 @@
-"""How alike two things are; for now, two sets of parameters.
+"""How far two sets of parameters are apart.
 
 Nothing is fitted or drawn here.
 """

@@ -1,0 +1,72 @@
+"""A number with its interval, and the bootstrap over clients that gives it one.
+
+What the number measures is the business of whoever asks.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Every interval of a comparison covers so much.
+COVERAGE = 0.95
+_TAILS = ((1 - COVERAGE) / 2, (1 + COVERAGE) / 2)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and its 95 % interval.
+
+    Attributes
+    ----------
+    value, low, high : float
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def __format__(self, spec: str) -> str:
+        return f"{self.value:{spec}} ({self.low:{spec}} to {self.high:{spec}})"
+
+
+def interval(draws: NDArray[np.float64]) -> tuple[float, float]:
+    """The range that holds the middle 95 % of draws, shape (n_draws,); some may be infinite."""
+    low, high = np.quantile(draws, _TAILS, method="inverted_cdf")
+    return float(low), float(high)
+
+
+def resample_weights(
+    n_clients: int, n_draws: int, *, rng: int | np.random.Generator | None = None
+) -> NDArray[np.float64]:
+    """How often each client occurs in each bootstrap sample, shape (n_draws, n_clients).
+
+    Examples
+    --------
+    >>> resample_weights(5, 3, rng=0).sum(axis=1).tolist()
+    [5.0, 5.0, 5.0]
+    """
+    rng = np.random.default_rng(rng)
+    weights = rng.multinomial(n_clients, np.full(n_clients, 1 / n_clients), size=n_draws)
+    return weights.astype(np.float64)
+
+
+def mean_estimate(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Estimate:
+    """The mean over clients and its bootstrap interval.
+
+    Parameters
+    ----------
+    values : float array of shape (n_clients,)
+    weights : float array of shape (n_draws, n_clients)
+        From `resample_weights`.
+    """
+    return Estimate(float(values.mean()), *interval(weights @ values / len(values)))
+
+
+def normal_estimate(values: NDArray[np.float64]) -> Estimate:
+    """The mean over clients and its interval by the standard error; all -inf if one value is."""
+    mean = float(values.mean())
+    if not np.isfinite(mean):
+        return Estimate(mean, mean, mean)
+    error = 1.96 * float(values.std(ddof=1)) / np.sqrt(len(values))
+    return Estimate(mean, float(mean - error), float(mean + error))

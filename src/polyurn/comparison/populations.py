@@ -1,0 +1,279 @@
+"""The verdict: how alike populations of clients are to clients that were held out.
+
+`compare` draws what has to be drawn and puts the measures of the other modules side by side. It fits
+nothing to the populations and reads no files.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import ks_2samp
+
+from polyurn.comparison.dispersion import Dispersion, dispersion
+from polyurn.comparison.distances import (
+    directions,
+    energy_distance,
+    energy_floor,
+    energy_ratio,
+    random_halves,
+    wasserstein_distance,
+    wasserstein_floor,
+    wasserstein_ratio,
+)
+from polyurn.comparison.estimates import Estimate, normal_estimate
+from polyurn.comparison.heterogeneity import heterogeneity
+from polyurn.comparison.results import Comparison, Floors, Likeness
+from polyurn.comparison.splits import ClientSplit
+from polyurn.comparison.two_sample import two_sample_auc
+from polyurn.counts import Counts, check_counts
+from polyurn.errors import CountsError, ParameterError
+from polyurn.mdm import MDM
+
+Population: TypeAlias = MDM | ArrayLike | Callable[[int, np.random.Generator], ArrayLike]
+
+# Halves of five say something about the noise; smaller ones do not.
+_FEWEST_CLIENTS = 10
+# An MDM is drawn so many times as large as the held-out part: what is left is that part's own noise.
+_TIMES_HELD_OUT = 5
+
+
+def compare(
+    populations: Mapping[str, Population],
+    to: object,
+    *,
+    clients: Sequence[object] | None = None,
+    fitted: Sequence[object] | None = None,
+    n_clients: int | None = None,
+    max_clients: int = 2_000,
+    n_splits: int = 1_000,
+    n_directions: int = 100,
+    n_folds: int = 5,
+    n_bootstrap: int = 200,
+    rng: int | np.random.Generator | None = None,
+) -> Comparison:
+    """How alike each population is to clients that were held out from fitting.
+
+    Parameters
+    ----------
+    populations : mapping of name to MDM, counts or function
+        Counts have shape (n, n_categories). A function `(n_clients, rng)` returns such counts. An MDM
+        is sampled, and also gives the held-out clients' log-likelihood.
+    to : int array or scipy.sparse of shape (m, n_categories), or ClientSplit
+        The true clients, at least ten. A `ClientSplit` is known not to share any with those fitted.
+    clients, fitted : sequences of ids, optional
+        The ids of the clients in `to`, and of those that anything was fitted to; the result says how
+        many are in both, or that nobody said.
+    n_clients : int, optional
+        How many clients an MDM or function is asked for; five times those held out by default, at most
+        `max_clients`.
+    max_clients : int
+        A larger table is represented by so many of its clients, drawn without replacement (not in the
+        log-likelihood, which is that of all).
+    n_splits : int
+        Random splits of the held-out clients, for the noise floors.
+    n_directions : int
+        Directions of the sliced Wasserstein distance.
+    n_folds : int
+        Folds of the two-sample test; 0 leaves it out (it needs scikit-learn).
+    n_bootstrap : int
+        Bootstrap samples of clients for the heterogeneity.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> from polyurn.sizes import Sizes
+    >>> truth = MDM([1.0], [[0.6, 0.9, 0.3]], Sizes.constant(40))
+    >>> iid = np.random.default_rng(1).multinomial(40, [1 / 3, 1 / 2, 1 / 6], size=300)
+    >>> held_out = truth.sample(60, rng=2)
+    >>> verdict = compare({"mdm": truth, "iid": iid}, held_out, n_folds=0, rng=3)
+    >>> [(row.name, round(row.energy_ratio)) for row in verdict.rows]
+    [('mdm', 1), ('iid', 9)]
+    """
+    _check_settings(
+        populations, n_clients, max_clients, n_splits, n_directions, n_folds, n_bootstrap
+    )
+    rng = np.random.default_rng(rng)
+    held_out = check_counts(to.held_out if isinstance(to, ClientSplit) else to)
+    n_fitted = _n_fitted(to, held_out.shape[0], clients, fitted)
+    true = _Clients.some_of(held_out, max_clients, "clients to compare with", rng)
+    lines = directions(true.counts.shape[1], n_directions, rng=rng)
+    floors = _floors(true, lines, random_halves(len(true.counts), n_splits, rng=rng))
+    wanted = n_clients or min(max_clients, _TIMES_HELD_OUT * len(true.counts))
+    rows = []
+    for name, population in populations.items():
+        counts = _counts_of(population, wanted, held_out.shape[1], name, rng)
+        drawn = _Clients.some_of(counts, max_clients, f"clients of population {name!r}", rng)
+        log_likelihoods = _log_likelihoods(population, held_out)
+        energy = energy_distance(drawn.shares, true.shares)
+        rows.append(
+            Likeness(
+                name=name,
+                n_clients=len(drawn.counts),
+                log_likelihood=log_likelihoods[0],
+                log_likelihood_given_size=log_likelihoods[1],
+                energy_distance=energy,
+                energy_ratio=energy_ratio(energy, floors.energy),
+                sliced_wasserstein=wasserstein_distance(drawn.shares @ lines, true.shares @ lines),
+                sliced_wasserstein_ratio=wasserstein_ratio(
+                    drawn.shares @ lines, true.shares @ lines, floors.sliced_wasserstein
+                ),
+                auc=_auc(drawn, true, n_folds, rng),
+                size_distance=wasserstein_distance(drawn.sizes, true.sizes),
+                size_ratio=wasserstein_ratio(drawn.sizes, true.sizes, floors.sizes),
+                size_ks=_ks(drawn.sizes, true.sizes),
+                heterogeneity=heterogeneity(drawn.counts, n_bootstrap=n_bootstrap, rng=rng),
+                dispersion=_dispersion(
+                    population, true, drawn, log_likelihoods[0], n_bootstrap, rng
+                ),
+            )
+        )
+    return Comparison(
+        rows=tuple(rows),
+        floors=floors,
+        heterogeneity=heterogeneity(true.counts, n_bootstrap=n_bootstrap, rng=rng),
+        n_clients=held_out.shape[0],
+        n_compared=len(true.counts),
+        n_fitted=n_fitted,
+    )
+
+
+@dataclass(frozen=True)
+class _Clients:
+    """Clients as points: shares (n, C) sum to one in each row, sizes (n, 1)."""
+
+    counts: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    sizes: NDArray[np.float64]
+
+    @classmethod
+    def some_of(
+        cls, counts: Counts, at_most: int, what: str, rng: np.random.Generator
+    ) -> "_Clients":
+        """In random order, because what follows takes them a few at a time."""
+        n = counts.shape[0]
+        if n < _FEWEST_CLIENTS:
+            raise CountsError(f"expected at least {_FEWEST_CLIENTS} {what}, got {n}")
+        table = counts[rng.permutation(n)[:at_most]]
+        dense = table if isinstance(table, np.ndarray) else table.toarray()
+        sizes = dense.sum(axis=1, keepdims=True).astype(np.float64)
+        return cls(dense.astype(np.int64), dense / sizes, sizes)
+
+
+def _counts_of(
+    population: Population, wanted: int, n_categories: int, name: str, rng: np.random.Generator
+) -> Counts:
+    """The histograms of a population, drawn if need be, and checked."""
+    drawn: object = population
+    if isinstance(population, MDM):
+        drawn = population.sample(wanted, rng=rng)
+    elif callable(population):
+        drawn = population(wanted, rng)
+    try:
+        return check_counts(drawn, n_categories=n_categories)
+    except CountsError as error:
+        raise CountsError(f"population {name!r}: {error}") from None
+
+
+def _floors(true: _Clients, lines: NDArray[np.float64], halves: NDArray[np.bool_]) -> Floors:
+    return Floors(
+        energy=energy_floor(true.shares, halves),
+        sliced_wasserstein=wasserstein_floor(true.shares @ lines, halves),
+        sizes=wasserstein_floor(true.sizes, halves),
+    )
+
+
+def _log_likelihoods(
+    population: Population, held_out: Counts
+) -> tuple[Estimate, Estimate] | tuple[None, None]:
+    """Mean log q(c, n) and log q(c | n) of all the held-out clients, where there is a q."""
+    if not isinstance(population, MDM):
+        return None, None
+    joint, given_size = population.logpmf(held_out), population.logpmf_given_size(held_out)
+    # A size that no component can have makes q(c | n) undefined; the client is impossible all the same.
+    given_size = np.where(np.isnan(given_size), -np.inf, given_size)
+    return normal_estimate(joint), normal_estimate(given_size)
+
+
+def _auc(
+    drawn: _Clients, true: _Clients, n_folds: int, rng: np.random.Generator
+) -> Estimate | None:
+    """The two-sample test, with as many clients of each kind if there are."""
+    if n_folds == 0:
+        return None
+    features = [
+        np.concatenate([part.shares, part.sizes], axis=1)[: len(true.counts)]
+        for part in (drawn, true)
+    ]
+    return two_sample_auc(*features, n_folds=n_folds, rng=rng)
+
+
+def _ks(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """Largest difference of the two distribution functions, 0 to 1."""
+    return float(ks_2samp(x[:, 0], y[:, 0], method="asymp").statistic)
+
+
+def _dispersion(
+    population: Population,
+    true: _Clients,
+    drawn: _Clients,
+    log_likelihood: Estimate | None,
+    n_bootstrap: int,
+    rng: np.random.Generator,
+) -> Dispersion | None:
+    if not isinstance(population, MDM) or log_likelihood is None:
+        return None
+    if not np.isfinite(log_likelihood.value):  # some client belongs to no component
+        return None
+    return dispersion(
+        population, true=true.counts, simulated=drawn.counts, n_bootstrap=n_bootstrap, rng=rng
+    )
+
+
+def _n_fitted(
+    to: object, n_held_out: int, clients: Sequence[object] | None, fitted: Sequence[object] | None
+) -> int | None:
+    """How many of the clients to compare with were fitted, or None if it was not said."""
+    if isinstance(to, ClientSplit):
+        if clients is not None or fitted is not None:
+            raise ParameterError("a ClientSplit says who was fitted: leave out clients and fitted")
+        return 0
+    if clients is not None and len(clients) != n_held_out:
+        raise ParameterError(f"expected {n_held_out} client ids, got {len(clients)}")
+    if fitted is None:
+        return None
+    if clients is None:
+        raise ParameterError("fitted= needs clients=, the ids of the clients to compare with")
+    seen = set(fitted)
+    return sum(client in seen for client in clients)
+
+
+def _check_settings(
+    populations: Mapping[str, Population],
+    n_clients: int | None,
+    max_clients: int,
+    n_splits: int,
+    n_directions: int,
+    n_folds: int,
+    n_bootstrap: int,
+) -> None:
+    if not populations:
+        raise ParameterError("expected at least one population to compare")
+    least = {
+        "n_clients": (n_clients, _FEWEST_CLIENTS),
+        "max_clients": (max_clients, _FEWEST_CLIENTS),
+        "n_splits": (n_splits, 100),  # fewer have no 2.5th percentile
+        "n_directions": (n_directions, 1),
+        "n_bootstrap": (n_bootstrap, 100),
+    }
+    for name, (value, smallest) in least.items():
+        if value is not None and value < smallest:
+            raise ParameterError(f"expected {name} of at least {smallest}, got {value}")
+    if n_folds != 0 and not 2 <= n_folds <= _FEWEST_CLIENTS:
+        raise ParameterError(f"expected n_folds of 0, or 2 to {_FEWEST_CLIENTS}, got {n_folds}")

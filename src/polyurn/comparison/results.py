@@ -1,0 +1,209 @@
+"""What a comparison of populations came to, as values, as a table and as a record for JSON.
+
+Nothing is measured here.
+"""
+
+from dataclasses import asdict, dataclass
+from math import isfinite, isinf
+from typing import Any
+
+from polyurn.comparison.dispersion import Dispersion
+from polyurn.comparison.distances import Floor
+from polyurn.comparison.estimates import Estimate
+from polyurn.comparison.heterogeneity import Heterogeneity
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How alike one population is to the held-out clients.
+
+    Ratios are to the noise floor: 1 says that true clients differ as much from true clients.
+
+    Attributes
+    ----------
+    name : str
+    n_clients : int
+        How many of its clients were compared.
+    log_likelihood, log_likelihood_given_size : Estimate or None
+        Mean log q(c, n) and log q(c | n) of a held-out client; for an MDM only.
+    energy_distance, energy_ratio : float
+        Between normalised histograms; the distance is unbiased, so that it may be below 0.
+    sliced_wasserstein, sliced_wasserstein_ratio : float
+        Wasserstein-1 distance between normalised histograms, over random directions.
+    auc : Estimate or None
+        Of a classifier that tells simulated from true clients; 0.5 is perfect.
+    size_distance, size_ratio : float
+        Wasserstein-1 distance of the sizes, in points, and its ratio.
+    size_ks : float
+        The Kolmogorov-Smirnov statistic of the sizes, 0 to 1.
+    heterogeneity : Heterogeneity
+    dispersion : Dispersion or None
+        Whether true clients vary less than the components allow; for an MDM only.
+    """
+
+    name: str
+    n_clients: int
+    log_likelihood: Estimate | None
+    log_likelihood_given_size: Estimate | None
+    energy_distance: float
+    energy_ratio: float
+    sliced_wasserstein: float
+    sliced_wasserstein_ratio: float
+    auc: Estimate | None
+    size_distance: float
+    size_ratio: float
+    size_ks: float
+    heterogeneity: Heterogeneity
+    dispersion: Dispersion | None
+
+
+@dataclass(frozen=True)
+class Floors:
+    """How far true clients are from true clients, in each distance."""
+
+    energy: Floor
+    sliced_wasserstein: Floor
+    sizes: Floor
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How alike populations are to held-out clients; `print` shows it as a table.
+
+    Attributes
+    ----------
+    rows : tuple of Likeness
+        One per population.
+    floors : Floors
+    heterogeneity : Heterogeneity
+        Of the held-out clients themselves.
+    n_clients, n_compared : int
+        How many clients were held out, and how many of them, by lot, stand for all in what is not a
+        likelihood.
+    n_fitted : int or None
+        How many of them had been fitted; None if it was not said.
+    """
+
+    rows: tuple[Likeness, ...]
+    floors: Floors
+    heterogeneity: Heterogeneity
+    n_clients: int
+    n_compared: int
+    n_fitted: int | None
+
+    def __getitem__(self, name: str) -> Likeness:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(name)
+
+    @property
+    def standing(self) -> str:
+        """Whether the clients were held out, as far as it was said."""
+        if self.n_fitted is None:
+            return f"compared with {self.n_clients:,} clients; nobody said whether they were fitted"
+        if self.n_fitted == 0:
+            return f"compared with {self.n_clients:,} clients that were held out from fitting"
+        return (
+            "compared with the clients that were fitted: "
+            f"{self.n_fitted:,} of {self.n_clients:,} are not held out"
+        )
+
+    def sentences(self) -> tuple[str, ...]:
+        """What belongs under the table."""
+        energy, sliced, sizes = (
+            f"{floor.low:.2f} to {floor.high:.2f}"
+            for floor in (self.floors.energy, self.floors.sliced_wasserstein, self.floors.sizes)
+        )
+        said = [
+            self.standing,
+            "a ratio of 1 is the distance of true clients to true clients; "
+            f"95 % of {self.floors.energy.n_splits:,} splits of them had {energy} (energy), "
+            f"{sliced} (sliced Wasserstein), {sizes} (size)",
+        ]
+        if self.n_compared < self.n_clients:
+            said.append(f"{self.n_compared:,} of them, by lot, stand for all but in the likelihood")
+        return tuple(said)
+
+    def table(self) -> tuple[tuple[str, ...], ...]:
+        """The table as texts: a head, one row per population, and the held-out clients themselves."""
+        return (_HEAD, *(_cells(row) for row in self.rows), _true_cells(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for JSON: infinities are the texts "Infinity" and "-Infinity"."""
+        record: dict[str, Any] = _for_json({**asdict(self), "standing": self.standing})
+        return record
+
+    def __str__(self) -> str:
+        rows = self.table()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = (
+            "  ".join(
+                [row[0].ljust(widths[0])]
+                + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            )
+            for row in rows
+        )
+        return "\n".join([*lines, *self.sentences()])
+
+
+_HEAD = (
+    "population", "clients", "log q(c, n)", "log q(c | n)", "energy", "sliced W", "AUC", "size",
+    "size (points)", "size KS", "TV", "JS", "categories", "Dirichlet",
+)  # fmt: skip
+
+
+def _cells(row: Likeness) -> tuple[str, ...]:
+    return (
+        row.name,
+        f"{row.n_clients:,}",
+        _with_error(row.log_likelihood),
+        _with_error(row.log_likelihood_given_size),
+        _short(row.energy_ratio),
+        _short(row.sliced_wasserstein_ratio),
+        _with_error(row.auc, 2),
+        _short(row.size_ratio),
+        _short(row.size_distance),
+        f"{row.size_ks:.3f}",
+        *_heterogeneity_cells(row.heterogeneity),
+    )
+
+
+def _true_cells(comparison: Comparison) -> tuple[str, ...]:
+    blank = ("–",) * (len(_HEAD) - 6)
+    quoted = _heterogeneity_cells(comparison.heterogeneity)
+    return ("(true clients)", f"{comparison.n_compared:,}", *blank, *quoted)
+
+
+def _heterogeneity_cells(summary: Heterogeneity) -> tuple[str, str, str, str]:
+    return (
+        f"{summary.total_variation.value:.3f}",
+        f"{summary.jensen_shannon.value:.3f}",
+        f"{summary.effective_categories.value:.2f}",
+        _short(summary.alpha.value, digits=3),
+    )
+
+
+def _short(value: float, digits: int = 2) -> str:
+    if isinf(value):
+        return "∞"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.{digits}f}"
+
+
+def _with_error(estimate: Estimate | None, digits: int = 3) -> str:
+    if estimate is None:
+        return "–"
+    if not isfinite(estimate.value):
+        return "-∞"
+    half = (estimate.high - estimate.low) / 2
+    return f"{estimate.value:.{digits}f} ± {half:.{digits}f}"
+
+
+def _for_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _for_json(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_for_json(inner) for inner in value]
+    if isinstance(value, float) and isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value

@@ -1,0 +1,60 @@
+"""Clients to fit and clients to compare with, held apart by construction.
+
+How the first are fitted and the others compared is elsewhere.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.counts import Counts, check_counts
+from polyurn.errors import CountsError, ParameterError
+
+
+@dataclass(frozen=True, eq=False)
+class ClientSplit:
+    """Clients in two parts that share none.
+
+    Attributes
+    ----------
+    fitted, held_out : int array or csr_array of shape (n, n_categories)
+        The histograms of each part.
+    fitted_rows, held_out_rows : int array
+        Which rows of the whole table these are.
+    """
+
+    fitted: Counts = field(repr=False)
+    held_out: Counts = field(repr=False)
+    fitted_rows: NDArray[np.int64] = field(repr=False)
+    held_out_rows: NDArray[np.int64] = field(repr=False)
+
+
+def split_clients(
+    counts: object, *, held_out: float = 0.2, rng: int | np.random.Generator | None = None
+) -> ClientSplit:
+    """Set some clients aside, by lot, before anything is fitted.
+
+    Parameters
+    ----------
+    counts : int array or scipy.sparse of shape (n_clients, n_categories)
+    held_out : float
+        The share of clients that is set aside; at least one, and at least one is left.
+    rng : int or numpy.random.Generator
+
+    Examples
+    --------
+    >>> split = split_clients([[1, 2], [3, 4], [5, 6], [7, 8], [9, 0]], held_out=0.4, rng=0)
+    >>> split.fitted_rows.tolist(), split.held_out_rows.tolist()
+    ([0, 1, 3], [2, 4])
+    """
+    if not 0 < held_out < 1:
+        raise ParameterError(f"expected held_out between 0 and 1, got {held_out}")
+    table = check_counts(counts)
+    n_clients = table.shape[0]
+    if n_clients < 2:
+        raise CountsError("expected at least two clients to split, got 1")
+    n_held_out = min(max(round(held_out * n_clients), 1), n_clients - 1)
+    order = np.random.default_rng(rng).permutation(n_clients)
+    out, fitted = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
+    return ClientSplit(table[fitted], table[out], fitted, out)

@@ -16,7 +16,7 @@ from polyurn import load
 from polyurn.cli import app
 from polyurn.files import load_saved, save
 
-COMMANDS = ["demo", "fit", "sample", "score", "select", "show"]
+COMMANDS = ["compare", "demo", "fit", "sample", "score", "select", "show"]
 # Python ignores SIGINT where its parent does (a job in the background); Ctrl-C must count here.
 POLYURN = """
 import signal

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 import polyurn
-from polyurn.commands import demo, fit, model
+from polyurn.commands import compare, demo, fit, model
 from polyurn.commands.console import talk
 from polyurn.errors import PolyurnError
 
@@ -57,3 +57,4 @@ app.command("select")(fit.select_command)
 app.command("show")(model.show_command)
 app.command("score")(model.score_command)
 app.command("sample")(model.sample_command)
+app.command("compare")(compare.compare_command)

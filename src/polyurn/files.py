@@ -85,6 +85,34 @@ def save(
     write_whole(Path(path), lambda file: file.write((text + "\n").encode()))
 
 
+def save_record(
+    record: Mapping[str, Any],
+    path: str | os.PathLike[str],
+    *,
+    kind: str,
+    version: int,
+    made: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a result as versioned JSON, of the format "polyurn.<kind>".
+
+    Parameters
+    ----------
+    record : mapping
+        What JSON can hold; no infinities.
+    path : path
+    kind : str
+    version : int
+    made : mapping, optional
+        How it came about, as for `save`.
+    """
+    from polyurn import __version__
+
+    head = {"format": f"polyurn.{kind}", "version": version}
+    whole = {**head, "made": {"polyurn": __version__, **(made or {})}, **record}
+    text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False)
+    write_whole(Path(path), lambda file: file.write((text + "\n").encode()))
+
+
 def check_place(path: str | os.PathLike[str]) -> None:
     """Raise a `FileError` where nothing can be written: before the work, not after it."""
     if os.path.isdir(path):

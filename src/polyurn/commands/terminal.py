@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 
+from polyurn.comparison.results import Comparison
 from polyurn.demo import Demo
 from polyurn.mdm import MDM
 from polyurn.server.fit import Fit, Round
@@ -251,3 +252,14 @@ def mean_record(name: str, values: np.ndarray) -> dict[str, float]:
         name: float(values.mean()),
         f"{name}_standard_error": float(spread / len(values) ** 0.5),
     }
+
+
+def comparison_table(verdict: Comparison) -> Table:
+    """One column per population, one line per measure."""
+    head, *lines = zip(*verdict.table(), strict=True)
+    table = Table(title=f"how alike to {verdict.n_clients:,} true clients")
+    for position, name in enumerate(head):
+        table.add_column(name, justify="right" if position else "left")
+    for line in lines:
+        table.add_row(*line)
+    return table

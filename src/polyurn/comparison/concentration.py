@@ -19,10 +19,9 @@ from polyurn.comparison.estimates import Estimate, interval
 from polyurn.counts import Counts, check_counts, client_sizes, distinct
 from polyurn.rising import digamma_rise
 
-# α_0 is looked for between these; beyond the last, clients are called multinomial.
-_SMALLEST, _LARGEST = 1e-3, 1e8
-# Nodes of log α_0 between which a bootstrap sample's score is taken as a line: steps of a quarter.
-_N_NODES = 102
+# Nodes of log α_0, a quarter apart, between which a bootstrap sample's score is taken as a line. Beyond
+# the last one clients are called multinomial, before the first, of one category each.
+_NODES = np.linspace(np.log(1e-3), np.log(1e8), 102)
 
 
 def concentration(counts: object) -> float:
@@ -35,16 +34,16 @@ def concentration(counts: object) -> float:
     Returns
     -------
     float
-        Infinity when clients vary no more than a multinomial does.
+        Infinity when clients vary no more than a multinomial does; NaN when no client holds two
+        points, because one point says nothing about how alike a client's points are.
 
     Examples
     --------
     >>> round(concentration([[9, 1], [2, 8], [10, 0], [1, 9]]), 3)
     0.489
     """
-    table = check_counts(counts)
-    everyone = np.ones((1, table.shape[0]))
-    return float(_maxima(_Score(table), everyone, refine=True)[0])
+    score = _Score(check_counts(counts))
+    return _best(score) / score.n_categories
 
 
 def concentration_estimate(counts: Counts, weights: NDArray[np.float64]) -> Estimate:
@@ -57,8 +56,8 @@ def concentration_estimate(counts: Counts, weights: NDArray[np.float64]) -> Esti
         How often each client occurs in each bootstrap sample.
     """
     score = _Score(counts)
-    best = _maxima(score, np.ones((1, counts.shape[0])), refine=True)[0]
-    return Estimate(float(best), *interval(_maxima(score, weights)))
+    draws = _maxima(score, weights) / score.n_categories
+    return Estimate(_best(score) / score.n_categories, *interval(draws))
 
 
 class _Score:
@@ -72,6 +71,7 @@ class _Score:
         pairs, which = distinct(rows.indices.astype(np.int64) * stride + rows.data)
         category, self.count = np.divmod(pairs, stride)
         self.share = marginal[category]
+        self.tells = client_sizes(counts) > 1
         self.size, which_size = distinct(client_sizes(counts))
         self.has_pair = sparse.csr_array(
             (np.ones(len(which)), which, rows.indptr), shape=(n_clients, len(pairs))
@@ -93,30 +93,34 @@ class _Score:
         return np.asarray(pairs @ gains.T - sizes @ losses.T)
 
 
-def _maxima(
-    score: _Score, weights: NDArray[np.float64], *, refine: bool = False
-) -> NDArray[np.float64]:
-    """α where the score falls through zero, shape (n_draws,): it does so once, or never."""
-    nodes = np.linspace(np.log(_SMALLEST), np.log(_LARGEST), _N_NODES)
-    scores = score(np.exp(nodes), weights)
-    n_rising = (scores > 0).sum(axis=1)
-    found = np.empty(len(weights))
-    for draw, (values, i) in enumerate(zip(scores, n_rising, strict=True)):
-        if i == 0:
-            found[draw] = 0.0  # every client holds one category
-        elif i == len(nodes):
-            found[draw] = np.inf
-        elif refine:
-            found[draw] = np.exp(
-                brentq(
-                    lambda x, w=weights[draw, None]: score(np.exp([x]), w)[0, 0],
-                    nodes[i - 1],
-                    nodes[i],
-                )
-            )
-        else:
-            before, after = values[i - 1], values[i]
-            found[draw] = np.exp(
-                nodes[i - 1] + (nodes[i] - nodes[i - 1]) * before / (before - after)
-            )
-    return np.asarray(found / score.n_categories)
+def _best(score: _Score) -> float:
+    """The α_0 of all the clients, to the last digits."""
+    everyone = np.ones((1, len(score.tells)))
+    near = float(_maxima(score, everyone)[0])
+    if near == 0 or not np.isfinite(near):
+        return near
+
+    def slope(log_alpha: float) -> float:
+        return float(score(np.exp([log_alpha]), everyone)[0, 0])
+
+    step = _NODES[1] - _NODES[0]
+    return float(np.exp(brentq(slope, np.log(near) - step, np.log(near) + step)))
+
+
+def _maxima(score: _Score, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The α_0 at which each draw's score falls through zero, shape (n_draws,): once, or never."""
+    scores = score(np.exp(_NODES), weights)
+    found = np.array([_fall(values) for values in scores])
+    return np.where(weights @ score.tells > 0, found, np.nan)
+
+
+def _fall(scores: NDArray[np.float64]) -> float:
+    """Where the scores at the nodes, joined by lines, fall through zero."""
+    fallen = np.flatnonzero(scores <= 0)
+    if len(fallen) == 0:
+        return np.inf
+    i = int(fallen[0])
+    if i == 0:
+        return 0.0  # each client holds one category only
+    share = scores[i - 1] / (scores[i - 1] - scores[i])
+    return float(np.exp(_NODES[i - 1] + share * (_NODES[i] - _NODES[i - 1])))

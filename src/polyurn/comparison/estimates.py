@@ -31,8 +31,14 @@ class Estimate:
 
 
 def interval(draws: NDArray[np.float64]) -> tuple[float, float]:
-    """The range that holds the middle 95 % of draws, shape (n_draws,); some may be infinite."""
-    low, high = np.quantile(draws, _TAILS, method="inverted_cdf")
+    """The range that holds the middle 95 % of draws, shape (n_draws,), some perhaps infinite.
+
+    Draws that are NaN, from which nothing could be estimated, are left out.
+    """
+    said = draws[~np.isnan(draws)]
+    if len(said) == 0:
+        return np.nan, np.nan
+    low, high = np.quantile(said, _TAILS, method="inverted_cdf")
     return float(low), float(high)
 
 

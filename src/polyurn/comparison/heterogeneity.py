@@ -29,7 +29,7 @@ class Heterogeneity:
     effective_categories : Estimate
         Mean over clients of exp(entropy): 1 for a client of one category, C for a uniform one.
     alpha : Estimate
-        The clients are about Dirichlet(alpha): see `concentration`.
+        The clients are about Dirichlet(alpha): see `concentration`, also for infinity and NaN.
     """
 
     total_variation: Estimate

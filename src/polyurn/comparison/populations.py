@@ -32,7 +32,9 @@ from polyurn.counts import Counts, check_counts
 from polyurn.errors import CountsError, ParameterError
 from polyurn.mdm import MDM
 
-Population: TypeAlias = MDM | ArrayLike | Callable[[int, np.random.Generator], ArrayLike]
+Population: TypeAlias = (
+    MDM | Counts | ArrayLike | Callable[[int, np.random.Generator], Counts | ArrayLike]
+)
 
 # Halves of five say something about the noise; smaller ones do not.
 _FEWEST_CLIENTS = 10

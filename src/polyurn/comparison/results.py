@@ -4,7 +4,7 @@ Nothing is measured here.
 """
 
 from dataclasses import asdict, dataclass
-from math import isfinite, isinf
+from math import isfinite, isinf, isnan
 from typing import Any
 
 from polyurn.comparison.dispersion import Dispersion
@@ -130,12 +130,14 @@ class Comparison:
         return (_HEAD, *(_cells(row) for row in self.rows), _true_cells(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for JSON: infinities are the texts "Infinity" and "-Infinity"."""
+        """Everything, for JSON: "Infinity" and "-Infinity" are texts, what is not defined is null."""
         record: dict[str, Any] = _for_json({**asdict(self), "standing": self.standing})
         return record
 
     def __str__(self) -> str:
-        rows = self.table()
+        rows = [
+            *zip(*self.table(), strict=True)
+        ]  # a measure per line: names are fewer than measures
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = (
             "  ".join(
@@ -148,9 +150,21 @@ class Comparison:
 
 
 _HEAD = (
-    "population", "clients", "log q(c, n)", "log q(c | n)", "energy", "sliced W", "AUC", "size",
-    "size (points)", "size KS", "TV", "JS", "categories", "Dirichlet",
-)  # fmt: skip
+    "",
+    "clients",
+    "log-likelihood, log q(c, n)",
+    "log-likelihood given size",
+    "energy distance, ratio",
+    "sliced Wasserstein, ratio",
+    "two-sample AUC (0.5 is perfect)",
+    "sizes, ratio",
+    "sizes, points apart",
+    "sizes, KS",
+    "total variation to the marginal",
+    "Jensen-Shannon to the marginal",
+    "effective categories per client",
+    "about Dirichlet(α)",
+)
 
 
 def _cells(row: Likeness) -> tuple[str, ...]:
@@ -172,7 +186,7 @@ def _cells(row: Likeness) -> tuple[str, ...]:
 def _true_cells(comparison: Comparison) -> tuple[str, ...]:
     blank = ("–",) * (len(_HEAD) - 6)
     quoted = _heterogeneity_cells(comparison.heterogeneity)
-    return ("(true clients)", f"{comparison.n_compared:,}", *blank, *quoted)
+    return ("true", f"{comparison.n_compared:,}", *blank, *quoted)
 
 
 def _heterogeneity_cells(summary: Heterogeneity) -> tuple[str, str, str, str]:
@@ -185,6 +199,8 @@ def _heterogeneity_cells(summary: Heterogeneity) -> tuple[str, str, str, str]:
 
 
 def _short(value: float, digits: int = 2) -> str:
+    if isnan(value):
+        return "–"
     if isinf(value):
         return "∞"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.{digits}f}"
@@ -204,6 +220,8 @@ def _for_json(value: Any) -> Any:
         return {key: _for_json(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_for_json(inner) for inner in value]
+    if isinstance(value, float) and isnan(value):
+        return None
     if isinstance(value, float) and isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     return value

@@ -1,0 +1,132 @@
+"""`polyurn compare`: how alike populations are to clients that were held out.
+
+Parses, calls one library function, writes.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from polyurn import files
+from polyurn.commands.console import made_by, print_json, say, show
+from polyurn.commands.inputs import read_clients
+from polyurn.commands.options import (
+    AsJson,
+    Categories,
+    Category,
+    Client,
+    Count,
+    DropEmpty,
+    Output,
+    Seed,
+    declared_categories,
+)
+from polyurn.commands.terminal import comparison_table
+from polyurn.comparison.populations import Population, compare
+from polyurn.errors import ParameterError
+from polyurn.files import SavedMDM
+
+_KIND, _VERSION = "comparison", 1
+
+
+def compare_command(
+    context: typer.Context,
+    held_out: Annotated[
+        Path,
+        typer.Argument(metavar="HELD_OUT", help="Table of true clients that were not fitted."),
+    ],
+    populations: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=FILE...", help="MDM files (.json) and tables of simulated clients."
+        ),
+    ],
+    output: Output = None,
+    fitted: Annotated[
+        Path | None,
+        typer.Option(help="Table of the clients that were fitted: says how many are in both."),
+    ] = None,
+    client: Client = "client",
+    category: Category = "category",
+    count: Count = None,
+    categories: Categories = None,
+    clients: Annotated[
+        int | None, typer.Option(help="Clients to draw from each MDM; 5 times those held out.")
+    ] = None,
+    max_clients: Annotated[
+        int, typer.Option(help="A larger table is represented by so many clients, by lot.")
+    ] = 2_000,
+    splits: Annotated[int, typer.Option(help="Splits of true clients, for the noise.")] = 1_000,
+    folds: Annotated[int, typer.Option(help="Folds of the two-sample test; 0: none.")] = 5,
+    drop_empty: DropEmpty = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """How alike populations are to clients that were held out from fitting.
+
+    Example: `polyurn compare held-out.csv mdm=mdm.json iid=iid.parquet -o comparison.json`
+    """
+    if output is not None:
+        files.check_place(output)
+    places = _places(populations)
+    saved = {name: files.load_saved(path) for name, path in places.items() if _is_mdm(path)}
+    declared = declared_categories(categories) or _categories_of(saved)
+    read = read_clients(held_out, client, category, count, declared, drop_empty, say)
+    everything = read.categories or read.shape[1]
+    compared: dict[str, Population] = {
+        name: saved[name].mdm
+        if name in saved
+        else read_clients(path, client, category, count, everything, drop_empty, say).counts
+        for name, path in places.items()
+    }
+    known = (
+        None
+        if fitted is None
+        else read_clients(fitted, client, category, count, everything, drop_empty, say).clients
+    )
+    verdict = compare(
+        compared,
+        read.counts,
+        clients=list(read.clients),
+        fitted=None if known is None else list(known),
+        n_clients=clients,
+        max_clients=max_clients,
+        n_splits=splits,
+        n_folds=folds,
+        rng=seed,
+    )
+    if output is not None:
+        made = made_by(context, seed)
+        files.save_record(verdict.to_dict(), output, kind=_KIND, version=_VERSION, made=made)
+        say(f"wrote {output}")
+    if as_json:
+        print_json(verdict.to_dict())
+    else:
+        show(comparison_table(verdict))
+    for sentence in verdict.sentences():
+        say(sentence)
+
+
+def _places(populations: list[str]) -> dict[str, Path]:
+    places: dict[str, Path] = {}
+    for text in populations:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            raise ParameterError(f"expected a population as NAME=FILE, got {text!r}")
+        if name in places:
+            raise ParameterError(f"expected a name for each population, got {name!r} twice")
+        places[name] = Path(path)
+    return places
+
+
+def _is_mdm(path: Path) -> bool:
+    return path.suffix == ".json"
+
+
+def _categories_of(saved: dict[str, SavedMDM]) -> int | tuple[str, ...] | None:
+    """The categories that all the MDM files have; None without any."""
+    found = {one.categories or one.mdm.n_categories for one in saved.values()}
+    if len(found) > 1:
+        raise ParameterError("expected MDM files with the same categories, got different ones")
+    return found.pop() if found else None

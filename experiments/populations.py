@@ -12,11 +12,14 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
 import polyurn as pu
 from polyurn.counts import client_sizes
@@ -52,8 +55,7 @@ POPULATIONS = ("mdm", "dirichlet", "iid", "oracle")
 def run(federation: str, seed: int) -> dict[str, Any]:
     """One split of the clients: choose K on one part, compare with the other."""
     data = FEDERATIONS[federation]
-    table = pu.read_table(FOLDER / data.table / "histograms.parquet")
-    counts = pu.table_histograms(table, categories=data.n_categories, count="count").counts
+    counts = read_counts(federation)
     split = pu.split_clients(counts, held_out=HELD_OUT, rng=[seed, 1])
     began = time.perf_counter()
     choice = pu.select(
@@ -68,7 +70,7 @@ def run(federation: str, seed: int) -> dict[str, Any]:
         {
             "mdm": choice.mdm,
             "dirichlet": choice.candidates[0].mdm,
-            "iid": _iid(split.fitted),
+            "iid": iid(split.fitted),
             "oracle": split.fitted,
         },
         split,
@@ -83,7 +85,15 @@ def run(federation: str, seed: int) -> dict[str, Any]:
     }
 
 
-def _iid(fitted: Any) -> Any:
+def read_counts(federation: str) -> sparse.csr_array:
+    """The histograms of a federation's clients."""
+    data = FEDERATIONS[federation]
+    table = pu.read_table(FOLDER / data.table / "histograms.parquet")
+    return pu.table_histograms(table, categories=data.n_categories, count="count").counts
+
+
+def iid(fitted: sparse.csr_array) -> Callable[[int, np.random.Generator], NDArray[np.int64]]:
+    """The population with the fitted clients' sizes and pooled categories."""
     marginal = np.asarray(fitted.sum(axis=0)).reshape(-1) / fitted.sum()
     sizes = client_sizes(fitted)
     return lambda n_clients, rng: rng.multinomial(rng.choice(sizes, n_clients), marginal)
@@ -125,7 +135,9 @@ def _likeness_table(names: list[str], records: list[dict[str, Any]]) -> None:
 
 
 def _heterogeneity_table(names: list[str], records: list[dict[str, Any]]) -> None:
-    print("\n| clients | which | TV | JS | categories | Dirichlet | dispersion, K | dispersion, K = 1 |")
+    print(
+        "\n| clients | which | TV | JS | categories | Dirichlet | dispersion, K | dispersion, K = 1 |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for name in names:
         mine = [r for r in records if r["settings"]["federation"] == name]

@@ -38,6 +38,7 @@ def test_concentration_finds_what_clients_were_drawn_from_whatever_their_size(al
 
 def test_concentration_is_infinite_for_clients_more_even_than_a_multinomial():
     assert concentration([[5, 5], [5, 5], [6, 4], [4, 6]]) == np.inf
+    assert concentration([[1, 0, 1, 0], [0, 2, 0, 0]]) == np.inf  # exactly as much as a multinomial
     assert concentration([[5, 0], [0, 5]]) == 0
 
 

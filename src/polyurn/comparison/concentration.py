@@ -21,7 +21,9 @@ from polyurn.rising import digamma_rise
 
 # Nodes of log α_0, a quarter apart, between which a bootstrap sample's score is taken as a line. Beyond
 # the last one clients are called multinomial, before the first, of one category each.
-_NODES = np.linspace(np.log(1e-3), np.log(1e8), 102)
+_NODES = np.linspace(np.log(1e-3), np.log(1e6), 84)
+# An excess over the multinomial below this share of what was added up is rounding.
+_ROUNDING = 1e-12
 
 
 def concentration(counts: object) -> float:
@@ -65,14 +67,15 @@ class _Score:
 
     def __init__(self, counts: Counts) -> None:
         rows = sparse.csr_array(counts)
-        n_clients, self.n_categories = rows.shape
+        n_clients, n_categories = rows.shape
+        self.n_categories = int(n_categories)
         marginal = np.asarray(rows.sum(axis=0)).reshape(-1) / rows.sum()
         stride = int(rows.data.max()) + 1
         pairs, which = distinct(rows.indices.astype(np.int64) * stride + rows.data)
         category, self.count = np.divmod(pairs, stride)
         self.share = marginal[category]
-        self.tells = client_sizes(counts) > 1
-        self.size, which_size = distinct(client_sizes(counts))
+        sizes = client_sizes(counts)
+        self.size, which_size = distinct(sizes)
         self.has_pair = sparse.csr_array(
             (np.ones(len(which)), which, rows.indptr), shape=(n_clients, len(pairs))
         )
@@ -80,6 +83,11 @@ class _Score:
             (np.ones(n_clients), which_size, np.arange(n_clients + 1)),
             shape=(n_clients, len(self.size)),
         )
+        # As α_0 → ∞ the log-likelihood is that of a multinomial plus Σ_i excess_i / 2α_0: it has its
+        # maximum at infinity just when that is not positive (Levin and Reeds).
+        self.multinomial = (sizes * (sizes - 1)).astype(np.float64)
+        self.excess = self.has_pair @ (self.count * (self.count - 1) / self.share)
+        self.excess -= self.multinomial
 
     def __call__(
         self, alpha_0: NDArray[np.float64], weights: NDArray[np.float64]
@@ -95,7 +103,7 @@ class _Score:
 
 def _best(score: _Score) -> float:
     """The α_0 of all the clients, to the last digits."""
-    everyone = np.ones((1, len(score.tells)))
+    everyone = np.ones((1, len(score.excess)))
     near = float(_maxima(score, everyone)[0])
     if near == 0 or not np.isfinite(near):
         return near
@@ -111,7 +119,10 @@ def _maxima(score: _Score, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """The α_0 at which each draw's score falls through zero, shape (n_draws,): once, or never."""
     scores = score(np.exp(_NODES), weights)
     found = np.array([_fall(values) for values in scores])
-    return np.where(weights @ score.tells > 0, found, np.nan)
+    scale = weights @ score.multinomial
+    found[weights @ score.excess <= _ROUNDING * scale] = np.inf
+    found[scale == 0] = np.nan  # no client with two points
+    return found
 
 
 def _fall(scores: NDArray[np.float64]) -> float:

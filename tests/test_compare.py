@@ -196,6 +196,7 @@ def tables(run):
     write_histograms(HELD_OUT[:40], "held-out.csv")
     write_histograms(TRUTH.sample(50, rng=5), "simulated.csv")
     write_histograms(HELD_OUT[20:], "fitted.csv", clients=list(range(20, 150)))
+    write_histograms(HELD_OUT[20:], "fitted.parquet", clients=list(range(20, 150)))
     return run
 
 
@@ -214,8 +215,9 @@ def test_the_command_compares_files_and_keeps_the_record(tables):
     assert again["rows"] == record["rows"]
 
 
-def test_the_command_says_when_clients_were_fitted(tables):
-    ran = tables("compare", "held-out.csv", "mdm=mdm.json", "--folds", 0, "--fitted", "fitted.csv")
+@pytest.mark.parametrize("fitted", ["fitted.csv", "fitted.parquet"])
+def test_the_command_says_when_clients_were_fitted(tables, fitted):
+    ran = tables("compare", "held-out.csv", "mdm=mdm.json", "--folds", 0, "--fitted", fitted)
     assert "compared with the clients that were fitted: 20 of 40" in ran.err
 
 

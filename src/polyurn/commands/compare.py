@@ -3,6 +3,7 @@
 Parses, calls one library function, writes.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -88,8 +89,8 @@ def compare_command(
     verdict = compare(
         compared,
         read.counts,
-        clients=list(read.clients),
-        fitted=None if known is None else list(known),
+        clients=_texts(read.clients),
+        fitted=None if known is None else _texts(known),
         n_clients=clients,
         max_clients=max_clients,
         n_splits=splits,
@@ -118,6 +119,11 @@ def _places(populations: list[str]) -> dict[str, Path]:
             raise ParameterError(f"expected a name for each population, got {name!r} twice")
         places[name] = Path(path)
     return places
+
+
+def _texts(clients: Iterable[object]) -> list[str]:
+    """Ids as texts: 7 in a Parquet file is the 7 of a CSV file."""
+    return [str(client) for client in clients]
 
 
 def _is_mdm(path: Path) -> bool:

@@ -100,12 +100,13 @@ def test_a_blend_is_the_average_of_the_sums_where_it_is_made(mdm, seed, step):
     )
 
 
-def test_a_component_that_no_client_supports_stays_where_it_was():
+@pytest.mark.parametrize("support", [0.0, 1e-300])
+def test_a_component_that_no_client_supports_stays_where_it_was(support):
     mdm = truth("medium/2")
     sums = asked(mdm, mdm.sample(50, rng=0))
     p = poles(mdm.alphas, sums)
     for block in vars(p).values():
-        block[1] = 0.0
+        block[1] *= support
     after = maximise(p, mdm.alphas, category_prior=1e-3)
     np.testing.assert_array_equal(after[1], mdm.alphas[1])
     assert (after[0] != mdm.alphas[0]).any()

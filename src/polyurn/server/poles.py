@@ -21,6 +21,8 @@ MAX_CONCENTRATION = 1e6
 _MAX_STEPS = 60
 # A step may change an alpha tenfold; Newton's quadratic model is no better than that far away.
 _MAX_FACTOR = 10.0
+# A component with less than this part of a client has none; its square would not be a number.
+_NOBODY = 1e-100
 _ENOUGH = 1e-12
 
 
@@ -125,7 +127,7 @@ def maximise(
     float array of shape (n_components, n_categories)
         A component that no client supports is left where it was.
     """
-    alive = functions.total_present > 0
+    alive = functions.total_present > _NOBODY
     if not alive.all():
         after = alphas.copy()
         some = Poles(*(getattr(functions, name)[alive] for name in Poles.__dataclass_fields__))

@@ -4,6 +4,7 @@ PolyurnError
 ├── InputError            (also a ValueError)   what the caller passed cannot be used
 │   ├── CountsError                             histograms that are not histograms
 │   ├── SizeError                               a client larger than the declared max_size
+│   ├── PartitionError                          proxy data that cannot give clients what they ask for
 │   └── ParameterError                          parameters or settings out of range
 ├── FitError              (also a RuntimeError) the fit cannot go on
 │   ├── EmptyComponentError                     a component received no client
@@ -29,6 +30,10 @@ class CountsError(InputError):
 
 class SizeError(InputError):
     """A client holds more points than the declared `max_size`."""
+
+
+class PartitionError(InputError):
+    """Proxy data that cannot give clients what they ask for: labels out of range, too few points."""
 
 
 class ParameterError(InputError):

@@ -1,0 +1,454 @@
+"""Which proxy points each simulated client holds: histograms in, indices out.
+
+Every histogram is matched exactly where the proxy data allow it; where they do not, the caller has
+said what is to happen and the report says what did. How points are drawn is `urns.py`, how clients are
+drawn again is `redraws.py`, and nothing is written here.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from polyurn.counts import Counts, check_counts, client_sizes
+from polyurn.errors import ParameterError, PartitionError
+from polyurn.mdm import MDM
+from polyurn.redraws import Population, dense, population_counts, redraw, serve
+
+Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
+
+# Clients that `cover` draws at a time: 32 MB of histograms.
+_BATCH_CELLS = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionReport:
+    """What was asked for and what was given.
+
+    Attributes
+    ----------
+    available, asked, given : int arrays of shape (n_categories,)
+        Proxy points, points that the histograms ask for, and points that clients were given.
+    n_used : int
+        How many different proxy points some client holds.
+    n_repeats : int
+        How many times a client was given a point that it already holds, because it asks for more
+        points of a category than there are.
+    redrawn : int array of shape (n_redrawn,)
+        Clients whose histogram is not the one that was asked for.
+    cut : int
+        How many points the last client of `cover` lacks.
+    replace : bool
+    shortfall : str
+    """
+
+    available: NDArray[np.int64] = field(repr=False)
+    asked: NDArray[np.int64] = field(repr=False)
+    given: NDArray[np.int64] = field(repr=False)
+    n_used: int
+    n_repeats: int
+    redrawn: NDArray[np.int64] = field(repr=False)
+    cut: int
+    replace: bool
+    shortfall: Shortfall
+
+    @property
+    def n_given(self) -> int:
+        """How many points clients hold, a point that two of them hold counted twice."""
+        return int(self.given.sum())
+
+    @property
+    def n_reused(self) -> int:
+        """How many of them had been given before, to this client or to another."""
+        return self.n_given - self.n_used
+
+    @property
+    def n_unused(self) -> int:
+        """How many proxy points nobody holds."""
+        return int(self.available.sum()) - self.n_used
+
+    @property
+    def exact(self) -> bool:
+        """Whether every client has the histogram that was asked for."""
+        return len(self.redrawn) == 0
+
+    @property
+    def shortage(self) -> NDArray[np.int64]:
+        """How many points more were asked for than there are, shape (n_categories,)."""
+        return np.maximum(self.asked - self.available, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The proxy points of each client, in one flat array.
+
+    Client i holds `indices[offsets[i]:offsets[i + 1]]`, in random order. The partition is a sequence
+    of these arrays.
+
+    Attributes
+    ----------
+    offsets : int array of shape (n_clients + 1,)
+    indices : int array of shape (n_given,)
+        Positions in the labels.
+    report : PartitionReport, or None
+        None for a partition that was read from a file.
+    """
+
+    offsets: NDArray[np.int64] = field(repr=False)
+    indices: NDArray[np.int64] = field(repr=False)
+    report: PartitionReport | None = None
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, client: int) -> NDArray[np.int64]:
+        if not -len(self) <= client < len(self):
+            raise IndexError(f"expected a client from 0 to {len(self) - 1}, got {client}")
+        client = int(client) % len(self)
+        return self.indices[self.offsets[client] : self.offsets[client + 1]]
+
+    def __iter__(self) -> Iterator[NDArray[np.int64]]:
+        return (self[client] for client in range(len(self)))
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many points each client holds, shape (n_clients,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def clients(self) -> NDArray[np.int64]:
+        """Whose each of `indices` is, shape (n_given,)."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    def histograms(self, labels: ArrayLike, n_categories: int) -> NDArray[np.int64]:
+        """The histogram of each client, counted from the points that it holds.
+
+        Parameters
+        ----------
+        labels : int array of shape (n_points,)
+        n_categories : int
+
+        Returns
+        -------
+        int array of shape (n_clients, n_categories)
+        """
+        codes = _check_labels(labels, n_categories)[self.indices]
+        cells = np.bincount(self.clients * n_categories + codes, minlength=len(self) * n_categories)
+        return cells.reshape(len(self), n_categories)
+
+    def __repr__(self) -> str:
+        return f"Partition(n_clients={len(self)}, n_points={len(self.indices)})"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Partition)
+            and np.array_equal(self.offsets, other.offsets)
+            and np.array_equal(self.indices, other.indices)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def partition(
+    labels: ArrayLike,
+    counts: object,
+    *,
+    replace: bool = True,
+    shortfall: Shortfall = "reuse",
+    population: Population | None = None,
+    rng: int | np.random.Generator | None = None,
+) -> Partition:
+    """Give each client proxy points that have its histogram.
+
+    A client draws from each category at random, without replacement: it holds no point twice
+    unless it asks for more than there are.
+
+    Parameters
+    ----------
+    labels : int array of shape (n_points,)
+        The category of each proxy point, 0 to C - 1.
+    counts : int array or scipy.sparse of shape (n_clients, n_categories)
+        The histograms, from `MDM.sample` for instance.
+    replace : bool
+        Whether a client's points go back before the next one draws, as in the paper. Clients are
+        then independent of each other, and a point may serve several of them. If not, each point is
+        given once until its category is used up.
+    shortfall : {"reuse", "refuse", "resample"}
+        What happens when a category is used up: for one client with `replace`, for all of them
+        together without it. "reuse" gives points again, as evenly as possible: no point is given
+        n + 2 times before all have been given n + 1 times. "refuse" raises an error. "resample"
+        draws the client that comes too late again from `population`, with its own size and
+        without the categories that are used up.
+    population : MDM, or function (n_clients, rng) -> counts
+        For "resample".
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    Partition
+
+    Raises
+    ------
+    PartitionError
+        A category that is asked for has no points, labels are not categories, a category is short
+        under "refuse", or a client cannot be drawn again.
+
+    Examples
+    --------
+    >>> labels = [0, 1, 1, 2, 0, 1]
+    >>> parts = partition(labels, [[1, 2, 0], [0, 1, 1]], rng=0)
+    >>> [np.bincount(np.take(labels, mine), minlength=3).tolist() for mine in parts]
+    [[1, 2, 0], [0, 1, 1]]
+    """
+    _check_settings(shortfall, population)
+    rng = np.random.default_rng(rng)
+    table = check_counts(counts)
+    codes = _check_labels(labels, table.shape[1])
+    stock = np.bincount(codes, minlength=table.shape[1])
+    asked = _column_sums(table)
+    redrawn = np.empty(0, np.int64)
+    if shortfall == "refuse":
+        _refuse(_column_max(table) if replace else asked, stock)
+    elif shortfall == "resample" and population is not None:
+        table, redrawn = _resample(table, stock, population, replace, rng)
+    empty = np.flatnonzero((_column_sums(table) > 0) & (stock == 0))
+    if len(empty):
+        raise PartitionError(
+            f"clients ask for points of categories that the proxy data do not have: {_few(empty)}; "
+            "draw clients without them, or use shortfall='resample'"
+        )
+    offsets, indices = _drawn(codes, stock, table, replace, rng)
+    report = PartitionReport(
+        available=stock,
+        asked=asked,
+        given=_column_sums(table),
+        n_used=_n_used(indices, len(codes)),
+        n_repeats=_n_repeats(table, stock),
+        redrawn=redrawn,
+        cut=0,
+        replace=replace,
+        shortfall=shortfall,
+    )
+    return Partition(offsets, indices, report)
+
+
+def cover(
+    labels: ArrayLike,
+    population: Population,
+    *,
+    n_categories: int | None = None,
+    rng: int | np.random.Generator | None = None,
+) -> Partition:
+    """Draw clients until the proxy data are used up, each point once.
+
+    Clients are drawn from the population one after the other. One that asks for more than is left
+    is drawn again with its own size, without the categories that are used up; the last one takes what
+    is left. The report says how many these were: where the proxy data's categories are not
+    distributed as the population's, many.
+
+    Parameters
+    ----------
+    labels : int array of shape (n_points,)
+        The category of each proxy point, 0 to C - 1.
+    population : MDM, or function (n_clients, rng) -> counts
+    n_categories : int, optional
+        C, for a function; an MDM knows it.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    Partition
+
+    Raises
+    ------
+    PartitionError
+        The population has no clients that hold only the categories that are left.
+
+    Examples
+    --------
+    >>> from polyurn.sizes import Sizes
+    >>> mdm = MDM([1.0], [[2.0, 1.0]], Sizes.constant(4))
+    >>> parts = cover([0, 1, 0, 0, 1, 0], mdm, rng=0)
+    >>> parts.sizes.tolist(), sorted(parts.indices.tolist())
+    ([4, 2], [0, 1, 2, 3, 4, 5])
+    """
+    rng = np.random.default_rng(rng)
+    if isinstance(population, MDM):
+        n_categories = population.n_categories
+    if n_categories is None:
+        raise ParameterError("expected n_categories with a function as the population")
+    codes = _check_labels(labels, n_categories)
+    if len(codes) == 0:
+        raise PartitionError("expected at least one proxy point, got none")
+    stock = np.bincount(codes, minlength=n_categories)
+    left, asked = stock, np.zeros(n_categories, np.int64)
+    parts, redrawn, n_clients, cut = [], [], 0, 0
+    mean_size = 1.0
+    while left.any():
+        batch = int(min(1.1 * left.sum() / mean_size + 16, _BATCH_CELLS // n_categories + 1))
+        batch = min(batch, 1024) if not parts else batch
+        drawn = population_counts(population, batch, rng, n_categories=n_categories)
+        mean_size = float(drawn.sum(axis=1).mean())
+        served = serve(drawn, left, population, rng)
+        left, cut = served.stock, served.cut
+        asked += drawn[: len(served.counts)].sum(axis=0)
+        parts.append(served.counts)
+        redrawn.append(served.redrawn + n_clients)
+        n_clients += len(served.counts)
+    offsets, indices = _drawn(codes, stock, np.concatenate(parts), False, rng)
+    report = PartitionReport(
+        available=stock,
+        asked=asked,
+        given=stock,
+        n_used=len(codes),
+        n_repeats=0,
+        redrawn=np.concatenate(redrawn),
+        cut=cut,
+        replace=False,
+        shortfall="resample",
+    )
+    return Partition(offsets, indices, report)
+
+
+def _drawn(
+    codes: NDArray[np.integer[Any]],
+    stock: NDArray[np.int64],
+    table: Counts,
+    replace: bool,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The offsets and indices of a partition whose histograms can be served."""
+    from polyurn.urns import draw_dense, draw_sparse, fill_urns, shuffle_clients
+
+    offsets = np.concatenate([[0], np.cumsum(client_sizes(table))])
+    indices = _room(int(offsets[-1]))
+    starts = np.concatenate([[0], np.cumsum(stock)])
+    urns = np.empty(len(codes), np.int32 if len(codes) < 2**31 else np.int64)
+    fill_urns(codes, starts[:-1].copy(), urns)
+    cursors = offsets[:-1].copy()
+    if isinstance(table, np.ndarray):
+        draw_dense(table, starts, urns, cursors, indices, replace, rng)
+    else:
+        cells = table.tocsc()
+        draw_sparse(
+            cells.indptr, cells.indices, cells.data, starts, urns, cursors, indices, replace, rng
+        )
+    shuffle_clients(offsets, indices, rng)
+    return offsets, indices
+
+
+def _room(n_given: int) -> NDArray[np.int64]:
+    try:
+        return np.empty(n_given, np.int64)
+    except (MemoryError, ValueError) as error:
+        raise PartitionError(
+            f"the clients ask for {n_given} points, whose indices need {8 * n_given / 2**30:.3g} GiB "
+            "and do not fit into memory; partition fewer clients at a time"
+        ) from error
+
+
+def _resample(
+    table: Counts,
+    stock: NDArray[np.int64],
+    population: Population,
+    replace: bool,
+    rng: np.random.Generator,
+) -> tuple[Counts, NDArray[np.int64]]:
+    """The same histograms, those that cannot be served drawn again; and which these are."""
+    sizes, n_points = client_sizes(table), int(stock.sum())
+    needed = int(sizes.max()) if replace else int(sizes.sum())
+    if needed > n_points:
+        whose = "a client asks" if replace else "the clients ask"
+        raise PartitionError(
+            f"{whose} for {needed} points and the proxy data have {n_points}; draw smaller clients, "
+            "fewer of them, or use shortfall='reuse'"
+        )
+    if not replace:
+        if (_column_sums(table) <= stock).all():
+            return table, np.empty(0, np.int64)
+        served = serve(dense(table), stock, population, rng)
+        return served.counts, served.redrawn
+    short = _short_clients(table, stock)
+    if len(short) == 0:
+        return table, short
+    counts = dense(table)
+    for client in short:
+        counts[client] = redraw(int(sizes[client]), stock, population, rng)
+    return counts, short
+
+
+def _short_clients(table: Counts, stock: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Clients that ask for more points of a category than there are."""
+    if isinstance(table, np.ndarray):
+        return np.flatnonzero((table > stock).any(axis=1))
+    clients = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    return np.unique(clients[table.data > stock[table.indices]])
+
+
+def _refuse(needed: NDArray[np.int64], stock: NDArray[np.int64]) -> None:
+    missing = np.maximum(needed - stock, 0)
+    if missing.any():
+        raise PartitionError(
+            f"the proxy data are short of {int(missing.sum())} points: "
+            + _few(f"{missing[j]} of category {j}" for j in np.flatnonzero(missing))
+        )
+
+
+def _check_settings(shortfall: str, population: object) -> None:
+    if shortfall not in get_args(Shortfall):
+        raise ParameterError(
+            f"expected shortfall to be one of {', '.join(get_args(Shortfall))}, got {shortfall!r}"
+        )
+    if (shortfall == "resample") != (population is not None):
+        raise ParameterError("expected a population with shortfall='resample', and only then")
+
+
+def _check_labels(labels: ArrayLike, n_categories: int) -> NDArray[np.integer[Any]]:
+    given = np.asarray(labels)
+    if given.ndim != 1:
+        raise PartitionError(f"expected labels of shape (n_points,), got shape {given.shape}")
+    if given.size and given.dtype.kind not in "iufb":
+        raise PartitionError(
+            f"expected labels as whole numbers, got dtype {given.dtype}; number the categories first"
+        )
+    # NaN fails the comparison too.
+    bad = np.flatnonzero(~((given >= 0) & (given < n_categories)))
+    if len(bad) == 0 and given.dtype.kind == "f":
+        bad = np.flatnonzero(given != np.rint(given))
+    if len(bad):
+        raise PartitionError(
+            f"expected labels from 0 to {n_categories - 1}, got {given[bad[0]]} at position {bad[0]}, "
+            f"and {len(bad) - 1} more that are not"
+        )
+    return given if given.dtype.kind in "iu" else given.astype(np.int64)
+
+
+def _column_sums(table: Counts) -> NDArray[np.int64]:
+    return np.asarray(table.sum(axis=0, dtype=np.int64)).reshape(-1)
+
+
+def _column_max(table: Counts) -> NDArray[np.int64]:
+    most = table.max(axis=0)
+    return np.asarray(most.toarray() if sparse.issparse(most) else most, np.int64).reshape(-1)
+
+
+def _n_used(indices: NDArray[np.int64], n_points: int) -> int:
+    used = np.zeros(n_points, bool)
+    used[indices] = True
+    return int(used.sum())
+
+
+def _n_repeats(table: Counts, stock: NDArray[np.int64]) -> int:
+    """How many points clients are given beyond one of each that there is."""
+    if not (_column_max(table) > stock).any():
+        return 0
+    cells = sparse.coo_array(table)
+    return int(np.maximum(cells.data - stock[cells.col], 0).sum())
+
+
+def _few(names: Iterable[object]) -> str:
+    listed = [str(name) for name in names]
+    return ", ".join(listed[:8]) + (f" and {len(listed) - 8} more" if len(listed) > 8 else "")

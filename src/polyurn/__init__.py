@@ -35,6 +35,13 @@ if TYPE_CHECKING:
     from polyurn.journal import Journal as Journal
     from polyurn.mdm import MDM as MDM
     from polyurn.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
+    from polyurn.partitioning import cover as cover
+    from polyurn.partitioning import partition as partition
+    from polyurn.partitions import Partition as Partition
+    from polyurn.partitions import PartitionReport as PartitionReport
+    from polyurn.populations import dirichlet_counts as dirichlet_counts
+    from polyurn.populations import iid_counts as iid_counts
+    from polyurn.populations import oracle_counts as oracle_counts
     from polyurn.server.fit import Fit as Fit
     from polyurn.server.fit import Round as Round
     from polyurn.server.fit import fit as fit
@@ -69,6 +76,13 @@ _HOME = {
     "Journal": "journal",
     "MDM": "mdm",
     "dirichlet_multinomial_logpmf": "mdm",
+    "cover": "partitioning",
+    "partition": "partitioning",
+    "Partition": "partitions",
+    "PartitionReport": "partitions",
+    "dirichlet_counts": "populations",
+    "iid_counts": "populations",
+    "oracle_counts": "populations",
     "Fit": "server.fit",
     "Round": "server.fit",
     "fit": "server.fit",

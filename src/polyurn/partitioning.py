@@ -5,9 +5,8 @@ said what is to happen and the report says what did. How points are drawn is `ur
 drawn again is `redraws.py`, and nothing is written here.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from collections.abc import Iterable
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,140 +15,13 @@ from scipy import sparse
 from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import ParameterError, PartitionError
 from polyurn.mdm import MDM
+from polyurn.partitions import Partition, PartitionReport, Shortfall, check_labels
 from polyurn.redraws import Population, dense, population_counts, redraw, serve
 
-Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
+__all__ = ["Partition", "PartitionReport", "Population", "Shortfall", "cover", "partition"]
 
 # Clients that `cover` draws at a time: 32 MB of histograms.
 _BATCH_CELLS = 4_000_000
-
-
-@dataclass(frozen=True, eq=False)
-class PartitionReport:
-    """What was asked for and what was given.
-
-    Attributes
-    ----------
-    available, asked, given : int arrays of shape (n_categories,)
-        Proxy points, points that the histograms ask for, and points that clients were given.
-    n_used : int
-        How many different proxy points some client holds.
-    n_repeats : int
-        How many times a client was given a point that it already holds, because it asks for more
-        points of a category than there are.
-    redrawn : int array of shape (n_redrawn,)
-        Clients whose histogram is not the one that was asked for.
-    cut : int
-        How many points the last client of `cover` lacks.
-    replace : bool
-    shortfall : str
-    """
-
-    available: NDArray[np.int64] = field(repr=False)
-    asked: NDArray[np.int64] = field(repr=False)
-    given: NDArray[np.int64] = field(repr=False)
-    n_used: int
-    n_repeats: int
-    redrawn: NDArray[np.int64] = field(repr=False)
-    cut: int
-    replace: bool
-    shortfall: Shortfall
-
-    @property
-    def n_given(self) -> int:
-        """How many points clients hold, a point that two of them hold counted twice."""
-        return int(self.given.sum())
-
-    @property
-    def n_reused(self) -> int:
-        """How many of them had been given before, to this client or to another."""
-        return self.n_given - self.n_used
-
-    @property
-    def n_unused(self) -> int:
-        """How many proxy points nobody holds."""
-        return int(self.available.sum()) - self.n_used
-
-    @property
-    def exact(self) -> bool:
-        """Whether every client has the histogram that was asked for."""
-        return len(self.redrawn) == 0
-
-    @property
-    def shortage(self) -> NDArray[np.int64]:
-        """How many points more were asked for than there are, shape (n_categories,)."""
-        return np.maximum(self.asked - self.available, 0)
-
-
-@dataclass(frozen=True, eq=False)
-class Partition:
-    """The proxy points of each client, in one flat array.
-
-    Client i holds `indices[offsets[i]:offsets[i + 1]]`, in random order. The partition is a sequence
-    of these arrays.
-
-    Attributes
-    ----------
-    offsets : int array of shape (n_clients + 1,)
-    indices : int array of shape (n_given,)
-        Positions in the labels.
-    report : PartitionReport, or None
-        None for a partition that was read from a file.
-    """
-
-    offsets: NDArray[np.int64] = field(repr=False)
-    indices: NDArray[np.int64] = field(repr=False)
-    report: PartitionReport | None = None
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, client: int) -> NDArray[np.int64]:
-        if not -len(self) <= client < len(self):
-            raise IndexError(f"expected a client from 0 to {len(self) - 1}, got {client}")
-        client = int(client) % len(self)
-        return self.indices[self.offsets[client] : self.offsets[client + 1]]
-
-    def __iter__(self) -> Iterator[NDArray[np.int64]]:
-        return (self[client] for client in range(len(self)))
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """How many points each client holds, shape (n_clients,)."""
-        return np.diff(self.offsets)
-
-    @property
-    def clients(self) -> NDArray[np.int64]:
-        """Whose each of `indices` is, shape (n_given,)."""
-        return np.repeat(np.arange(len(self)), self.sizes)
-
-    def histograms(self, labels: ArrayLike, n_categories: int) -> NDArray[np.int64]:
-        """The histogram of each client, counted from the points that it holds.
-
-        Parameters
-        ----------
-        labels : int array of shape (n_points,)
-        n_categories : int
-
-        Returns
-        -------
-        int array of shape (n_clients, n_categories)
-        """
-        codes = _check_labels(labels, n_categories)[self.indices]
-        cells = np.bincount(self.clients * n_categories + codes, minlength=len(self) * n_categories)
-        return cells.reshape(len(self), n_categories)
-
-    def __repr__(self) -> str:
-        return f"Partition(n_clients={len(self)}, n_points={len(self.indices)})"
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Partition)
-            and np.array_equal(self.offsets, other.offsets)
-            and np.array_equal(self.indices, other.indices)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def partition(
@@ -206,7 +78,7 @@ def partition(
     _check_settings(shortfall, population)
     rng = np.random.default_rng(rng)
     table = check_counts(counts)
-    codes = _check_labels(labels, table.shape[1])
+    codes = check_labels(labels, table.shape[1])
     stock = np.bincount(codes, minlength=table.shape[1])
     asked = _column_sums(table)
     redrawn = np.empty(0, np.int64)
@@ -280,24 +152,23 @@ def cover(
         n_categories = population.n_categories
     if n_categories is None:
         raise ParameterError("expected n_categories with a function as the population")
-    codes = _check_labels(labels, n_categories)
+    codes = check_labels(labels, n_categories)
     if len(codes) == 0:
         raise PartitionError("expected at least one proxy point, got none")
     stock = np.bincount(codes, minlength=n_categories)
     left, asked = stock, np.zeros(n_categories, np.int64)
-    parts, redrawn, n_clients, cut = [], [], 0, 0
-    mean_size = 1.0
-    while left.any():
-        batch = int(min(1.1 * left.sum() / mean_size + 16, _BATCH_CELLS // n_categories + 1))
-        batch = min(batch, 1024) if not parts else batch
-        drawn = population_counts(population, batch, rng, n_categories=n_categories)
-        mean_size = float(drawn.sum(axis=1).mean())
+    parts: list[NDArray[np.int64]] = []
+    redrawn: list[NDArray[np.int64]] = []
+    n_clients, n_drawn, cut = 0, 16, 0
+    while left.any():  # every client takes a point at least
+        drawn = population_counts(population, n_drawn, rng, n_categories=n_categories)
         served = serve(drawn, left, population, rng)
         left, cut = served.stock, served.cut
         asked += drawn[: len(served.counts)].sum(axis=0)
         parts.append(served.counts)
         redrawn.append(served.redrawn + n_clients)
         n_clients += len(served.counts)
+        n_drawn = min(2 * n_drawn, _BATCH_CELLS // n_categories + 1)
     offsets, indices = _drawn(codes, stock, np.concatenate(parts), False, rng)
     report = PartitionReport(
         available=stock,
@@ -406,33 +277,14 @@ def _check_settings(shortfall: str, population: object) -> None:
         raise ParameterError("expected a population with shortfall='resample', and only then")
 
 
-def _check_labels(labels: ArrayLike, n_categories: int) -> NDArray[np.integer[Any]]:
-    given = np.asarray(labels)
-    if given.ndim != 1:
-        raise PartitionError(f"expected labels of shape (n_points,), got shape {given.shape}")
-    if given.size and given.dtype.kind not in "iufb":
-        raise PartitionError(
-            f"expected labels as whole numbers, got dtype {given.dtype}; number the categories first"
-        )
-    # NaN fails the comparison too.
-    bad = np.flatnonzero(~((given >= 0) & (given < n_categories)))
-    if len(bad) == 0 and given.dtype.kind == "f":
-        bad = np.flatnonzero(given != np.rint(given))
-    if len(bad):
-        raise PartitionError(
-            f"expected labels from 0 to {n_categories - 1}, got {given[bad[0]]} at position {bad[0]}, "
-            f"and {len(bad) - 1} more that are not"
-        )
-    return given if given.dtype.kind in "iu" else given.astype(np.int64)
-
-
 def _column_sums(table: Counts) -> NDArray[np.int64]:
     return np.asarray(table.sum(axis=0, dtype=np.int64)).reshape(-1)
 
 
 def _column_max(table: Counts) -> NDArray[np.int64]:
-    most = table.max(axis=0)
-    return np.asarray(most.toarray() if sparse.issparse(most) else most, np.int64).reshape(-1)
+    if isinstance(table, np.ndarray):
+        return np.asarray(table.max(axis=0), np.int64)
+    return np.asarray(table.max(axis=0).toarray(), np.int64).reshape(-1)
 
 
 def _n_used(indices: NDArray[np.int64], n_points: int) -> int:

@@ -187,7 +187,7 @@ def _marginal(marginal: ArrayLike) -> NDArray[np.float64]:
         raise ParameterError(f"expected a marginal of shape (n_categories,), got {given.shape}")
     if not (np.isfinite(given).all() and (given >= 0).all() and given.sum() > 0):
         raise ParameterError("expected a marginal of counts or probabilities, not all of them 0")
-    return given / given.sum()
+    return np.asarray(given / given.sum())
 
 
 def _whole(number: int) -> int:

@@ -73,12 +73,11 @@ def serve(
         # Where one client is short the next ones will be: look at few of them at a time.
         step = max(1, step // 2) if short.any() else 2 * step
         if short.any() and stock.any():
-            asked = int(counts[start].sum())
-            size = min(asked, int(stock.sum()))
-            counts[start] = redraw(size, stock, population, rng)
+            asked, left = int(counts[start].sum()), int(stock.sum())
+            counts[start] = stock if asked >= left else redraw(asked, stock, population, rng)
             stock -= counts[start]
             redrawn.append(start)
-            cut = asked - size
+            cut = max(asked - left, 0)
             start += 1
     return Served(counts[:start], stock, np.array(redrawn, np.int64), cut)
 
@@ -136,12 +135,12 @@ def _continued(
     """
     size = int(counts.sum()) + missing
     alpha_0 = mdm.alphas.sum(axis=1)
-    # Only what a component never makes is left: its probability is 0, and log_rising(0, n) is -inf.
     kept = np.where(left, mdm.alphas + counts, 0.0)
-    logs = np.log(mdm.weights) + mdm.sizes.logpmf([size])[0]
-    logs += log_rising(mdm.alphas, counts, scale=alpha_0[:, None]).sum(axis=1)
-    logs += log_rising(kept.sum(axis=1), missing, scale=alpha_0)
-    logs -= log_rising(alpha_0, size, scale=alpha_0)
+    # log_rising(0, n) is -inf: a component that makes nothing of what is left has probability 0.
+    rest, all_of_it = log_rising([kept.sum(axis=1), alpha_0], [[missing], [size]], scale=alpha_0)
+    logs = np.log(mdm.weights) + mdm.sizes.logpmf([size])[0] + rest - all_of_it
+    if counts.any():
+        logs += log_rising(mdm.alphas, counts, scale=alpha_0[:, None]).sum(axis=1)
     if np.isneginf(logs).all():
         raise _no_client(left, f"of {size} points")
     odds = np.exp(logs - logs.max())

@@ -178,7 +178,7 @@ def read_table(path: str | os.PathLike[str]) -> "pa.Table":
         The file cannot be read, or is none of them.
     """
     path = Path(path)
-    pa = _pyarrow("reading tables")
+    pa = arrow("reading tables")
     kind = _kind(path)
     try:
         return pa.parquet.read_table(path) if kind == "parquet" else _read_text(pa, path, kind)
@@ -215,7 +215,7 @@ def write_histograms(
     from polyurn import __version__
 
     path = Path(path)
-    pa = _pyarrow("writing tables")
+    pa = arrow("writing tables")
     kind = _kind(path)
     table = long_table(counts, clients=clients, categories=categories)
     if kind == "parquet":
@@ -235,7 +235,7 @@ def write_histograms(
 
 def csv_text(counts: Counts, *, categories: Sequence[str] | None = None) -> bytes:
     """What `write_histograms` writes to a .csv file."""
-    pa = _pyarrow("writing tables")
+    pa = arrow("writing tables")
     stream = pa.BufferOutputStream()
     pa.csv.write_csv(long_table(counts, categories=categories), stream)
     return bytes(stream.getvalue())
@@ -248,7 +248,7 @@ def long_table(
     categories: Sequence[str] | None = None,
 ) -> "pa.Table":
     """Histograms as an Arrow table with one row per non-zero cell."""
-    pa = _pyarrow("writing tables")
+    pa = arrow("writing tables")
     rows = sparse.csr_array(counts)
     if clients is not None and len(clients) != rows.shape[0]:
         raise ParameterError(f"expected {rows.shape[0]} client ids, got {len(clients)}")
@@ -362,7 +362,8 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         raise FileError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def _pyarrow(purpose: str) -> Any:
+def arrow(purpose: str) -> Any:
+    """The pyarrow package, or an error that says which extra brings it and what for."""
     try:
         import pyarrow as pa
         import pyarrow.csv

@@ -57,6 +57,27 @@ def table_histograms(
     return tally(owner, codes, weights, clients=clients, categories=categories)
 
 
+def category_codes(
+    table: object, categories: Categories, *, category: str = "category"
+) -> NDArray[np.int64]:
+    """The category number of each row of a data frame.
+
+    Parameters
+    ----------
+    table : pyarrow.Table, pandas.DataFrame, polars.DataFrame or any Arrow stream
+    categories : int, sequence of str, or Bins
+    category : str
+        The column with the modelled feature.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> category_codes(pa.table({"category": ["b", "a"]}), ["a", "b"]).tolist()
+    [1, 0]
+    """
+    return _codes(as_arrow(table), category, categories)
+
+
 def observed_categories(table: object, *, category: str = "category") -> int | tuple[str, ...]:
     """The categories that a table at hand shows: C for whole numbers, else the sorted names.
 

@@ -1,0 +1,122 @@
+"""A partitioner for flwr-datasets: simulated clients of a learned population inside `FederatedDataset`.
+
+Reads the one column that it partitions by; how points are given is `partitioning.py`.
+"""
+
+import numpy as np
+
+from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.integrations.huggingface import Labels, client_dataset, dataset_labels
+from polyurn.mdm import MDM
+from polyurn.partitioning import Partition, Population, Shortfall, cover, partition
+from polyurn.redraws import population_counts
+
+try:
+    from datasets import ClassLabel, Dataset
+    from flwr_datasets.partitioner import Partitioner
+except ImportError as error:
+    raise MissingDependencyError("flwr-datasets", "flower", "the partitioner") from error
+
+
+class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
+    """Partitions whose histograms are drawn from an MDM, in place of `DirichletPartitioner`.
+
+    The clients are drawn and given their points when the first of them is asked for.
+
+    Parameters
+    ----------
+    mdm : MDM, or function (n_clients, rng) -> counts
+        The population of clients; category j is the j-th name of a ClassLabel, the number j, or the
+        j-th of the sorted texts of the column.
+    partition_by : str
+        The column with the modelled feature.
+    num_partitions : int, optional
+        How many clients to draw. Without it clients are drawn until the data are used up, each point
+        once (`polyurn.cover`).
+    replace, shortfall
+        As in `polyurn.partition`, for `num_partitions` clients; "resample" draws from `mdm`.
+    seed : int
+
+    Examples
+    --------
+    >>> from polyurn import MDM, Sizes
+    >>> mdm = MDM([0.5, 0.5], [[9.0, 1.0], [1.0, 9.0]], Sizes.constant(4, n_components=2))
+    >>> partitioner = MDMPartitioner(mdm, partition_by="label", num_partitions=3)
+    >>> partitioner.dataset = Dataset.from_dict({"label": [0, 1] * 10})
+    >>> [len(partitioner.load_partition(i)) for i in range(partitioner.num_partitions)]
+    [4, 4, 4]
+    """
+
+    def __init__(
+        self,
+        mdm: Population,
+        partition_by: str = "label",
+        *,
+        num_partitions: int | None = None,
+        replace: bool = True,
+        shortfall: Shortfall = "reuse",
+        seed: int = 42,
+    ) -> None:
+        super().__init__()
+        if num_partitions is not None and num_partitions < 1:
+            raise ParameterError(f"expected at least one partition, got {num_partitions}")
+        self._population = mdm
+        self._partition_by = partition_by
+        self._n_clients = num_partitions
+        self._replace = replace
+        self._shortfall = shortfall
+        self._seed = seed
+        self._partition: Partition | None = None
+
+    def load_partition(self, partition_id: int) -> Dataset:
+        """The data of one client, as a selection from the dataset."""
+        return client_dataset(self.dataset, self.partition, partition_id)
+
+    @property
+    def num_partitions(self) -> int:
+        """How many clients there are."""
+        return len(self.partition) if self._n_clients is None else self._n_clients
+
+    @property
+    def partition(self) -> Partition:
+        """Which rows each client holds, with its report."""
+        if self._partition is None:
+            self._partition = self._made()
+        return self._partition
+
+    def _made(self) -> Partition:
+        rng = np.random.default_rng(self._seed)
+        found = self._labels()
+        n_categories = len(found.categories)
+        if self._n_clients is None:
+            return cover(found.labels, self._population, n_categories=n_categories, rng=rng)
+        counts = population_counts(
+            self._population, self._n_clients, rng, n_categories=n_categories
+        )
+        return partition(
+            found.labels,
+            counts,
+            replace=self._replace,
+            shortfall=self._shortfall,
+            population=self._population if self._shortfall == "resample" else None,
+            rng=rng,
+        )
+
+    def _labels(self) -> Labels:
+        """The column; that an MDM has more categories than a column of numbers shows is no mistake."""
+        column, population = self._partition_by, self._population
+        feature = self.dataset.features.get(column)
+        numbers = "int" in str(getattr(feature, "dtype", "")) and not isinstance(
+            feature, ClassLabel
+        )
+        if not isinstance(population, MDM):
+            return dataset_labels(self.dataset, column)
+        if numbers:
+            return dataset_labels(self.dataset, column, categories=population.n_categories)
+        found = dataset_labels(self.dataset, column)
+        if len(found.categories) != population.n_categories:
+            raise ParameterError(
+                f"the MDM has {population.n_categories} categories, but the column {column!r} has "
+                f"{len(found.categories)}: they must be the same, in the same order"
+            )
+        return found

@@ -1,0 +1,175 @@
+"""Hugging Face datasets in and out: labels and histograms from columns, clients as datasets.
+
+Everything is by reference: a client's dataset is a `select` of the proxy data, without a copy. Nothing
+is downloaded here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.client.histogram import Histograms, category_names
+from polyurn.client.tables import category_codes, observed_categories, table_histograms
+from polyurn.errors import CountsError, MissingDependencyError, ParameterError
+from polyurn.partitions import Partition
+
+try:
+    from datasets import ClassLabel, Dataset, DatasetDict
+except ImportError as error:
+    raise MissingDependencyError("datasets", "huggingface", "Hugging Face datasets") from error
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """A column as numbers, with the names of its categories.
+
+    Attributes
+    ----------
+    labels : int array of shape (n_points,)
+    categories : tuple of str
+        The name of each category; a ClassLabel's own, in its order.
+    """
+
+    labels: NDArray[np.int64] = field(repr=False)
+    categories: tuple[str, ...]
+
+
+def dataset_labels(
+    dataset: Dataset, column: str = "label", *, categories: Sequence[str] | int | None = None
+) -> Labels:
+    """The category of each row of a dataset.
+
+    Parameters
+    ----------
+    dataset : datasets.Dataset
+    column : str
+        A ClassLabel, whole numbers, or text.
+    categories : int or sequence of str, optional
+        C for whole numbers from 0 to C - 1, or the names. Without it they are those of the ClassLabel,
+        or those that the column shows: numbers up to the largest, or sorted text.
+
+    Raises
+    ------
+    CountsError
+        There is no such column, a value is missing, or it is not one of the categories.
+
+    Examples
+    --------
+    >>> proxy = Dataset.from_dict({"label": ["cat", "dog", "cat"]})
+    >>> found = dataset_labels(proxy)
+    >>> found.labels.tolist(), found.categories
+    ([0, 1, 0], ('cat', 'dog'))
+    """
+    table = _column(dataset, column)
+    feature = dataset.features[column]
+    if isinstance(feature, ClassLabel):
+        if categories is not None and categories not in (feature.num_classes, feature.names):
+            raise ParameterError(
+                f"expected the {feature.num_classes} categories of the ClassLabel {column!r}, "
+                "got others; leave them out"
+            )
+        codes = category_codes(table, feature.num_classes, category=column)
+        return Labels(codes, tuple(feature.names))
+    declared = observed_categories(table, category=column) if categories is None else categories
+    codes = category_codes(table, declared, category=column)
+    return Labels(codes, category_names(declared))
+
+
+def dataset_histograms(
+    dataset: Dataset, *, client: str = "client", label: str = "label"
+) -> Histograms:
+    """The histograms of the clients that a column names.
+
+    Parameters
+    ----------
+    dataset : datasets.Dataset
+    client, label : str
+        The columns that say whose row it is, and the modelled feature.
+
+    Examples
+    --------
+    >>> federated = Dataset.from_dict({"client": ["a", "b", "a"], "label": [0, 1, 0]})
+    >>> dataset_histograms(federated).counts.toarray().tolist()
+    [[2, 0], [0, 1]]
+    """
+    found = dataset_labels(dataset, label)
+    owners = _column(dataset, client).rename_columns(["client"])
+    table = owners.append_column("category", [found.labels])
+    made = table_histograms(table, categories=len(found.categories))
+    return Histograms(made.counts, made.clients, found.categories)
+
+
+def client_datasets(
+    dataset: Dataset, partition: Partition, *, clients: Sequence[Any] | None = None
+) -> DatasetDict:
+    """One dataset for each client, by its id as text ("0", "1", ... by default).
+
+    Examples
+    --------
+    >>> from polyurn import partition
+    >>> proxy = Dataset.from_dict({"label": [0, 1, 0]})
+    >>> federation = client_datasets(proxy, partition([0, 1, 0], [[2, 0], [1, 1]], rng=0))
+    >>> federation["0"]["label"][:]
+    [0, 0]
+    """
+    ids = _ids(partition, clients)
+    return DatasetDict(
+        {str(ids[i]): client_dataset(dataset, partition, i) for i in range(len(partition))}
+    )
+
+
+def client_dataset(dataset: Dataset, partition: Partition, client: int) -> Dataset:
+    """The dataset of client number `client`."""
+    _check_rows(dataset, partition)
+    return dataset.select(partition[client])
+
+
+def with_clients(
+    dataset: Dataset,
+    partition: Partition,
+    *,
+    clients: Sequence[Any] | None = None,
+    column: str = "client",
+) -> Dataset:
+    """All clients' points in one dataset, and a column that says whose they are.
+
+    A point that several clients hold is there several times.
+
+    Examples
+    --------
+    >>> from polyurn import partition
+    >>> proxy = Dataset.from_dict({"label": [0, 1, 0]})
+    >>> with_clients(proxy, partition([0, 1, 0], [[2, 0], [1, 1]], rng=0))["client"][:]
+    [0, 0, 1, 1]
+    """
+    _check_rows(dataset, partition)
+    if column in dataset.column_names:
+        raise ParameterError(f"the dataset has a column {column!r} already; name another one")
+    owners = _ids(partition, clients)[partition.clients]
+    return dataset.select(partition.indices).add_column(column, owners.tolist())
+
+
+def _column(dataset: Dataset, name: str) -> Any:
+    """A column as an Arrow table, its rows in the order that the dataset shows."""
+    if name not in dataset.column_names:
+        raise CountsError(f"expected a column {name!r}, got {', '.join(dataset.column_names[:8])}")
+    return dataset.select_columns([name]).with_format("arrow")[:]
+
+
+def _check_rows(dataset: Dataset, partition: Partition) -> None:
+    last = int(partition.indices.max(initial=-1))
+    if last >= len(dataset):
+        raise ParameterError(
+            f"the partition holds point {last}, but the dataset has {len(dataset)}; pass the "
+            "dataset whose labels were partitioned"
+        )
+
+
+def _ids(partition: Partition, clients: Sequence[Any] | None) -> NDArray[Any]:
+    ids = np.arange(len(partition)) if clients is None else np.asarray(clients)
+    if len(ids) != len(partition):
+        raise ParameterError(f"expected {len(partition)} client ids, got {len(ids)}")
+    return ids

@@ -38,6 +38,11 @@ ALLOWED = {
         "comparison.heterogeneity", "comparison.results", "comparison.splits",
         "comparison.two_sample", "counts", "errors", "mdm",
     },
+    "populations": {"counts", "errors", "mdm", "sizes"},
+    "urns": set(),
+    "partitions": {"errors"},
+    "redraws": {"counts", "errors", "mdm", "rising"},
+    "partitioning": {"counts", "errors", "mdm", "partitions", "redraws", "urns"},
     "client.simd": set(),
     "client.kernels": {"client.simd"},
     "client.bins": {"errors"},
@@ -99,6 +104,13 @@ ALLOWED = {
     "integrations.sklearn": {
         "aggregate.local", "counts", "errors", "mdm", "server.fit", "sizes",
     },
+    "integrations.huggingface": {"client.histogram", "client.tables", "errors", "partitions"},
+    "integrations.flwr_datasets": {
+        "errors", "integrations.huggingface", "mdm", "partitioning", "redraws",
+    },
+    "integrations.torch": {"errors", "partitions"},
+    "integrations.pfl": {"errors", "partitions"},
+    "partition_files": {"errors", "files", "partitions"},
     "files": {"counts", "errors", "mdm", "sizes"},
     "journal": {"errors", "files"},
     "demo": {
@@ -111,11 +123,15 @@ ALLOWED = {
 # What may be imported anywhere, and the optional packages that belong to one module each.
 EVERYWHERE = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 ONLY_IN = {
-    "numba": {"client.kernels", "client.simd"},
+    "numba": {"client.kernels", "client.simd", "urns"},
     "llvmlite": {"client.simd"},
     "h5py": {"datasets.emnist_writers"},
     "pyarrow": {"client.tables", "datasets.columns", "files"},
     "sklearn": {"comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn"},
+    "datasets": {"integrations.flwr_datasets", "integrations.huggingface"},
+    "flwr_datasets": {"integrations.flwr_datasets"},
+    "torch": {"integrations.torch"},
+    "pfl": {"integrations.pfl"},
     "typer": {"cli", "commands"},
     "rich": {"cli", "commands"},
 }
@@ -172,7 +188,12 @@ def test_optional_packages_stay_in_their_own_module(name, path):
 
 def test_the_table_itself_keeps_the_server_away_from_the_clients():
     for name, allowed in ALLOWED.items():
-        if name.startswith(("server.", "comparison.")) or name in ("mdm", "wire.queries"):
+        if name.startswith(("server.", "comparison.")) or name in (
+            "mdm",
+            "wire.queries",
+            "populations",
+            "partitioning",
+        ):
             assert not any(other.startswith("client.") for other in allowed)
 
 

@@ -16,7 +16,9 @@ from polyurn import load
 from polyurn.cli import app
 from polyurn.files import load_saved, save
 
-COMMANDS = ["compare", "demo", "fit", "sample", "score", "select", "show"]
+COMMANDS = [
+    "compare", "demo", "fit", "histogram", "partition", "sample", "score", "select", "show",
+]  # fmt: skip
 # Python ignores SIGINT where its parent does (a job in the background); Ctrl-C must count here.
 POLYURN = """
 import signal

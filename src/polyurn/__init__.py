@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from polyurn.journal import Journal as Journal
     from polyurn.mdm import MDM as MDM
     from polyurn.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
+    from polyurn.partition_files import load_partition as load_partition
+    from polyurn.partition_files import save_partition as save_partition
     from polyurn.partitioning import cover as cover
     from polyurn.partitioning import partition as partition
     from polyurn.partitions import Partition as Partition
@@ -76,6 +78,8 @@ _HOME = {
     "Journal": "journal",
     "MDM": "mdm",
     "dirichlet_multinomial_logpmf": "mdm",
+    "load_partition": "partition_files",
+    "save_partition": "partition_files",
     "cover": "partitioning",
     "partition": "partitioning",
     "Partition": "partitions",

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 import polyurn
-from polyurn.commands import compare, demo, fit, model
+from polyurn.commands import compare, demo, fit, histogram, model, partition
 from polyurn.commands.console import talk
 from polyurn.errors import PolyurnError
 
@@ -52,9 +52,11 @@ def _options(
 
 
 app.command("demo")(demo.demo_command)
+app.command("histogram")(histogram.histogram_command)
 app.command("fit")(fit.fit_command)
 app.command("select")(fit.select_command)
 app.command("show")(model.show_command)
 app.command("score")(model.score_command)
 app.command("sample")(model.sample_command)
+app.command("partition")(partition.partition_command)
 app.command("compare")(compare.compare_command)

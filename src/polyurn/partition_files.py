@@ -5,9 +5,9 @@ Written whole or not at all, and read back equal. What a partition is, is `parti
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ def save_partition(
     partition: Partition,
     path: str | os.PathLike[str],
     *,
-    clients: Sequence[Any] | None = None,
+    clients: Sequence[Any] | NDArray[Any] | None = None,
     made: Mapping[str, Any] | None = None,
 ) -> None:
     """Write who holds which points: .parquet is a table (client, index), .json {client: [indices]}.
@@ -37,16 +37,22 @@ def save_partition(
     """
     path = Path(path)
     kind = _kind(path)
-    ids = np.arange(len(partition)) if clients is None else np.asarray(clients)
-    if not len(ids) == len(set(ids.tolist())) == len(partition):
-        raise ParameterError(
-            f"expected {len(partition)} different client ids, got {len(ids)}, "
-            f"{len(set(ids.tolist()))} of them different"
-        )
     if kind == "json":
-        write_whole(path, lambda file: _write_json(partition, ids, file))
+        lines = (line.encode() for line in partition_text(partition, clients=clients))
+        write_whole(path, lambda file: file.writelines(lines))
     else:
-        _write_parquet(partition, ids, path, made)
+        _write_parquet(partition, _ids(partition, clients), path, made)
+
+
+def partition_text(
+    partition: Partition, *, clients: Sequence[Any] | NDArray[Any] | None = None
+) -> Iterator[str]:
+    """The JSON {client: [indices]}, a client at a time: a million of them are never one text."""
+    ids = _ids(partition, clients)
+    for client, points in enumerate(partition):
+        name = json.dumps(str(ids[client]), ensure_ascii=False)
+        yield f"{',' if client else '{'}\n{name}: {points.tolist()}"
+    yield "\n}\n"
 
 
 def check_partition_place(path: str | os.PathLike[str]) -> None:
@@ -72,15 +78,6 @@ def load_partition(path: str | os.PathLike[str]) -> tuple[Partition, NDArray[Any
     """
     path = Path(path)
     return _read_json(path) if _kind(path) == "json" else _read_parquet(path)
-
-
-def _write_json(partition: Partition, ids: NDArray[Any], file: IO[bytes]) -> None:
-    """One client a line, so that a million of them are never one text."""
-    for client, points in enumerate(partition):
-        name = json.dumps(str(ids[client]), ensure_ascii=False)
-        start = "{\n" if client == 0 else ",\n"
-        file.write(f"{start}{name}: {points.tolist()}".encode())
-    file.write(b"\n}\n")
 
 
 def _write_parquet(
@@ -141,6 +138,17 @@ def _partition(path: Path, sizes: Any, indices: Any) -> Partition:
     if min(sizes) == 0:
         raise FileError(f"{path} holds a client without points")
     return Partition(np.concatenate([[0], np.cumsum(sizes)]), given.astype(np.int64))
+
+
+def _ids(partition: Partition, clients: Sequence[Any] | NDArray[Any] | None) -> NDArray[Any]:
+    ids = np.arange(len(partition)) if clients is None else np.asarray(clients)
+    n_different = len(set(ids.tolist()))
+    if not len(ids) == n_different == len(partition):
+        raise ParameterError(
+            f"expected {len(partition)} different client ids, got {len(ids)}, "
+            f"{n_different} of them different"
+        )
+    return ids
 
 
 def _kind(path: Path) -> str:

@@ -78,6 +78,11 @@ def category_codes(
     return _codes(as_arrow(table), category, categories)
 
 
+def column_numbers(table: object, name: str) -> NDArray[Any]:
+    """A column of numbers, none of them missing; text may spell them."""
+    return _numbers(as_arrow(table), name)
+
+
 def observed_categories(table: object, *, category: str = "category") -> int | tuple[str, ...]:
     """The categories that a table at hand shows: C for whole numbers, else the sorted names.
 

@@ -4,19 +4,27 @@ Each function takes `say`, because what was taken from the table instead of bein
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from polyurn import files
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.aggregate.recorded import RecordedAggregator
-from polyurn.client.histogram import Histograms
-from polyurn.client.tables import observed_categories, table_histograms
+from polyurn.client.histogram import Histograms, category_names
+from polyurn.client.tables import category_codes, observed_categories, table_histograms
 from polyurn.counts import check_counts, client_sizes, drop_empty
+from polyurn.errors import FileError
 from polyurn.journal import Journal
+from polyurn.populations import oracle_counts
+from polyurn.redraws import Population
 from polyurn.wire import Aggregator
 
 Say: TypeAlias = Callable[[str], None]
+Declared: TypeAlias = int | tuple[str, ...] | None
 
 # Options that may differ between a run and its continuation.
 _NO_MATTER = ("output", "checkpoint", "as_json", "threads")
@@ -27,7 +35,7 @@ def read_clients(
     client: str,
     category: str,
     count: str | None,
-    declared: int | tuple[str, ...] | None,
+    declared: Declared,
     drop: bool,
     say: Say,
 ) -> Histograms:
@@ -48,6 +56,75 @@ def read_clients(
         read = Histograms(counts, read.clients[kept], read.categories)  # type: ignore[arg-type]
     check_counts(read.counts)
     return read
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """Proxy data and the clients that are to hold them.
+
+    Attributes
+    ----------
+    labels : int array of shape (n_points,)
+    categories : tuple of str
+    population : MDM, or function (n_clients, rng) -> counts
+        For a table of clients, a random choice of them.
+    counts : csr_array of shape (n_clients, n_categories), or None for an MDM
+    clients : array of shape (n_clients,), or None for an MDM
+        Their ids.
+    """
+
+    labels: NDArray[np.int64]
+    categories: tuple[str, ...]
+    population: Population
+    counts: Any = None
+    clients: NDArray[Any] | None = None
+
+
+def read_proxy(
+    labels: Path,
+    label_column: str,
+    clients: Path,
+    client: str,
+    category: str,
+    count: str | None,
+    declared: Declared,
+    drop: bool,
+    may_be_mdm: bool,
+    say: Say,
+) -> Proxy:
+    """The proxy data's labels, and clients with the same categories."""
+    points = files.read_table(labels)
+    if clients.suffix == ".json":
+        if not may_be_mdm:
+            raise FileError(
+                f"{clients} is not a table of clients; draw them with `polyurn sample`, or use --cover"
+            )
+        saved = files.load_saved(clients)
+        known = saved.categories or saved.mdm.n_categories
+        codes = category_codes(points, known, category=label_column)
+        return Proxy(codes, category_names(known), saved.mdm)
+    if declared is None:
+        declared = _both(
+            observed_categories(points, category=label_column),
+            observed_categories(files.read_table(clients), category=category),
+        )
+        n = declared if isinstance(declared, int) else len(declared)
+        say(f"{n} categories, from the tables; declare them with --categories")
+    codes = category_codes(points, declared, category=label_column)
+    read = read_clients(clients, client, category, count, declared, drop, say)
+
+    def population(n_clients: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return oracle_counts(read.counts, n_clients, rng=rng)
+
+    return Proxy(codes, read.categories, population, read.counts, read.clients)
+
+
+def _both(a: int | tuple[str, ...], b: int | tuple[str, ...]) -> int | tuple[str, ...]:
+    """The categories of two tables together: numbers with numbers, names with names."""
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    names = [names for names in (a, b) if not isinstance(names, int)]
+    return tuple(sorted(set().union(*names)))
 
 
 def largest_size(declared: int | None, read: Histograms, say: Say) -> int:

@@ -1,0 +1,112 @@
+"""`polyurn histogram`: records into a table of clients' histograms.
+
+Parses, calls one library function, writes.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from polyurn import files
+from polyurn.client.bins import Bins
+from polyurn.client.histogram import cap_sizes
+from polyurn.client.tables import column_numbers, observed_categories, table_histograms
+from polyurn.commands.console import made_by, print_json, say
+from polyurn.commands.options import (
+    AsJson,
+    Categories,
+    Category,
+    Client,
+    Count,
+    Output,
+    Seed,
+    declared_categories,
+)
+from polyurn.errors import ParameterError
+
+
+def histogram_command(
+    context: typer.Context,
+    records: Annotated[
+        Path, typer.Argument(metavar="RECORDS", help="CSV or Parquet: one row per point.")
+    ],
+    output: Output = None,
+    client: Client = "client",
+    category: Category = "category",
+    count: Count = None,
+    categories: Categories = None,
+    edges: Annotated[
+        str | None,
+        typer.Option(help="Bin edges, comma-separated and increasing; -inf and inf are allowed."),
+    ] = None,
+    width: Annotated[float | None, typer.Option(help="Width of equal bins.")] = None,
+    start: Annotated[float, typer.Option(help="Where bins of equal width begin.")] = 0.0,
+    stop: Annotated[
+        float | None,
+        typer.Option(help="Where bins of equal width end; one more bin holds all beyond."),
+    ] = None,
+    quantiles: Annotated[
+        int | None, typer.Option(help="Number of bins that hold equal shares of these records.")
+    ] = None,
+    cap: Annotated[
+        int | None, typer.Option(help="Largest number of points of a client; drawn at random.")
+    ] = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Count each client's points by category: a long table (client, category, count).
+
+    Example: `polyurn histogram records.parquet --category income --width 5000 --stop 200000
+    -o clients.parquet`
+    """
+    if output is not None:
+        files.check_table_place(output)
+    table = files.read_table(records)
+    bins = _bins(edges, width, start, stop)
+    if quantiles is not None and bins is None:
+        bins = Bins.at_quantiles(column_numbers(table, category), n_bins=quantiles)
+    elif quantiles is not None:
+        raise ParameterError("expected one of --edges, --width and --quantiles, got two")
+    named = declared_categories(categories)
+    if named is not None and bins is not None:
+        raise ParameterError("expected --categories or bins, got both")
+    declared = bins if named is None else named
+    if declared is None:
+        declared = observed_categories(table, category=category)
+        n = declared if isinstance(declared, int) else len(declared)
+        say(f"{n} categories, from the table; declare them with --categories")
+    made = table_histograms(
+        table, categories=declared, client=client, category=category, count=count
+    )
+    counts = made.counts if cap is None else cap_sizes(made.counts, cap, rng=seed)
+    names = {"clients": made.clients.tolist(), "categories": made.categories}
+    if output is not None:
+        files.write_histograms(counts, output, made=made_by(context, seed), **names)
+        say(f"wrote {len(made.clients):,} clients to {output}")
+    elif not as_json:
+        typer.echo(files.csv_text(counts, **names), nl=False)
+    if as_json:
+        rows = counts if isinstance(counts, np.ndarray) else counts.toarray()
+        print_json({"n_clients": len(made.clients), **names, "counts": rows.tolist()})
+
+
+def _bins(edges: str | None, width: float | None, start: float, stop: float | None) -> Bins | None:
+    """The bins that the options stand for, if they stand for any."""
+    if (width is None) != (stop is None):
+        raise ParameterError("expected --width and --stop together")
+    if edges is not None and width is not None:
+        raise ParameterError("expected one of --edges, --width and --quantiles, got two")
+    if width is not None and stop is not None:
+        return Bins.of_width(width, start=start, stop=stop)
+    if edges is None:
+        return None
+    try:
+        return Bins([float(edge) for edge in edges.split(",")])
+    except ValueError as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise ParameterError(
+            f"expected --edges as numbers, such as 0,10,inf, got {edges!r}"
+        ) from None

@@ -1,0 +1,195 @@
+"""`polyurn histogram` and `polyurn partition`, from records to the points of each client."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+import polyurn
+from cli_walk import COUNTS, EXAMPLE, HEAD, assert_leaves_no_trace, assert_refused
+from polyurn import load_partition, read_table, save, table_histograms
+
+LABELS = np.tile([0, 1, 2], 20)
+
+
+@pytest.fixture
+def walk(run, tmp_path):
+    """`run`, in a folder that has labels.csv too."""
+    (tmp_path / "labels.csv").write_text("label\n" + "\n".join(map(str, LABELS)))
+    return run
+
+
+# ----------------------------------------------------------------------------- partition
+
+
+@pytest.mark.parametrize("name", ["p.parquet", "p.json"])
+def test_partition_writes_points_that_have_each_clients_histogram(walk, name):
+    ran = walk("partition", "labels.csv", "clients.csv", "-o", name)
+    assert ran.code == 0
+    assert ran.out == ""
+    assert "wrote 6 clients" in ran.err
+    assert "33 points given" in ran.err
+    parts, clients = load_partition(name)
+    assert clients.tolist() == list("abcdef")
+    assert parts.histograms(LABELS, 3).tolist() == COUNTS
+
+
+def test_partition_without_an_output_prints_the_json(walk):
+    walk("partition", "labels.csv", "clients.csv", "--seed", 4, "-o", "p.json")
+    printed = walk("partition", "labels.csv", "clients.csv", "--seed", 4).json()
+    with open("p.json") as file:
+        assert printed == json.load(file)
+
+
+def test_the_report_is_all_there_is_on_stdout_with_json(walk):
+    told = walk("partition", "labels.csv", "clients.csv", "--no-replace", "--json").json()
+    assert told["n_clients"] == 6
+    assert told["exact"]
+    assert told["available"] == [20, 20, 20]
+    assert told["asked"] == told["given"] == np.sum(COUNTS, axis=0).tolist()
+    assert told["n_used"] == told["n_given"] == 33
+    assert not told["replace"]
+
+
+def test_cover_takes_an_mdm_file_or_a_table(walk):
+    save(EXAMPLE, "mdm.json")
+    with open("two.csv", "w") as file:
+        file.write("kind\n" + "0\n1\n" * 30)
+    told = walk("partition", "two.csv", "mdm.json", "--label-column", "kind", "--cover", "--json")
+    assert told.json()["n_used"] == told.json()["n_given"] == 60
+    assert told.json()["cut"] == 3  # clients of 9
+    assert "the last client holds 3 points fewer" in told.err
+    assert walk("partition", "labels.csv", "clients.csv", "--cover", "-o", "p.json").code == 0
+    assert sorted(load_partition("p.json")[0].indices) == list(range(60))
+
+
+def test_resample_puts_other_clients_of_the_table_in_the_place_of_the_late(walk, tmp_path):
+    (tmp_path / "many.csv").write_text(
+        HEAD + "".join(f"x{i},0,5\n" for i in range(6)) + "y,1,5\nz,2,5\n"
+    )
+    arguments = ("partition", "labels.csv", "many.csv", "--no-replace")
+    told = walk(*arguments, "--shortfall", "resample", "--json").json()
+    assert told["n_redrawn"] == 2
+    assert told["given"][0] == 20
+    assert told["n_reused"] == 0
+    assert told["n_given"] == 40
+
+
+def test_partition_records_version_seed_and_command(walk):
+    walk("partition", "labels.csv", "clients.csv", "--seed", 6, "-o", "p.parquet")
+    made = json.loads(pyarrow.parquet.read_schema("p.parquet").metadata[b"polyurn"])
+    command = "polyurn partition labels.csv clients.csv --seed 6 -o p.parquet"
+    assert made == {"polyurn": polyurn.__version__, "seed": 6, "command": command}
+
+
+def test_categories_are_those_of_both_tables_together(walk, tmp_path):
+    (tmp_path / "named.csv").write_text("label\nowl\ncat\ndog\ncat\n")
+    (tmp_path / "who.csv").write_text(HEAD + "a,cat,2\nb,owl,1\n")
+    ran = walk("partition", "named.csv", "who.csv")
+    assert "3 categories, from the tables" in ran.err
+    assert sorted(ran.json()["a"]) == [1, 3]
+    assert ran.json()["b"] == [0]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--label-column", "kind"], ["expected a column 'kind', got label"]),
+        (["--categories", 2], ["not in the declared categories", "position 2"]),
+        (["--categories", 4, "--shortfall", "wish"], None),
+        (["--cover", "--shortfall", "refuse"], ["--cover gives each point once"]),
+        (["--cover", "--no-replace"], ["--cover gives each point once"]),
+        (["--seed", -1], ["seed of at least 0"]),
+    ],
+)
+def test_partition_refuses_and_leaves_no_trace(walk, tmp_path, options, words):
+    arguments = ("partition", "labels.csv", "clients.csv", *options)
+    if words is None:  # typer's own words
+        assert walk(*arguments).code == 2
+    else:
+        assert_leaves_no_trace(tmp_path, walk, arguments, *words)
+
+
+def test_a_category_that_is_short_or_absent_is_named(walk, tmp_path):
+    (tmp_path / "few.csv").write_text("label\n0\n1\n1\n")
+    assert_leaves_no_trace(
+        tmp_path, walk, ("partition", "few.csv", "clients.csv"), "do not have: 2;"
+    )
+    refusing = ("partition", "labels.csv", "big.csv", "--categories", 3, "--shortfall", "refuse")
+    (tmp_path / "big.csv").write_text(HEAD + "a,0,25\na,1,1\n")
+    assert_refused(walk(*refusing), "short of 5 points: 5 of category 0")
+
+
+def test_partition_refuses_files_that_it_cannot_write_or_read(walk):
+    arguments = ("partition", "labels.csv", "clients.csv")
+    assert_refused(walk(*arguments, "-o", "p.csv"), ".parquet or .json")
+    assert_refused(walk("partition", "absent.csv", "clients.csv"), "cannot read absent.csv")
+    save(EXAMPLE, "mdm.json")
+    assert_refused(walk("partition", "labels.csv", "mdm.json"), "polyurn sample", "--cover")
+
+
+# ----------------------------------------------------------------------------- histogram
+
+
+@pytest.fixture
+def records(tmp_path):
+    (tmp_path / "records.csv").write_text("client,income\na,100\na,7000\nb,250000\nb,0\nb,10\n")
+
+
+def histograms(path):
+    return table_histograms(read_table(path), categories=TOP, count="count")
+
+
+TOP = ("[0, 5000)", "[5000, 10000)", "[10000, inf)")
+
+
+@pytest.mark.parametrize(
+    "bins", [["--width", 5000, "--stop", 10000], ["--edges", "0,5000,10000,inf"]], ids=str
+)
+@pytest.mark.parametrize("name", ["h.parquet", "h.csv"])
+def test_histogram_counts_records_in_bins(run, records, bins, name):
+    ran = run("histogram", "records.csv", "--category", "income", *bins, "-o", name)
+    assert "wrote 2 clients" in ran.err
+    made = histograms(name)
+    assert made.clients.tolist() == ["a", "b"]
+    assert made.counts.toarray().tolist() == [[1, 1, 0], [2, 0, 1]]
+
+
+def test_histogram_takes_quantiles_and_a_cap(run, records):
+    arguments = ("histogram", "records.csv", "--category", "income", "--json")
+    told = run(*arguments, "--quantiles", 2).json()
+    assert told["categories"] == ["[-inf, 100)", "[100, inf)"]
+    assert told["counts"] == [[0, 2], [2, 1]]
+    capped = run(*arguments, "--quantiles", 2, "--cap", 1, "--seed", 3).json()
+    assert np.sum(capped["counts"], axis=1).tolist() == [1, 1]
+
+
+def test_histogram_prints_the_table_that_fit_reads(run):
+    ran = run("histogram", "clients.csv", "--count", "count")
+    assert "3 categories, from the table" in ran.err
+    rows = list(csv.DictReader(io.StringIO(ran.out)))
+    assert rows[0] == {"client": "a", "category": "0", "count": "5"}
+    assert sum(int(row["count"]) for row in rows) == np.sum(COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--width", 10], ["--width and --stop together"]),
+        (["--edges", "0,1,2", "--quantiles", 3], ["got two"]),
+        (["--edges", "0,1,2", "--width", 1, "--stop", 3], ["got two"]),
+        (["--edges", "0,1,2", "--categories", 3], ["--categories or bins"]),
+        (["--edges", "0,low,9"], ["--edges as numbers"]),
+        (["--edges", "2,1,0"], ["three increasing bin edges"]),
+        (["--edges", "0,1,2"], ["not in the declared categories", "position 0"]),
+        (["--cap", 0], ["cap of at least 1, got 0"]),
+    ],
+)
+def test_histogram_refuses_in_one_line(run, records, tmp_path, options, words):
+    arguments = ("histogram", "records.csv", "--category", "income", *options)
+    assert_refused(run(*arguments), *words)
+    assert_refused(run(*arguments, "-o", "h.csv"), *words)
+    assert not (tmp_path / "h.csv").exists()

@@ -1,0 +1,143 @@
+"""Speed, growth and memory of `partition`, against flwr-datasets' DirichletPartitioner.
+
+All in this process and on one thread. The partitioner runs first; `partition` is then asked for the same
+histograms that came out of it, of the same labels, without replacement, so that both give away the
+same points to clients of the same sizes. Both put each client's points into random order.
+
+    python benchmarks/partition.py            # a table, and one JSON object as the last line
+"""
+
+import json
+import os
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import numpy as np
+from datasets import Dataset
+from flwr_datasets.partitioner import DirichletPartitioner
+
+import polyurn as pu
+from polyurn.integrations.huggingface import dataset_labels
+
+N_POINTS, N_CATEGORIES, N_CLIENTS, ALPHA = 1_000_000, 100, 10_000, 0.3
+REQUIRED_SPEED, REQUIRED_MEMORY = 100, 4
+GROWTH = (100_000, 1_000_000, 10_000_000)
+POINTS_A_CLIENT = 100
+REPEATS = 5
+RESULTS = Path(__file__).parent / "results" / "partition.json"
+
+
+def main() -> None:
+    """Measure and print; keep the record."""
+    labels = np.random.default_rng(0).integers(0, N_CATEGORIES, N_POINTS)
+    pu.partition(labels, np.ones((2, N_CATEGORIES), int), rng=0)  # compile
+    record = {"speed": speed(labels), "growth": growth()}
+    RESULTS.write_text(json.dumps(record, indent=1) + "\n")
+    print(json.dumps(record))
+
+
+def speed(labels: np.ndarray) -> dict[str, float]:
+    """Seconds for the same histograms, and how many times faster."""
+    proxy = Dataset.from_dict({"label": labels})
+    theirs = DirichletPartitioner(
+        num_partitions=N_CLIENTS, partition_by="label", alpha=ALPHA, min_partition_size=0, seed=1
+    )
+    theirs.dataset = proxy
+    took = {"flwr-datasets": best(lambda: theirs.num_partitions, 1)}  # it keeps its result
+    parts = [theirs.load_partition(i) for i in range(N_CLIENTS)]
+    rows = np.array([np.bincount(part["label"][:], minlength=N_CATEGORIES) for part in parts])
+    counts, _ = pu.drop_empty(rows)
+    sizes = rows.sum(axis=1)
+
+    def whole() -> pu.Partition:
+        drawn = pu.dirichlet_counts(
+            N_CLIENTS, alpha=ALPHA, n_categories=N_CATEGORIES, sizes=sizes[sizes > 0], rng=2
+        )
+        return pu.partition(dataset_labels(proxy).labels, drawn, replace=False, rng=3)
+
+    ours = pu.partition(labels, counts, replace=False, rng=3)
+    assert np.array_equal(ours.histograms(labels, N_CATEGORIES), counts)
+    assert np.array_equal(np.sort(ours.indices), np.arange(N_POINTS))
+    took |= {
+        "partition": best(lambda: pu.partition(labels, counts, replace=False, rng=3), REPEATS),
+        "partition, replace": best(lambda: pu.partition(labels, counts, rng=3), REPEATS),
+        "partition from the Dataset": best(
+            lambda: pu.partition(dataset_labels(proxy).labels, counts, replace=False, rng=3),
+            REPEATS,
+        ),
+        "and the histograms drawn": best(whole, REPEATS),
+    }
+    print(f"{N_POINTS:,} points, {N_CATEGORIES} categories, {len(counts):,} clients")
+    print(f"{'':<28} {'seconds':>8} {'times faster':>13}")
+    for name, seconds in took.items():
+        print(f"{name:<28} {seconds:>8.3f} {took['flwr-datasets'] / seconds:>13.0f}")
+    ratio = took["flwr-datasets"] / took["partition"]
+    print(f"required: {REQUIRED_SPEED} times: {'met' if ratio >= REQUIRED_SPEED else 'MISSED'}\n")
+    return took
+
+
+def growth() -> list[dict[str, float]]:
+    """Nanoseconds a point, and the peak of memory over the index array, from 1e5 to 1e7 points."""
+    found = []
+    print(
+        f"{'points':>12} {'clients':>8} {'replace':>8} {'ns a point':>11} {'peak / index array':>19}"
+    )
+    for n_points in GROWTH:
+        labels = np.random.default_rng(0).integers(0, N_CATEGORIES, n_points)
+        counts = pu.dirichlet_counts(
+            n_points // POINTS_A_CLIENT,
+            alpha=ALPHA,
+            n_categories=N_CATEGORIES,
+            sizes=[POINTS_A_CLIENT],
+            rng=1,
+        )
+        for replace in (True, False):
+
+            def run(replace: bool = replace) -> pu.Partition:
+                return pu.partition(labels, counts, replace=replace, rng=2)  # noqa: B023
+
+            seconds = best(run, REPEATS)
+            memory = peak(run)
+            found.append(
+                {
+                    "points": n_points,
+                    "replace": replace,
+                    "seconds": seconds,
+                    "memory_ratio": memory / (8 * n_points),
+                }
+            )
+            print(
+                f"{n_points:>12,} {len(counts):>8,} {replace!s:>8} {seconds / n_points * 1e9:>11.0f} "
+                f"{memory / (8 * n_points):>19.2f}"
+            )
+    worst = max(row["memory_ratio"] for row in found)
+    print(f"required: {REQUIRED_MEMORY}: {'met' if worst <= REQUIRED_MEMORY else 'MISSED'}")
+    return found
+
+
+def best(work: Callable[[], object], repeats: int) -> float:
+    """The shortest time, in seconds."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def peak(work: Callable[[], object]) -> int:
+    """The most memory that is held at once, in bytes, beyond what was there."""
+    tracemalloc.start()
+    work()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most
+
+
+if __name__ == "__main__":
+    main()

@@ -56,7 +56,7 @@ def test_the_architecture_names_every_module():
 
 
 def test_the_reference_has_every_public_name():
-    named = re.findall(r"auto(?:class|function):: polyurn\.(\w+)", page("reference"))
+    named = re.findall(r"auto(?:class|function):: polyurn\.(\w+)$", page("reference"), flags=re.M)
     assert sorted(named) == polyurn.__all__
 
 

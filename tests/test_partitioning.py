@@ -81,6 +81,8 @@ def test_sparse_and_dense_histograms_give_the_same_partition(labels, counts, rep
     assert dense == partition(labels, sparse.csr_array(counts), replace=replace, rng=seed)
     assert dense == partition(labels, counts.astype(np.uint8), replace=replace, rng=seed)
     assert dense == partition(np.float32(labels), counts * 1.0, replace=replace, rng=seed)
+    swapped = counts.astype(">i4")  # as idx files have them
+    assert dense == partition(np.array(labels, ">i2"), swapped, replace=replace, rng=seed)
 
 
 @given(stocks(), mdms(max_categories=C, max_size=6), SEEDS)

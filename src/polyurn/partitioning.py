@@ -6,7 +6,7 @@ drawn again is `redraws.py`, and nothing is written here.
 """
 
 from collections.abc import Iterable
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,6 +78,7 @@ def partition(
     _check_settings(shortfall, population)
     rng = np.random.default_rng(rng)
     table = check_counts(counts)
+    table = table.astype(table.dtype.newbyteorder("="), copy=False)  # numba knows no other order
     codes = check_labels(labels, table.shape[1])
     stock = np.bincount(codes, minlength=table.shape[1])
     asked = _column_sums(table)
@@ -185,7 +186,7 @@ def cover(
 
 
 def _drawn(
-    codes: NDArray[np.integer[Any]],
+    codes: NDArray[np.int64],
     stock: NDArray[np.int64],
     table: Counts,
     replace: bool,

@@ -6,7 +6,7 @@ are `partition_files.py`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -144,7 +144,7 @@ class Partition:
     __hash__ = None  # type: ignore[assignment]
 
 
-def check_labels(labels: ArrayLike, n_categories: int) -> NDArray[np.integer[Any]]:
+def check_labels(labels: ArrayLike, n_categories: int) -> NDArray[np.int64]:
     """The same labels as whole numbers from 0 to `n_categories` - 1.
 
     Raises
@@ -168,4 +168,4 @@ def check_labels(labels: ArrayLike, n_categories: int) -> NDArray[np.integer[Any
             f"expected labels from 0 to {n_categories - 1}, got {given[bad[0]]} at position {bad[0]}, "
             f"and {len(bad) - 1} more that are not"
         )
-    return given if given.dtype.kind in "iu" else given.astype(np.int64)
+    return given.astype(np.int64, copy=False)

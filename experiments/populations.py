@@ -97,9 +97,9 @@ def read_counts(federation: str) -> sparse.csr_array:
 
 def iid(fitted: sparse.csr_array) -> Callable[[int, np.random.Generator], NDArray[np.int64]]:
     """The population with the fitted clients' sizes and pooled categories."""
-    marginal = np.asarray(fitted.sum(axis=0)).reshape(-1) / fitted.sum()
+    marginal = np.asarray(fitted.sum(axis=0)).reshape(-1)
     sizes = client_sizes(fitted)
-    return lambda n_clients, rng: rng.multinomial(rng.choice(sizes, n_clients), marginal)
+    return lambda n_clients, rng: pu.iid_counts(n_clients, sizes=sizes, marginal=marginal, rng=rng)
 
 
 def main() -> None:

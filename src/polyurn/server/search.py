@@ -27,8 +27,8 @@ _SAME = 1e-9
 # What is left to gain is an estimate: it is taken tenfold, and believed when it stays small.
 _SAFETY, _CALM_ROUNDS = 10.0, 3
 # Children of the leader and another track: from which round on, how many at once, the rounds until they
-# have to stand among the others; a fit ends when one such generation has brought nothing.
-_CHILDREN_FROM, _CHILDREN, _YOUTH = 5, 8, 4
+# have to stand among the others; a fit ends when so many generations have brought nothing.
+_CHILDREN_FROM, _CHILDREN, _YOUTH, _GENERATIONS = 5, 8, 3, 2
 # Trials of all tracks together in a round; tracks that take Newton steps, and from which round on.
 _TRIALS, _NEWTON_TRACKS, _NEWTON_FROM = 32, 8, 4
 # Samples: rounds of plain EM with all starts, half of them, ..., and then the step of the average.
@@ -158,7 +158,7 @@ class Search:
         calm = _SAFETY * leader.remaining() < self.tol and not rivals
         self._n_calm = self._n_calm + 1 if calm else 0
         self._plan()
-        all_tried = self._n_vain > 0 or not self._young
+        all_tried = self._n_vain >= _GENERATIONS or not self._young
         self.converged = self._n_calm >= _CALM_ROUNDS and all_tried
 
     def _points(self, sums: list[ExpectStatistics]) -> list[Point]:

@@ -14,8 +14,9 @@ from polyurn.server.track import to_x
 from polyurn.sizes import Sizes
 from polyurn.wire import ExpectStatistics, Parameters
 
-# Cohort n enters with the weight n^-_AVERAGE_POWER.
-_AVERAGE_POWER = 0.6
+# Cohort n enters with the weight n^-_POWER, so that what was said about poor parameters is forgotten.
+# With a single component that hardly matters, and all cohorts count the same.
+_POWER, _POWER_ALONE = 0.6, 1.0
 # The answer is a mean over the average's rounds; round n counts in proportion to n^_LATE or so.
 _LATE = 3
 
@@ -52,7 +53,7 @@ class Average:
 
     def blend(self, p: Parameters, s: ExpectStatistics, problem: Problem) -> "Average":
         n = self.n_cohorts + 1
-        step = n**-_AVERAGE_POWER
+        step = n ** -(_POWER_ALONE if problem.n_components == 1 else _POWER)
         new = scaled(poles(p.alphas, s), 1.0 / s.n_clients)
         functions = blend(self.functions, new, p.alphas, step)
         sizes = (1 - step) * self.size_counts + step * s.size_counts / s.n_clients
@@ -73,9 +74,9 @@ class Average:
         after = maximise(functions, alphas, category_prior=prior)
         image = problem.image(size_counts * n_clients, after)
         x = to_x(image)
-        if before is None:
-            return cls(functions, size_counts, image, x, 1)
-        n = before.n_cohorts + 1
+        n = 1 if before is None else before.n_cohorts + 1
+        if before is None or problem.n_components == 1:
+            return cls(functions, size_counts, image, x, n)
         share = (_LATE + 1) / (n + _LATE)
         smooth = (1 - share) * before.smooth + share * x
         return cls(functions, size_counts, image, smooth, n)

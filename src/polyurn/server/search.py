@@ -33,7 +33,7 @@ _CHILDREN_FROM, _CHILDREN, _YOUTH, _GENERATIONS = 5, 8, 3, 2
 _TRIALS, _NEWTON_TRACKS, _NEWTON_FROM = 32, 8, 4
 # Samples: rounds of plain EM with all starts, half of them, ..., and then the step of the average.
 _SAMPLED_STAGES = ((3, 12), (5, 6), (7, 3), (10, 1))
-_SAMPLED_STARTS, _AVERAGE_FROM = 24, 7
+_SAMPLED_STARTS, _AVERAGE_FROM, _AVERAGE_FROM_ALONE = 24, 7, 3
 # Rounds of the average that are compared with each other to see whether it still gains.
 _LAG = 5
 
@@ -154,12 +154,13 @@ class Search:
         self._admit()
         self._leave(_STAGES)
         leader = self.tracks[0]
-        rivals = [t for t in self.tracks[1:] if t.value + t.remaining() > leader.value + self.tol]
+        # Children mostly climb back to where their leader is: they count when they have passed it.
+        starts = [t for t in self.tracks[1:] if not t.is_child]
+        rivals = [t for t in starts if t.value + t.remaining() > leader.value + self.tol]
         calm = _SAFETY * leader.remaining() < self.tol and not rivals
         self._n_calm = self._n_calm + 1 if calm else 0
         self._plan()
-        all_tried = self._n_vain >= _GENERATIONS or not self._young
-        self.converged = self._n_calm >= _CALM_ROUNDS and all_tried
+        self.converged = self._n_calm >= _CALM_ROUNDS and not self._young
 
     def _points(self, sums: list[ExpectStatistics]) -> list[Point]:
         """Every trial with its value, slope and EM image; all M-steps are solved at once."""
@@ -195,9 +196,10 @@ class Search:
         left = self._budget - n * trial
         for track in self._young:
             track.propose(2, newton=False)
-        if self.n_rounds >= _CHILDREN_FROM and not self._young and n > 1:
+        wanted = self.n_rounds >= _CHILDREN_FROM and self._n_vain < _GENERATIONS
+        if wanted and not self._young and n > 1:
             n_children = max(0, min(_CHILDREN, left // (4 * trial)))  # at most half of what is left
-            self._young = [Track.begin(self._child()) for _ in range(n_children)]
+            self._young = [Track.begin(self._child(), is_child=True) for _ in range(n_children)]
         left -= 2 * len(self._young) * trial
         if self.n_rounds >= _NEWTON_FROM:
             cost = self.problem.newton_cost + N_NEWTON * trial
@@ -237,7 +239,10 @@ class Search:
             track.trials, track.sizes = [to_x(image)], image.sizes
         answered = dict(zip(map(id, self.tracks), zip(before, sums, strict=True), strict=True))
         self._leave(_SAMPLED_STAGES)
-        if len(self.tracks) == 1 and self.n_rounds >= _AVERAGE_FROM:
+        alone = self.problem.n_components == 1
+        if len(self.tracks) == 1 and self.n_rounds >= (
+            _AVERAGE_FROM_ALONE if alone else _AVERAGE_FROM
+        ):
             p, s = answered[id(self.tracks[0])]
             self._average = Average.begin(p, s, self.problem)
 

@@ -65,7 +65,7 @@ class Track:
     """The best point so far, what was tried around it, and what to try next.
 
     `bends` are the eigenvalues and eigenvectors of the last curvature that the clients sent; `n_vain`
-    counts the rounds since one last brought anything.
+    counts the rounds since one last brought anything; `is_child` says that it did not begin as a start.
     """
 
     trials: list[NDArray[np.float64]]
@@ -76,12 +76,14 @@ class Track:
     lead: int = 0
     n_vain: int = 0
     bends: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    is_child: bool = False
     _seen: list[Point] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, parameters: Parameters) -> "Track":
+    def begin(cls, parameters: Parameters, *, is_child: bool = False) -> "Track":
         """A track that is about to ask about its start."""
-        return cls([to_x(parameters)], parameters.sizes, parameters.alphas.shape)
+        first = [to_x(parameters)]
+        return cls(first, parameters.sizes, parameters.alphas.shape, is_child=is_child)
 
     @property
     def value(self) -> float:

@@ -9,6 +9,7 @@ PolyurnError
 ├── FitError              (also a RuntimeError) the fit cannot go on
 │   ├── EmptyComponentError                     a component received no client
 │   └── ZeroLikelihoodError                     a client is impossible under the current parameters
+├── TrainingError         (also a RuntimeError) a training run or a sweep cannot go on
 ├── FileError             (also an OSError)     a file is unreadable, damaged or too new
 └── MissingDependencyError (also an ImportError) an optional package is not installed
 
@@ -50,6 +51,10 @@ class EmptyComponentError(FitError):
 
 class ZeroLikelihoodError(FitError):
     """A client of the cohort has probability zero under every component."""
+
+
+class TrainingError(PolyurnError, RuntimeError):
+    """A training run or a sweep cannot go on."""
 
 
 class FileError(PolyurnError, OSError):

@@ -1,0 +1,1 @@
+"""Federated training on simulated clients: does tuning there pick what wins on the true ones?"""

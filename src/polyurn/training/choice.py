@@ -1,0 +1,101 @@
+"""Which engine trains a model: the rule, and the way around it.
+
+The rule was measured with `benchmarks/training_speed.py --rule`. Nothing is trained here.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import torch
+from torch import nn
+
+from polyurn.errors import ParameterError
+from polyurn.training.batched import BatchedEngine, stacked_gradients
+from polyurn.training.engines import Engine, LocalEngine
+from polyurn.training.local import Work
+from polyurn.training.processes import ProcessEngine
+
+EngineName = Literal["auto", "workers", "batched"]
+
+# Dense models with fewer parameters are faster all at once: a step's arithmetic costs less than
+# calling it. Stacked convolutions have no fast kernel on a CPU, whatever their size.
+LARGEST_BATCHED = 30_000
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedEngine:
+    """An engine and the name it goes by."""
+
+    name: str
+    engine: Engine
+
+    def __enter__(self) -> Self:
+        self.engine.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.engine.__exit__(*error)
+
+
+def open_engine(
+    name: EngineName, work: Work, *, n_workers: int | None, cohort_size: int
+) -> OpenedEngine:
+    """The engine of that name, or the one that the rule chooses."""
+    if name not in ("auto", "workers", "batched"):
+        raise ParameterError(f"expected engine 'auto', 'workers' or 'batched', got {name!r}")
+    if n_workers is not None and n_workers < 1:
+        raise ParameterError(f"expected n_workers of at least 1, got {n_workers}")
+    if name == "auto":
+        name = "batched" if suits_batching(work) else "workers"
+    elif name == "batched":
+        reason = why_not_batched(work)
+        if reason is not None:
+            raise ParameterError(f"engine 'batched' cannot train this model: {reason}")
+    if name == "batched":
+        return OpenedEngine(name, BatchedEngine(work))
+    on_gpu = work.points.device.type != "cpu"
+    if on_gpu and n_workers not in (None, 1):
+        raise ParameterError("expected n_workers=1 on a GPU: the processes would share it")
+    n = 1 if on_gpu else min(n_workers or n_cores(), cohort_size)
+    if n == 1:
+        return OpenedEngine(name, LocalEngine(work))
+    return OpenedEngine(name, ProcessEngine(work, n_workers=n, cohort_size=cohort_size))
+
+
+def suits_batching(work: Work) -> bool:
+    """Whether "auto" takes the engine "batched"."""
+    small = work.layout.n_trained <= LARGEST_BATCHED
+    convolves = any(isinstance(m, nn.modules.conv._ConvNd) for m in work.model.modules())
+    if not small or (convolves and work.points.device.type == "cpu"):
+        return False
+    return why_not_batched(work) is None
+
+
+def why_not_batched(work: Work) -> str | None:
+    """What keeps a model from being trained for all clients at once; None if nothing does."""
+    for module in work.model.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            return f"{type(module).__name__} mixes the points of a batch, which may be padding"
+    points, device = work.points, work.points.device
+    parameters = [
+        slot.view(work.layout.pack(work.model).to(device).repeat(2, 1))
+        for slot in work.layout.trained
+    ]
+    x, y = (t[:1].expand(2, 2, *t.shape[1:]) for t in (points.features, points.labels))
+    work.model.to(device).train()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            stacked_gradients(work)(
+                parameters, x, y, torch.ones(2, 2, dtype=work.layout.dtype, device=device)
+            )
+    except (RuntimeError, NotImplementedError) as error:
+        return str(error).splitlines()[0]
+    return None
+
+
+def n_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

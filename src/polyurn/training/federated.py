@@ -1,0 +1,356 @@
+"""Federated averaging: rounds of cohorts, a server step after each, and a learning curve.
+
+This is the algorithm; how a cohort is trained is an engine's business (`engines.py`, `processes.py`,
+`batched.py`), and who the clients are was decided before.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from polyurn.errors import ParameterError, TrainingError
+from polyurn.training import schedule
+from polyurn.training.choice import EngineName, open_engine
+from polyurn.training.examples import Examples, Holdings, Population, holdings
+from polyurn.training.local import Points, Work, one_thread
+from polyurn.training.losses import PerExample, accuracy, cross_entropy
+from polyurn.training.models import ModelFunction, named_model
+from polyurn.training.server import Server
+from polyurn.training.settings import COLUMN_FIELDS, FedAvg
+from polyurn.training.vectors import layout
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How the weights of a round do on the test points.
+
+    Attributes
+    ----------
+    round : int
+        Counted from 1.
+    loss : float
+    metrics : dict of str to float
+    """
+
+    round: int
+    loss: float
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What training came to.
+
+    Attributes
+    ----------
+    settings : FedAvg
+    seed : int
+    engine : {"workers", "batched"}
+    curve : tuple of Evaluation
+        The learning curve; shorter if the run diverged.
+    diverged_at : int or None
+        The round after which a weight, or the loss, was not a finite number; training stopped there.
+    seconds : float
+    state : dict of str to tensor
+        The last weights, for `module.load_state_dict(state)`.
+    """
+
+    settings: FedAvg
+    seed: int
+    engine: str
+    curve: tuple[Evaluation, ...]
+    diverged_at: int | None
+    seconds: float
+    state: Mapping[str, Tensor] = field(repr=False)
+
+    @property
+    def diverged(self) -> bool:
+        return self.diverged_at is not None
+
+    @property
+    def rounds(self) -> list[int]:
+        return [point.round for point in self.curve]
+
+    @property
+    def loss(self) -> list[float]:
+        """The test loss after each of `rounds`."""
+        return [point.loss for point in self.curve]
+
+    @property
+    def metrics(self) -> dict[str, list[float]]:
+        """Each metric after each of `rounds`."""
+        names = self.curve[0].metrics if self.curve else ()
+        return {name: [point.metrics[name] for point in self.curve] for name in names}
+
+    @property
+    def final(self) -> dict[str, float]:
+        """The metrics after the last round; NaN if the run diverged."""
+        if not self.curve:
+            return {}
+        last = self.curve[-1].metrics
+        return {name: float("nan") if self.diverged else value for name, value in last.items()}
+
+
+def train(
+    settings: FedAvg,
+    model: ModelFunction | str,
+    data: Examples,
+    clients: Population,
+    *,
+    seed: int,
+    loss: PerExample = cross_entropy,
+    metrics: Mapping[str, PerExample] | None = None,
+    n_workers: int | None = None,
+    engine: EngineName = "auto",
+    device: str | None = None,
+    on_round: Callable[[Evaluation], object] | None = None,
+) -> Run:
+    """Train a model with federated averaging on clients that are played here.
+
+    Parameters
+    ----------
+    settings : FedAvg
+    model : function without arguments that returns a torch.nn.Module, or "softmax", "mlp" or "cnn"
+    data : Examples
+    clients : a partition, a list of index arrays, or a function of the seed that returns one
+        Which points of `data` each client holds.
+    seed : int
+        Decides the first weights, the cohorts, the batches and the clients' dice. The same seed gives
+        the same bits for any number of workers, and the same numbers up to rounding on the other
+        engine; a model with dropout throws other dice there.
+    loss : function (outputs, labels) → one value per example
+        Its mean over a batch is minimised.
+    metrics : mapping of str to such functions
+        {"accuracy": accuracy} by default; their means over the test points make the curves.
+    n_workers : int, optional
+        Processes of the engine "workers": one per core by default, one on a GPU. 1 stays in this
+        process.
+    engine : {"auto", "workers", "batched"}
+        Whole clients in single-threaded workers, or all clients at once for small models.
+    device : str, optional
+        A torch device; a GPU by default if torch sees one.
+    on_round : function of an Evaluation, optional
+        Called after each round that is evaluated. If it raises, training stops.
+
+    Returns
+    -------
+    Run
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(300, 2))
+    >>> y = (x[:, 0] > 0).astype(int)
+    >>> data = Examples(x[:200], y[:200], x[200:], y[200:])
+    >>> clients = np.arange(200).reshape(20, 10)
+    >>> settings = FedAvg(n_rounds=20, cohort_size=10, local_learning_rate=0.5)
+    >>> run = train(settings, "softmax", data, list(clients), seed=0)
+    >>> run.engine, run.rounds, run.final["accuracy"] > 0.9
+    ('batched', [10, 20], True)
+    """
+    report = None if on_round is None else lambda _, evaluation: on_round(evaluation)
+    return train_columns(
+        [settings],
+        model,
+        data,
+        holdings(clients, n_points=len(data), seed=seed),
+        seed=seed,
+        loss=loss,
+        metrics=metrics,
+        n_workers=n_workers,
+        engine=engine,
+        device=device,
+        on_round=report,
+    )[0]
+
+
+def train_columns(
+    columns: Sequence[FedAvg],
+    model: ModelFunction | str,
+    data: Examples,
+    clients: Holdings,
+    *,
+    seed: int,
+    loss: PerExample = cross_entropy,
+    metrics: Mapping[str, PerExample] | None = None,
+    n_workers: int | None = None,
+    engine: EngineName = "auto",
+    device: str | None = None,
+    on_round: Callable[[int, Evaluation], object] | None = None,
+) -> list[Run]:
+    """`train` for settings that share their cohorts and batches: the columns of a sweep.
+
+    They may differ in `COLUMN_FIELDS` only. On the engine "batched" they are trained side by side.
+    `on_round` is also told the number of the column.
+    """
+    started = time.perf_counter()
+    _check_columns(columns, len(clients), seed)
+    settings, metrics = columns[0], {"accuracy": accuracy} if metrics is None else metrics
+    work = prepare(model, data, clients, seed=seed, loss=loss, metrics=metrics, device=device)
+    weights = work.layout.pack(work.model).to(work.points.device).repeat(len(columns), 1)
+    servers = [Server(c, work.layout, row) for c, row in zip(columns, weights, strict=True)]
+    curves: list[list[Evaluation]] = [[] for _ in columns]
+    diverged_at: dict[int, int] = {}
+
+    with (
+        _memory_errors(),
+        one_thread(),
+        torch.random.fork_rng(_gpus(work)),
+        open_engine(engine, work, n_workers=n_workers, cohort_size=settings.cohort_size) as opened,
+    ):
+        for round_ in range(1, settings.n_rounds + 1):
+            cohort = schedule.cohort(settings, len(clients), seed=seed, round_=round_)
+            live = [c for c in range(len(columns)) if c not in diverged_at]
+            if not live:
+                break
+            updates = opened.engine.mean_updates(
+                [columns[c] for c in live], weights[live], cohort, round_
+            )
+            for c, update in zip(live, updates, strict=True):
+                servers[c].step(update)
+                if not bool(weights[c].isfinite().all()):
+                    diverged_at[c] = round_
+            live = [c for c in live if c not in diverged_at]
+            if not settings.evaluates(round_) or not live:
+                continue
+            for c, means in zip(live, opened.engine.test_means(weights[live]), strict=True):
+                found = Evaluation(
+                    round_, float(means[0]), dict(zip(metrics, means[1:].tolist(), strict=True))
+                )
+                curves[c].append(found)
+                if not np.isfinite(means[0]):
+                    diverged_at[c] = round_
+                if on_round is not None:
+                    on_round(c, found)
+    seconds = (time.perf_counter() - started) / len(columns)
+    return [
+        Run(
+            settings=column,
+            seed=seed,
+            engine=opened.name,
+            curve=tuple(curve),
+            diverged_at=diverged_at.get(c),
+            seconds=seconds,
+            state=work.layout.state(row.cpu()),
+        )
+        for c, (column, curve, row) in enumerate(zip(columns, curves, weights, strict=True))
+    ]
+
+
+def prepare(
+    model: ModelFunction | str,
+    data: Examples,
+    clients: Holdings,
+    *,
+    seed: int,
+    loss: PerExample,
+    metrics: Mapping[str, PerExample],
+    device: str | None,
+) -> Work:
+    """The model with its first weights, and the data as tensors of its type, on the device."""
+    module = build(model, data, seed=seed)
+    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    dtype = layout(module).dtype
+    points = Points(
+        *(
+            _tensor(array, dtype).to(place)
+            for array in (data.features, data.labels, data.test_features, data.test_labels)
+        )
+    )
+    return Work(
+        model=module,
+        layout=layout(module, channels_last=_takes_channels_last(module, points)),
+        points=points,
+        holdings=clients,
+        loss=loss,
+        metrics=metrics,
+        seed=seed,
+    )
+
+
+def build(model: ModelFunction | str, data: Examples, *, seed: int) -> nn.Module:
+    """The model with the first weights of a seed."""
+    function = (
+        named_model(model, data.features.shape[1:], n_classes(data))
+        if isinstance(model, str)
+        else model
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(schedule.start(seed=seed))
+        module = function()
+    if not isinstance(module, nn.Module):
+        raise ParameterError(f"expected model() to return a torch.nn.Module, got {type(module)}")
+    return module
+
+
+def n_classes(data: Examples) -> int:
+    """One more than the largest label."""
+    labels = [data.labels, data.test_labels]
+    if any(part.dtype.kind == "f" or part.min() < 0 for part in labels):
+        raise ParameterError("a named model needs class labels 0, 1, ...; pass a function instead")
+    return int(max(part.max() for part in labels)) + 1
+
+
+def _tensor(array: np.ndarray[Any, np.dtype[Any]], dtype: torch.dtype) -> Tensor:
+    if array.dtype.kind == "f":
+        return torch.tensor(array, dtype=dtype)
+    return torch.tensor(array, dtype=torch.int64)
+
+
+def _takes_channels_last(module: nn.Module, points: Points) -> bool:
+    """Whether convolutions may keep their channels last: 1.4 times as fast on a CPU.
+
+    A model that calls `view` on what a convolution returns cannot; it is tried on two points.
+    """
+    if not any(isinstance(layer, nn.Conv2d) for layer in module.modules()):
+        return False
+    trial = layout(module, channels_last=True)
+    before = trial.pack(module)
+    training = module.training
+    trial.bind(module, before.clone())
+    try:
+        with torch.no_grad():
+            module.eval()(points.test_features[:2].cpu())
+    except RuntimeError:
+        return False
+    finally:
+        trial.bind(module, before)
+        module.train(training)
+    return True
+
+
+def _check_columns(columns: Sequence[FedAvg], n_clients: int, seed: int) -> None:
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise ParameterError(f"expected seed as an integer of at least 0, got {seed!r}")
+    records = [column.to_record() for column in columns]
+    for record in records[1:]:
+        different = {name for name in record if record[name] != records[0][name]} - COLUMN_FIELDS
+        if different:
+            raise ParameterError(f"columns differ in {', '.join(sorted(different))}")
+    if columns[0].cohort_size > n_clients:
+        raise ParameterError(
+            f"expected a cohort of at most {n_clients} clients, got {columns[0].cohort_size}"
+        )
+
+
+def _gpus(work: Work) -> list[torch.device]:
+    return [work.points.device] if work.points.device.type == "cuda" else []
+
+
+@contextmanager
+def _memory_errors() -> Iterator[None]:
+    """Say what to do when memory runs out."""
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        raise TrainingError(f"out of memory: take a smaller batch or cohort ({error})") from error
+    except RuntimeError as error:
+        if "can't allocate memory" not in str(error):
+            raise
+        raise TrainingError("out of memory: take a smaller batch, cohort or model") from error

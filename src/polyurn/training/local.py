@@ -1,0 +1,171 @@
+"""What one worker does: train whole clients, one after the other, and look at test points.
+
+A worker keeps one model, which lives in one flat vector, and nothing else between clients. Who is
+asked, and what becomes of the sums, is not known here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from polyurn.errors import ParameterError
+from polyurn.training import schedule
+from polyurn.training.examples import Holdings
+from polyurn.training.losses import PerExample
+from polyurn.training.settings import FedAvg
+from polyurn.training.vectors import Layout
+
+TEST_CHUNK = 200  # test points looked at together; the means are sums over these, in order
+_SUMS_BYTES = 512 * 2**20  # memory for the sums of blocks of clients
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """The examples as tensors on one device, in the model's type."""
+
+    features: Tensor
+    labels: Tensor
+    test_features: Tensor
+    test_labels: Tensor
+
+    @property
+    def device(self) -> torch.device:
+        return self.features.device
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What every engine needs to know about a run."""
+
+    model: nn.Module
+    layout: Layout
+    points: Points
+    holdings: Holdings
+    loss: PerExample
+    metrics: Mapping[str, PerExample]
+    seed: int
+
+
+class Worker:
+    """Trains clients of `work`, whose model it takes over."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._vector = work.layout.pack(work.model).to(work.points.device)
+        self._model = work.model.to(work.points.device)
+        work.layout.bind(self._model, self._vector)
+        self._parameters = [p for p in self._model.parameters() if p.requires_grad]
+        self._optimizer = torch.optim.SGD(self._parameters, lr=1.0, fused=True)
+
+    def block_sum(
+        self,
+        settings: FedAvg,
+        weights: Tensor,
+        members: Sequence[tuple[int, float]],
+        *,
+        round_: int,
+        out: Tensor,
+    ) -> None:
+        """Σ share · (client's weights - weights) over (client, share) pairs, in their order."""
+        out.zero_()
+        for client, share in members:
+            self._train(settings, weights, round_=round_, client=client)
+            out.add_(self._vector.sub_(weights), alpha=share)
+
+    def test_sums(self, weights: Tensor, chunk: int) -> list[float]:
+        """Sums of the loss and of each metric over one chunk of the test points."""
+        work = self._work
+        self._load(weights)
+        self._model.eval()
+        part = slice(chunk * TEST_CHUNK, (chunk + 1) * TEST_CHUNK)
+        labels = work.points.test_labels[part]
+        with torch.inference_mode():
+            outputs = self._model(work.points.test_features[part])
+            return [
+                per_example(function, outputs, labels).sum(dtype=torch.float64).item()
+                for function in (work.loss, *work.metrics.values())
+            ]
+
+    def _train(self, settings: FedAvg, weights: Tensor, *, round_: int, client: int) -> None:
+        """Local SGD from `weights`; the result stays in the vector."""
+        work, who = self._work, {"seed": self._work.seed, "round_": round_, "client": client}
+        held = work.holdings[client]
+        self._load(weights)
+        self._model.train()
+        self._optimizer.param_groups[0]["lr"] = settings.local_learning_rate
+        anchors = [slot.view(weights) for slot in work.layout.trained] if settings.proximal else []
+        torch.manual_seed(schedule.dice(**who))
+        for order in schedule.orders(settings, len(held), **who):
+            index = torch.from_numpy(held[order]).to(work.points.device)
+            features, labels = work.points.features[index], work.points.labels[index]
+            for x, y in zip(
+                features.split(settings.batch_size), labels.split(settings.batch_size), strict=True
+            ):
+                self._optimizer.zero_grad()
+                per_example(work.loss, self._model(x), y).mean().backward()  # type: ignore[no-untyped-call]
+                for parameter, anchor in zip(self._parameters, anchors, strict=False):
+                    if parameter.grad is not None:
+                        parameter.grad.add_(parameter.detach() - anchor, alpha=settings.proximal)
+                self._optimizer.step()
+        work.layout.store_counters(self._model, self._vector)
+
+    def _load(self, weights: Tensor) -> None:
+        self._vector.copy_(weights)
+        self._work.layout.load_counters(self._model, self._vector)
+
+
+def per_example(function: PerExample, outputs: Tensor, labels: Tensor) -> Tensor:
+    """The values of a loss or metric, which must be one per example."""
+    values = function(outputs, labels)
+    if values.shape != (len(labels),):
+        raise ParameterError(
+            f"expected {getattr(function, '__name__', 'the loss')} to return one value per "
+            f"example, shape ({len(labels)},), got {tuple(values.shape)}: do not average"
+        )
+    return values
+
+
+def shares(settings: FedAvg, sizes: Sequence[int]) -> list[float]:
+    """The weight of each client of a cohort in the mean of updates.
+
+    Examples
+    --------
+    >>> shares(FedAvg(n_rounds=1, cohort_size=2), [30, 10])
+    [0.75, 0.25]
+    """
+    if settings.weighting == "uniform":
+        return [1 / len(sizes)] * len(sizes)
+    total = sum(sizes)
+    return [size / total for size in sizes]
+
+
+def blocks(cohort_size: int, n_bytes: int) -> list[slice]:
+    """How a cohort is cut into blocks whose sums are taken one by one, then added in order.
+
+    It depends on the cohort and on the size of the weights, never on the workers: that is why a sum
+    has the same bits for any number of them. One client each, as long as the sums fit into memory.
+
+    Examples
+    --------
+    >>> blocks(5, 4_000_000)
+    [slice(0, 1, None), slice(1, 2, None), slice(2, 3, None), slice(3, 4, None), slice(4, 5, None)]
+    >>> len(blocks(10_000, 4_000_000))
+    134
+    """
+    n_blocks = min(cohort_size, max(8, _SUMS_BYTES // max(n_bytes, 1)))
+    length = -(-cohort_size // n_blocks)
+    return [slice(i, min(i + length, cohort_size)) for i in range(0, cohort_size, length)]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One torch thread: workers are one per core, and sums on several would differ in their bits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

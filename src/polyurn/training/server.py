@@ -1,0 +1,60 @@
+"""The server's step: the mean update becomes the gradient of any optimiser of torch.
+
+Parameters keep their shapes, so that optimisers that look at whole matrices work too. Clients are not
+known here.
+"""
+
+import inspect
+
+import torch
+from torch import Tensor
+
+from polyurn.errors import ParameterError
+from polyurn.training.settings import FedAvg
+from polyurn.training.vectors import Layout
+
+
+class Server:
+    """Moves one vector of weights, in place.
+
+    Parameters
+    ----------
+    settings : FedAvg
+    layout : Layout
+    weights : tensor of shape (size,)
+    """
+
+    def __init__(self, settings: FedAvg, layout: Layout, weights: Tensor) -> None:
+        self._weights = weights
+        self._gradient = torch.zeros_like(weights)
+        self._kept = slice(layout.n_trained, layout.size)
+        parameters = []
+        for slot in layout.trained:
+            parameter = torch.nn.Parameter(slot.view(weights))
+            parameter.grad = slot.view(self._gradient)
+            parameters.append(parameter)
+        self._optimizer = _optimizer(settings, parameters)
+
+    def step(self, update: Tensor) -> None:
+        """One step along the mean update; what is not trained takes the mean as it is."""
+        torch.neg(update, out=self._gradient)
+        self._optimizer.step()
+        self._weights[self._kept] += update[self._kept]
+
+
+def _optimizer(
+    settings: FedAvg, parameters: list[torch.nn.Parameter]
+) -> torch.optim.Optimizer:
+    made = getattr(torch.optim, settings.server_optimizer, None)
+    if not (isinstance(made, type) and issubclass(made, torch.optim.Optimizer)):
+        raise ParameterError(f"torch.optim has no optimiser {settings.server_optimizer!r}")
+    closure = inspect.signature(made.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise ParameterError(f"{settings.server_optimizer} asks for the loss again; a server has none")
+    try:
+        optimizer: torch.optim.Optimizer = made(
+            parameters, lr=settings.server_learning_rate, **settings.server_options
+        )
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"torch.optim.{settings.server_optimizer}: {error}") from error
+    return optimizer

@@ -7,7 +7,7 @@ refused.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -94,24 +94,21 @@ class BatchedEngine:
         Clients have decreasing sizes. Returns indices and weights of shape (n_steps, n_clients,
         batch_size), and a list of length n_steps.
         """
-        held = [self._work.holdings[client] for client in clients]
-        width = settings.batch_size
-        n_steps = [settings.local_epochs * schedule.n_batches(settings, len(h)) for h in held]
-        index = np.zeros((n_steps[0], len(held), width), dtype=np.int64)
-        factor = np.zeros((n_steps[0], len(held), width), dtype=np.float64)
-        for k, (client, points) in enumerate(zip(clients.tolist(), held, strict=True)):
-            who = {"seed": self._work.seed, "round_": round_, "client": client}
-            order = schedule.orders(settings, len(points), **who)
-            per_epoch = schedule.n_batches(settings, len(points))
-            padded = np.zeros((len(order), per_epoch * width), dtype=np.int64)
-            padded[:, : len(points)] = points[order]
-            index[: n_steps[k], k] = padded.reshape(-1, width)
-            weight = np.zeros(per_epoch * width)
-            weight[: len(points)] = 1.0
-            weight = weight.reshape(-1, width)
-            weight /= weight.sum(axis=1, keepdims=True)
-            factor[: n_steps[k], k] = np.tile(weight, (len(order), 1))
-        active = np.searchsorted(-np.asarray(n_steps), -np.arange(n_steps[0]), side="left")
+        sizes, width = self._work.holdings.sizes[clients], settings.batch_size
+        n_batches = -(-sizes // width)
+        n_steps = settings.local_epochs * n_batches
+        order = schedule.orders(settings, sizes, clients, seed=self._work.seed, round_=round_)
+        client, epoch, place = np.nonzero(
+            np.broadcast_to(np.arange(sizes[0]) < sizes[:, None, None], order.shape)
+        )
+        batch, slot = np.divmod(place, width)
+        where = (epoch * n_batches[client] + batch, client, slot)
+        index = np.zeros((n_steps[0], len(clients), width), dtype=np.int64)
+        first = self._work.holdings.offsets[clients]
+        index[where] = self._work.holdings.indices[first[client] + order[client, epoch, place]]
+        factor = np.zeros(index.shape)
+        factor[where] = 1.0 / np.minimum(width, sizes[client] - batch * width)
+        active = np.searchsorted(-n_steps, -np.arange(n_steps[0]), side="left")
         device = self._work.points.device
         return (
             torch.from_numpy(index).to(device),
@@ -166,7 +163,7 @@ class BatchedEngine:
             # Without dice a step is always the same list of operations: write it down once and
             # leave vmap's bookkeeping out of the loop, which halves the time of a small step.
             self._traced[key] = (
-                function if self._has_dice else make_fx(function)(parameters, x, y, w)
+                function if self._has_dice else _traced(function, parameters, x, y, w)
             )
         return self._traced[key](parameters, x, y, w)
 
@@ -181,6 +178,23 @@ def stacked_gradients(work: Work) -> Gradients:
 
     stacked: Gradients = vmap(grad(loss), randomness="different")
     return stacked
+
+
+def _traced(function: Gradients, *arguments: Any) -> Gradients:
+    """The operations of a call, without those that change nothing."""
+    aten = torch.ops.aten
+    traced = make_fx(function)(*arguments)
+    for node in traced.graph.nodes:
+        source = node.args[0] if node.args else None
+        if not isinstance(source, torch.fx.Node):
+            continue
+        reshapes = node.target in (aten.expand.default, aten.view.default, aten._unsafe_view.default)
+        same = reshapes and node.meta["val"].shape == source.meta["val"].shape
+        if same or (node.target is aten.mul.Scalar and node.args[1] == 1):
+            node.replace_all_uses_with(source)
+    traced.graph.eliminate_dead_code()
+    traced.recompile()
+    return cast(Gradients, traced)
 
 
 def has_dice(model: nn.Module) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -58,7 +59,6 @@ class Worker:
         self._model = work.model.to(work.points.device)
         work.layout.bind(self._model, self._vector)
         self._parameters = [p for p in self._model.parameters() if p.requires_grad]
-        self._optimizer = torch.optim.SGD(self._parameters, lr=1.0, fused=True)
 
     def block_sum(
         self,
@@ -91,26 +91,33 @@ class Worker:
 
     def _train(self, settings: FedAvg, weights: Tensor, *, round_: int, client: int) -> None:
         """Local SGD from `weights`; the result stays in the vector."""
-        work, who = self._work, {"seed": self._work.seed, "round_": round_, "client": client}
-        held = work.holdings[client]
+        work, held = self._work, self._work.holdings[client]
+        size, who = np.array([len(held)]), np.array([client])
         self._load(weights)
         self._model.train()
-        self._optimizer.param_groups[0]["lr"] = settings.local_learning_rate
-        anchors = [slot.view(weights) for slot in work.layout.trained] if settings.proximal else []
-        torch.manual_seed(schedule.dice(**who))
-        for order in schedule.orders(settings, len(held), **who):
+        anchors = [slot.view(weights) for slot in work.layout.trained]
+        torch.manual_seed(schedule.dice(seed=work.seed, round_=round_, client=client))
+        for order in schedule.orders(settings, size, who, seed=work.seed, round_=round_)[0]:
             index = torch.from_numpy(held[order]).to(work.points.device)
             features, labels = work.points.features[index], work.points.labels[index]
             for x, y in zip(
                 features.split(settings.batch_size), labels.split(settings.batch_size), strict=True
             ):
-                self._optimizer.zero_grad()
-                per_example(work.loss, self._model(x), y).mean().backward()  # type: ignore[no-untyped-call]
-                for parameter, anchor in zip(self._parameters, anchors, strict=False):
-                    if parameter.grad is not None:
-                        parameter.grad.add_(parameter.detach() - anchor, alpha=settings.proximal)
-                self._optimizer.step()
+                self._step(settings, x, y, anchors)
         work.layout.store_counters(self._model, self._vector)
+
+    def _step(self, settings: FedAvg, x: Tensor, y: Tensor, anchors: Sequence[Tensor]) -> None:
+        loss = per_example(self._work.loss, self._model(x), y).mean()
+        gradients = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
+        # One pass over each tensor, as fast as torch.optim.SGD(fused=True), whose import alone
+        # takes two seconds of every worker's start.
+        with torch.no_grad():
+            for parameter, gradient, anchor in zip(
+                self._parameters, gradients, anchors, strict=True
+            ):
+                if settings.proximal:
+                    gradient.add_(parameter - anchor, alpha=settings.proximal)
+                parameter.add_(gradient, alpha=-settings.local_learning_rate)
 
     def _load(self, weights: Tensor) -> None:
         self._vector.copy_(weights)

@@ -21,23 +21,37 @@ def cohort(settings: FedAvg, n_clients: int, *, seed: int, round_: int) -> NDArr
 
 
 def orders(
-    settings: FedAvg, size: int, *, seed: int, round_: int, client: int
+    settings: FedAvg,
+    sizes: NDArray[np.int64],
+    clients: NDArray[np.int64],
+    *,
+    seed: int,
+    round_: int,
 ) -> NDArray[np.int64]:
-    """The order of a client's points in each epoch, of shape (local_epochs, size).
+    """The order of some clients' points in each epoch.
+
+    Points are sorted by a hash of (seed, round, client, epoch, point), since a generator for each
+    client would take as long as training it does on the engine "batched".
+
+    Returns
+    -------
+    int array of shape (n_clients, local_epochs, largest size)
+        The first `size` entries of a row are the client's; the others are numbers from `size` on.
 
     Examples
     --------
     >>> settings = FedAvg(n_rounds=1, cohort_size=1, local_epochs=2)
-    >>> sorted(orders(settings, 3, seed=0, round_=1, client=7)[1].tolist())
-    [0, 1, 2]
+    >>> found = orders(settings, np.array([3, 2]), np.array([7, 8]), seed=0, round_=1)
+    >>> found.shape, sorted(found[0, 1].tolist()), int(found[1, 0, 2])
+    ((2, 2, 3), [0, 1, 2], 2)
     """
-    rng = np.random.default_rng((_ORDER, seed, round_, client))
-    return np.stack([rng.permutation(size) for _ in range(settings.local_epochs)])
-
-
-def n_batches(settings: FedAvg, size: int) -> int:
-    """Batches of an epoch; the last may be smaller."""
-    return -(-size // settings.batch_size)
+    start_word = np.uint64(_number(_ORDER, seed, round_))
+    points = np.arange(sizes.max())
+    keys = _mix(start_word + _mix(clients.astype(np.uint64)))
+    for axis in (np.arange(settings.local_epochs), points):
+        keys = _mix(keys[..., None] + _mix(axis.astype(np.uint64)))
+    keys[np.broadcast_to(points >= sizes[:, None, None], keys.shape)] = np.iinfo(np.uint64).max
+    return np.argsort(keys, axis=-1, kind="stable")
 
 
 def dice(*, seed: int, round_: int, client: int) -> int:
@@ -52,3 +66,11 @@ def start(*, seed: int) -> int:
 
 def _number(*words: int) -> int:
     return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0] >> 1)
+
+
+def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A bijection of 64-bit words that leaves no pattern: the output function of SplitMix64."""
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

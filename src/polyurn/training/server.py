@@ -26,8 +26,12 @@ class Server:
 
     def __init__(self, settings: FedAvg, layout: Layout, weights: Tensor) -> None:
         self._weights = weights
-        self._gradient = torch.zeros_like(weights)
         self._kept = slice(layout.n_trained, layout.size)
+        self._rate = settings.server_learning_rate
+        self._plain = settings.server_optimizer == "SGD" and not settings.server_options
+        if self._plain:  # one line of arithmetic, and torch.optim takes two seconds to import
+            return
+        self._gradient = torch.zeros_like(weights)
         parameters = []
         for slot in layout.trained:
             parameter = torch.nn.Parameter(slot.view(weights))
@@ -37,9 +41,12 @@ class Server:
 
     def step(self, update: Tensor) -> None:
         """One step along the mean update; what is not trained takes the mean as it is."""
-        torch.neg(update, out=self._gradient)
-        self._optimizer.step()
         self._weights[self._kept] += update[self._kept]
+        if self._plain:
+            self._weights[: self._kept.start].add_(update[: self._kept.start], alpha=self._rate)
+        else:
+            torch.neg(update, out=self._gradient)
+            self._optimizer.step()
 
 
 def _optimizer(

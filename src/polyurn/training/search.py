@@ -1,0 +1,268 @@
+"""Adaptive searches with Optuna: one study per population and seed, kept in the sweep's folder.
+
+Optuna's journal is the memory: a finished trial carries its record, so that nothing is lost between
+the end of a run and its line in `runs.jsonl`. Trials that were cut off are given up and asked anew.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+
+from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.training.examples import Holdings
+from polyurn.training.federated import Evaluation
+from polyurn.training.records import RunRecord, finite
+from polyurn.training.runs import Training, run_columns
+from polyurn.training.settings import FedAvg, check_names
+
+DIVERGED_SCORE = 0.0  # what Optuna is told of a run that diverged; verdict.py says the same
+
+
+@dataclass(frozen=True)
+class Search:
+    """An adaptive search for the settings with the largest metric.
+
+    Attributes
+    ----------
+    space : mapping of a setting's name to its range
+        {"low": 0.001, "high": 1.0, "log": True}, optionally with "step", or {"choices": [1, 2, 5]}. A
+        range with two whole numbers gives whole numbers.
+    n_trials : int
+        Runs per population and seed.
+    metric : str
+        Looked at after every evaluated round; a larger one is better.
+    sampler, pruner : str
+        Classes of `optuna.samplers` and `optuna.pruners`.
+    sampler_options, pruner_options : mapping
+        Their arguments. The sampler's seed follows from the run's.
+    """
+
+    space: Mapping[str, Mapping[str, Any]]
+    n_trials: int
+    metric: str = "accuracy"
+    sampler: str = "TPESampler"
+    pruner: str = "MedianPruner"
+    sampler_options: Mapping[str, Any] = field(default_factory=dict)
+    pruner_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_names(self.space)
+        if not self.space or self.n_trials < 1:
+            raise ParameterError("expected a space of at least one setting, and n_trials above 0")
+        for name, bounds in self.space.items():
+            known = {"choices"} if "choices" in bounds else {"low", "high", "log", "step"}
+            if not set(bounds) <= known or not ({"low", "high"} <= set(bounds) or "choices" in bounds):
+                raise ParameterError(
+                    f"expected low and high (and log or step), or choices, for {name}, "
+                    f"got {', '.join(bounds)}"
+                )
+
+    def to_record(self) -> dict[str, Any]:
+        """The search as JSON values."""
+        record = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        record["space"] = {name: dict(bounds) for name, bounds in self.space.items()}
+        return record
+
+
+class Studies:
+    """The studies of a sweep.
+
+    Parameters
+    ----------
+    folder : path
+    search : Search
+    settings : FedAvg
+        What the search does not change.
+    training : Training
+    clients : mapping of (population, seed) to Holdings
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        search: Search,
+        settings: FedAvg,
+        training: Training,
+        clients: Mapping[tuple[str, int], Holdings],
+    ) -> None:
+        if search.metric not in training.metrics:
+            raise ParameterError(f"the search looks at {search.metric!r}, which is not a metric")
+        self._journal = str(Path(folder) / "optuna.journal")
+        self._search, self._settings = search, settings
+        self._training, self._clients = training, clients
+        optuna = _optuna()
+        for key in clients:
+            study = optuna.create_study(
+                storage=_storage(self._journal),
+                study_name=_study_name(*key),
+                direction="maximize",
+                load_if_exists=True,
+            )
+            for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
+                study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+
+    def recovered(self, known: set[str]) -> list[RunRecord]:
+        """Records of finished trials that are in the journal but not in `runs.jsonl`."""
+        records = (record for key in self._clients for record in self._records(*key))
+        return [record for record in records if record.key not in known]
+
+    def tasks(self) -> Iterator[Any]:
+        """The trials that are left, the studies in turn."""
+        left = {
+            key: self._search.n_trials - sum(1 for _ in self._records(*key)) for key in self._clients
+        }
+        for turn in range(self._search.n_trials):
+            for (population, seed), n in left.items():
+                if turn < n:
+                    yield joblib.delayed(run_trial)(
+                        self._journal,
+                        self._search,
+                        self._settings,
+                        self._training,
+                        population,
+                        seed,
+                        self._clients[population, seed],
+                    )
+
+    def winners(
+        self, keys: Iterable[tuple[str, int]], true: str
+    ) -> list[tuple[str, int, FedAvg]]:
+        """Runs on the population `true` of what won on other populations."""
+        found = []
+        for population, seed in keys:
+            whole = [
+                run for run in self._records(population, seed) if not run.pruned and not run.diverged
+            ]
+            if whole:
+                best = max(whole, key=lambda run: run.final[self._search.metric] or 0.0)
+                found.append((true, seed, best.settings))
+        return found
+
+    def _records(self, population: str, seed: int) -> Iterator[RunRecord]:
+        study = _optuna().load_study(
+            storage=_storage(self._journal), study_name=_study_name(population, seed)
+        )
+        for trial in study.get_trials(deepcopy=False):
+            if trial.state.name in ("COMPLETE", "PRUNED"):
+                yield RunRecord.from_json(trial.user_attrs["record"])
+
+
+def run_trial(
+    journal: str,
+    search: Search,
+    settings: FedAvg,
+    training: Training,
+    population: str,
+    seed: int,
+    clients: Holdings,
+) -> list[RunRecord]:
+    """Ask a study for settings, train, and tell it what came of them."""
+    optuna = _optuna()
+    study = optuna.load_study(
+        storage=_storage(journal), study_name=_study_name(population, seed), pruner=_pruner(search)
+    )
+    # A sampler is made anew for each trial: with the same seed its first draws would be the same.
+    study.sampler = _sampler(search, (seed, len(study.get_trials(deepcopy=False))))
+    trial = study.ask()
+    chosen = settings.with_changes(
+        {name: _suggested(trial, name, bounds) for name, bounds in search.space.items()}
+    )
+    seen: list[Evaluation] = []
+
+    def watch(_: int, evaluation: Evaluation) -> None:
+        seen.append(evaluation)
+        value = evaluation.metrics[search.metric]
+        if np.isfinite(value):
+            trial.report(value, evaluation.round)
+        if evaluation.round < chosen.n_rounds and trial.should_prune():
+            raise optuna.TrialPruned
+
+    try:
+        (run,) = run_columns(training, population, seed, clients, [chosen], on_round=watch)
+        run = replace(run, trial=trial.number)
+    except optuna.TrialPruned:
+        run = _pruned(seen, population, seed, chosen, training, trial.number)
+    trial.set_user_attr("record", run.to_json())
+    if run.pruned:
+        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+    else:
+        score = run.final[search.metric]
+        study.tell(trial, DIVERGED_SCORE if score is None else score)
+    return [run]
+
+
+def _pruned(
+    seen: Sequence[Evaluation],
+    population: str,
+    seed: int,
+    settings: FedAvg,
+    training: Training,
+    trial: int,
+) -> RunRecord:
+    curves = {name: finite(point.metrics[name] for point in seen) for name in training.metrics}
+    return RunRecord(
+        population=population,
+        seed=seed,
+        settings=settings,
+        engine=training.engine,
+        rounds=[point.round for point in seen],
+        loss=finite(point.loss for point in seen),
+        metrics=curves,
+        final={name: curve[-1] for name, curve in curves.items()},
+        diverged_at=None,
+        seconds=0.0,
+        pruned=True,
+        trial=trial,
+    )
+
+
+def _suggested(trial: Any, name: str, bounds: Mapping[str, Any]) -> Any:
+    if "choices" in bounds:
+        return trial.suggest_categorical(name, list(bounds["choices"]))
+    whole = isinstance(bounds["low"], int) and isinstance(bounds["high"], int)
+    suggest = trial.suggest_int if whole else trial.suggest_float
+    return suggest(name, **bounds)
+
+
+def _sampler(search: Search, words: tuple[int, int]) -> Any:
+    seed = int(np.random.SeedSequence((5, *words)).generate_state(1)[0])
+    return _made("samplers", search.sampler, {"seed": seed, **search.sampler_options})
+
+
+def _pruner(search: Search) -> Any:
+    return _made("pruners", search.pruner, search.pruner_options)
+
+
+def _made(kind: str, name: str, options: Mapping[str, Any]) -> Any:
+    made = getattr(getattr(_optuna(), kind), name, None)
+    if made is None:
+        raise ParameterError(f"optuna.{kind} has no {name!r}")
+    try:
+        return made(**options)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"optuna.{kind}.{name}: {error}") from error
+
+
+def _study_name(population: str, seed: int) -> str:
+    return f"{population}, seed {seed}"
+
+
+def _storage(journal: str) -> Any:
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    return JournalStorage(JournalFileBackend(journal))
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError as error:
+        raise MissingDependencyError("optuna", "hpo", "an adaptive search") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # polyurn reports progress itself
+    return optuna

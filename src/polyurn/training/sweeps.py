@@ -1,0 +1,297 @@
+"""Sweeps: every setting on every population under every seed, in parallel, never twice.
+
+What is run where is decided here; `records.py` keeps it, `federated.py` trains, and `verdict.py` says
+what it means. Runs are spread with joblib, so that the backend which is active (processes of this
+machine, Dask, Ray) does them.
+"""
+
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import joblib
+
+from polyurn.errors import ParameterError, TrainingError
+from polyurn.training.choice import EngineName, suits_batching
+from polyurn.training.examples import Examples, Holdings, Population, holdings
+from polyurn.training.federated import build, prepare
+from polyurn.training.losses import PerExample, accuracy, cross_entropy
+from polyurn.training.models import ModelFunction
+from polyurn.training.records import RunLog, RunRecord, run_key
+from polyurn.training.runs import Training, run_columns
+from polyurn.training.search import Search, Studies
+from polyurn.training.settings import COLUMN_FIELDS, FedAvg
+
+MOST_COLUMNS = 16  # settings trained side by side in one task
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The runs of a sweep.
+
+    Attributes
+    ----------
+    runs : tuple of RunRecord
+        In the order in which they ended.
+    folder : Path or None
+    """
+
+    runs: tuple[RunRecord, ...] = field(repr=False)
+    folder: Path | None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a sweep is.
+
+    Attributes
+    ----------
+    n_done, n_total : int
+        Runs; those of an earlier start count as done.
+    run : RunRecord or None
+        The run that just ended; None at the start.
+    """
+
+    n_done: int
+    n_total: int
+    run: RunRecord | None
+
+
+def sweep(
+    settings: FedAvg,
+    model: ModelFunction | str,
+    data: Examples,
+    *,
+    populations: Mapping[str, Population],
+    seeds: Sequence[int],
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    optuna: Search | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    loss: PerExample = cross_entropy,
+    metrics: Mapping[str, PerExample] | None = None,
+    engine: EngineName = "auto",
+    device: str | None = None,
+    true: str = "true",
+    on_run: Callable[[Progress], object] | None = None,
+) -> Sweep:
+    """Train every setting on every population under every seed.
+
+    Parameters
+    ----------
+    settings : FedAvg
+        What the grid, or the search, does not change.
+    model, data, loss, metrics, engine, device : see `train`
+    populations : mapping of name to clients
+        Clients as in `train`: a function of the seed draws them anew for each seed.
+    seeds : sequence of int
+    grid : mapping of a setting's name to its values
+        All combinations are run. On the engine "batched", those that differ in learning rates and the
+        like only are trained side by side.
+    optuna : Search
+        Instead of a grid: an adaptive search per population and seed. What wins on the other
+        populations is then trained on the population `true` as well.
+    folder : path, optional
+        Keeps every run the moment it ends. The same call again goes on where it stopped.
+    n_jobs : int, optional
+        Runs at a time, as in joblib. By default what `joblib.parallel_config` says, else one per core.
+    on_run : function of a Progress, optional
+        Called at the start and after every run.
+
+    Returns
+    -------
+    Sweep
+
+    Raises
+    ------
+    FileError
+        The folder holds another sweep, or cannot be written.
+    TrainingError
+        A worker died. Finished runs are kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(300, 2))
+    >>> y = (x[:, 0] > 0).astype(int)
+    >>> data = Examples(x[:200], y[:200], x[200:], y[200:])
+    >>> by_label = np.split(np.argsort(y[:200], kind="stable"), 20)
+    >>> shuffled = np.split(np.random.default_rng(1).permutation(200), 20)
+    >>> done = sweep(
+    ...     FedAvg(n_rounds=3, cohort_size=5), "softmax", data,
+    ...     populations={"true": by_label, "iid": shuffled},
+    ...     grid={"local_learning_rate": [0.01, 0.1]}, seeds=[0], n_jobs=1,
+    ... )
+    >>> sorted((run.population, run.settings.local_learning_rate) for run in done.runs)
+    [('iid', 0.01), ('iid', 0.1), ('true', 0.01), ('true', 0.1)]
+    """
+    if (grid is None) == (optuna is None):
+        raise ParameterError("expected either a grid or optuna")
+    if not populations or not seeds or len(set(seeds)) != len(seeds):
+        raise ParameterError("expected at least one population, and different seeds")
+    training = Training(model, data, loss, metrics or {"accuracy": accuracy}, engine, device)
+    clients = {
+        (name, seed): holdings(population, n_points=len(data), seed=seed, name=name)
+        for name, population in populations.items()
+        for seed in seeds
+    }
+    points = [] if grid is None else grid_points(settings, grid)
+    described = _described(training, settings, clients, grid=grid, search=optuna)
+    with _place(folder) as place, RunLog(place, described) as log:
+        report = _Reporter(log, on_run)
+        if optuna is None:
+            wanted = [(name, seed, point) for name, seed in clients for point in points]
+            tasks = _grid_tasks(training, clients, wanted, log.runs)
+            report.begin(len(wanted))
+            _run_all(tasks, report, n_jobs)
+        else:
+            studies = Studies(place, optuna, settings, training, clients)
+            log.append(studies.recovered({run.key for run in log.runs}))
+            winners = [key for key in clients if key[0] != true and (true, key[1]) in clients]
+            report.begin(len(clients) * optuna.n_trials + len(winners))
+            _run_all(studies.tasks(), report, n_jobs)
+            tasks = _grid_tasks(training, clients, studies.winners(winners, true), log.runs)
+            _run_all(tasks, report, n_jobs)
+        return Sweep(tuple(log.runs), None if folder is None else Path(folder))
+
+
+def grid_points(settings: FedAvg, grid: Mapping[str, Sequence[Any]]) -> list[FedAvg]:
+    """All combinations of a grid.
+
+    Examples
+    --------
+    >>> base = FedAvg(n_rounds=9, cohort_size=5)
+    >>> found = grid_points(base, {"local_epochs": [1, 2], "local_learning_rate": [0.1, 0.2]})
+    >>> [(point.local_epochs, point.local_learning_rate) for point in found]
+    [(1, 0.1), (1, 0.2), (2, 0.1), (2, 0.2)]
+    """
+    for name, values in grid.items():
+        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+            raise ParameterError(f"expected a list of values for {name} in the grid")
+    points = [
+        settings.with_changes(dict(zip(grid, values, strict=True)))
+        for values in itertools.product(*grid.values())
+    ]
+    if len({run_key("", 0, point) for point in points}) != len(points):
+        raise ParameterError("the grid has a value twice")
+    return points
+
+
+def _grid_tasks(
+    training: Training,
+    clients: Mapping[tuple[str, int], Holdings],
+    wanted: Iterable[tuple[str, int, FedAvg]],
+    finished: Sequence[RunRecord],
+) -> list[Any]:
+    """The runs that are left, those that can be trained side by side in one task."""
+    done = {run_key(run.population, run.seed, run.settings) for run in finished if not run.pruned}
+    left: dict[str, tuple[str, int, list[FedAvg]]] = {}
+    side_by_side = _side_by_side(training, clients)
+    for name, seed, point in wanted:
+        key = run_key(name, seed, point)
+        if key in done:
+            continue
+        done.add(key)
+        record = {k: v for k, v in point.to_record().items() if k not in COLUMN_FIELDS}
+        shared = json.dumps([name, seed, record]) if side_by_side else key
+        left.setdefault(shared, (name, seed, []))[2].append(point)
+    return [
+        joblib.delayed(run_columns)(training, name, seed, clients[name, seed], columns)
+        for name, seed, group in left.values()
+        for columns in _batched(group, MOST_COLUMNS)
+    ]
+
+
+def _side_by_side(training: Training, clients: Mapping[tuple[str, int], Holdings]) -> bool:
+    if training.engine != "auto":
+        return training.engine == "batched"
+    (_, seed), some = next(iter(clients.items()))
+    return suits_batching(
+        prepare(
+            training.model,
+            training.data,
+            some,
+            seed=seed,
+            loss=training.loss,
+            metrics=training.metrics,
+            device=training.device,
+        )
+    )
+
+
+def _run_all(tasks: Iterable[Any], report: "_Reporter", n_jobs: int | None) -> None:
+    """Run tasks wherever joblib runs them, and keep what comes back as it comes."""
+    if n_jobs is None and joblib.parallel.get_active_backend()[1] is None:
+        n_jobs = -1
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    try:
+        for runs in parallel(tasks):
+            report.ended(runs)
+    except BrokenExecutor as error:
+        raise TrainingError(
+            f"a worker died, perhaps because memory ran out; {len(report.log.runs)} finished runs "
+            "are kept: start the sweep again, with fewer jobs"
+        ) from error
+
+
+class _Reporter:
+    """Keeps runs and tells how far the sweep is."""
+
+    def __init__(self, log: RunLog, on_run: Callable[[Progress], object] | None) -> None:
+        self.log, self._on_run, self._n_total = log, on_run, 0
+
+    def begin(self, n_total: int) -> None:
+        self._n_total = n_total
+        self._tell(None)
+
+    def ended(self, runs: Sequence[RunRecord]) -> None:
+        self.log.append(runs)
+        for run in runs:
+            self._tell(run)
+
+    def _tell(self, run: RunRecord | None) -> None:
+        if self._on_run is not None:
+            n_done = min(len(self.log.runs), self._n_total)
+            self._on_run(Progress(n_done, self._n_total, run))
+
+
+def _described(
+    training: Training,
+    settings: FedAvg,
+    clients: Mapping[tuple[str, int], Holdings],
+    *,
+    grid: Mapping[str, Sequence[Any]] | None,
+    search: Search | None,
+) -> dict[str, Any]:
+    """What a sweep is: everything that its runs depend on."""
+    module = build(training.model, training.data, seed=0)
+    populations: dict[str, dict[str, str]] = {}
+    for (name, seed), held in clients.items():
+        populations.setdefault(name, {})[str(seed)] = held.fingerprint()
+    return {
+        "settings": settings.to_record(),
+        "grid": None if grid is None else {name: list(values) for name, values in grid.items()},
+        "search": None if search is None else search.to_record(),
+        "seeds": list(dict.fromkeys(seed for _, seed in clients)),
+        "populations": populations,
+        "data": training.data.fingerprint(),
+        "model": {name: list(value.shape) for name, value in module.state_dict().items()},
+        "loss": getattr(training.loss, "__name__", "loss"),
+        "metrics": list(training.metrics),
+    }
+
+
+def _place(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Any]:
+    return TemporaryDirectory(prefix="polyurn-sweep-") if folder is None else nullcontext(folder)
+
+
+def _batched(columns: Sequence[FedAvg], n: int) -> Iterator[Sequence[FedAvg]]:
+    for i in range(0, len(columns), n):
+        yield columns[i : i + n]

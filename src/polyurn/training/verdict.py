@@ -1,0 +1,234 @@
+"""The verdict of a sweep: does tuning on simulated clients pick what wins on the true ones?
+
+Numbers in, numbers out. A run that diverged scores `diverged_score`, by default 0: a model whose
+weights are not numbers classifies nothing. Nothing is trained or read here.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from polyurn.errors import ParameterError
+from polyurn.training.records import RunRecord
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over seeds with its interval.
+
+    Attributes
+    ----------
+    mean : float
+    low, high : float
+        Student's t interval over the seeds; NaN with fewer than two.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f} [{self.low:.4f}, {self.high:.4f}]"
+
+
+@dataclass(frozen=True)
+class PopulationVerdict:
+    """How one population of simulated clients predicts the true ones.
+
+    Attributes
+    ----------
+    population : str
+    n_settings, n_seeds : int
+        What both populations were trained with.
+    difference : Estimate
+        Mean over settings of |metric on these clients - metric on the true ones|: the paper's number.
+    rank_correlation : Estimate
+        Spearman's, over settings. NaN if there are fewer than two, or all score the same.
+    regret : Estimate
+        Metric lost on the true clients by choosing the settings that won on these.
+    n_diverged, n_diverged_true : int
+        Diverged runs among them, on these clients and on the true ones.
+    """
+
+    population: str
+    n_settings: int
+    n_seeds: int
+    difference: Estimate
+    rank_correlation: Estimate
+    regret: Estimate
+    n_diverged: int
+    n_diverged_true: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on every population of a sweep.
+
+    Attributes
+    ----------
+    true, metric : str
+    populations : tuple of PopulationVerdict
+        The smallest difference first.
+    """
+
+    true: str
+    metric: str
+    populations: tuple[PopulationVerdict, ...]
+
+    def __getitem__(self, population: str) -> PopulationVerdict:
+        for found in self.populations:
+            if found.population == population:
+                return found
+        raise KeyError(population)
+
+
+def compare_sweeps(
+    runs: Iterable[RunRecord],
+    *,
+    true: str = "true",
+    metric: str = "accuracy",
+    diverged_score: float = 0.0,
+    confidence: float = 0.95,
+) -> Verdict:
+    """Say how well each population predicts the true clients.
+
+    Everything is computed per seed, on the settings that both populations were trained with under
+    that seed, then averaged; intervals are Student's t over seeds, wide when there are few.
+
+    Parameters
+    ----------
+    runs : iterable of RunRecord
+        Runs that an adaptive search cut short are left out.
+    true : str
+        The population that the others are compared with.
+    metric : str
+        A larger one is better.
+    diverged_score : float
+        The metric of a run that diverged.
+    confidence : float
+
+    Examples
+    --------
+    >>> from polyurn.training.settings import FedAvg
+    >>> def run(population, rate, score):
+    ...     settings = FedAvg(n_rounds=1, cohort_size=1, local_learning_rate=rate)
+    ...     curve = {"accuracy": [score]}
+    ...     return RunRecord(population, 0, settings, "workers", [1], [0.0], curve,
+    ...                      {"accuracy": score}, None, 0.0)
+    >>> verdict = compare_sweeps([
+    ...     run("true", 0.1, 0.80), run("true", 0.2, 0.70), run("true", 0.3, 0.60),
+    ...     run("iid", 0.1, 0.81), run("iid", 0.2, 0.84), run("iid", 0.3, 0.70),
+    ... ])
+    >>> iid = verdict["iid"]
+    >>> round(iid.difference.mean, 4), iid.rank_correlation.mean, round(iid.regret.mean, 4)
+    (0.0833, 0.5, 0.1)
+    """
+    if not 0 < confidence < 1:
+        raise ParameterError(f"expected confidence between 0 and 1, got {confidence}")
+    scores = _scores(runs, metric, diverged_score)
+    if true not in scores:
+        raise ParameterError(
+            f"no runs on the population {true!r}; there are {', '.join(scores) or 'none'}"
+        )
+    found = [
+        _verdict(name, scores[name], scores[true], confidence) for name in scores if name != true
+    ]
+    if not found:
+        raise ParameterError(f"only the population {true!r} was trained: nothing to compare")
+    return Verdict(true, metric, tuple(sorted(found, key=lambda v: v.difference.mean)))
+
+
+# population → seed → settings → (score, whether the run diverged)
+_Scores = dict[str, dict[int, dict[str, tuple[float, bool]]]]
+
+
+def _scores(runs: Iterable[RunRecord], metric: str, diverged_score: float) -> _Scores:
+    scores: _Scores = {}
+    for run in runs:
+        if run.pruned:
+            continue
+        if metric not in run.final:
+            raise ParameterError(f"runs have no metric {metric!r}; expected {', '.join(run.final)}")
+        value = run.final[metric]
+        score = diverged_score if run.diverged or value is None else value
+        settings = json.dumps(run.settings.to_record(), sort_keys=True)
+        by_seed = scores.setdefault(run.population, {}).setdefault(run.seed, {})
+        by_seed[settings] = (score, run.diverged)
+    return scores
+
+
+def _verdict(
+    name: str,
+    simulated: Mapping[int, Mapping[str, tuple[float, bool]]],
+    true: Mapping[int, Mapping[str, tuple[float, bool]]],
+    confidence: float,
+) -> PopulationVerdict:
+    pairs, regrets, n_diverged, n_diverged_true = [], [], 0, 0
+    for seed in sorted(set(simulated) & set(true)):
+        common = sorted(set(simulated[seed]) & set(true[seed]))
+        if not common:
+            continue
+        here, there = ([scores[seed][s] for s in common] for scores in (simulated, true))
+        n_diverged += sum(diverged for _, diverged in here)
+        n_diverged_true += sum(diverged for _, diverged in there)
+        a, b = (np.array([score for score, _ in part]) for part in (here, there))
+        pairs.append((a, b))
+        best = max(score for score, _ in true[seed].values())
+        regrets.append(regret(a, b, best=best))
+    if not pairs:
+        raise ParameterError(f"{name!r} has no run with the seed and settings of a true one")
+    return PopulationVerdict(
+        population=name,
+        n_settings=max(len(a) for a, _ in pairs),
+        n_seeds=len(pairs),
+        difference=_over_seeds(pairs, lambda a, b: float(np.abs(a - b).mean()), confidence),
+        rank_correlation=_over_seeds(pairs, rank_correlation, confidence),
+        regret=_estimate(regrets, confidence),
+        n_diverged=n_diverged,
+        n_diverged_true=n_diverged_true,
+    )
+
+
+def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Spearman's rank correlation; NaN where it is not defined."""
+    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return math.nan
+    return float(stats.spearmanr(a, b).statistic)
+
+
+def regret(
+    simulated: NDArray[np.float64], true: NDArray[np.float64], *, best: float | None = None
+) -> float:
+    """What is lost on the true clients by the choice that looks best on the simulated ones.
+
+    Among equal choices the mean counts, as if one were drawn.
+
+    Examples
+    --------
+    >>> regret(np.array([0.5, 0.9, 0.9]), np.array([0.8, 0.7, 0.5])).__round__(3)
+    0.2
+    """
+    chosen = true[simulated == simulated.max()].mean()
+    return float((true.max() if best is None else best) - chosen)
+
+
+def _over_seeds(
+    pairs: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]],
+    statistic: Callable[[NDArray[np.float64], NDArray[np.float64]], float],
+    confidence: float,
+) -> Estimate:
+    return _estimate([statistic(a, b) for a, b in pairs], confidence)
+
+
+def _estimate(values: Sequence[float], confidence: float) -> Estimate:
+    mean = float(np.mean(values))
+    if len(values) < 2 or math.isnan(mean):
+        return Estimate(mean, math.nan, math.nan)
+    error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    reach = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1)) * error
+    return Estimate(mean, mean - reach, mean + reach)

@@ -6,13 +6,14 @@ no trace in a gradient. Layers that mix the points of a batch (batch norm) canno
 refused.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Self, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call, grad, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -24,6 +25,11 @@ _COPIES_BYTES = 64 * 2**20  # weights of the clients that are trained together
 _TEST_BYTES = 16 * 2**20
 _LEVELS = 8  # distinct numbers of clients that a step is traced for; those in between are padded
 
+# A step is always the same list of operations, dice included: written down once, vmap's bookkeeping is
+# left out of the loop, which halves the time of a small step. Writing it down takes as long as this
+# many steps save.
+TRACE_AFTER = 50
+
 Gradients = Callable[[list[Tensor], Tensor, Tensor, Tensor], list[Tensor]]
 
 
@@ -33,8 +39,8 @@ class BatchedEngine:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._model = work.model.to(work.points.device)
-        self._traced: dict[tuple[int, ...], Gradients] = {}
-        self._has_dice = has_dice(work.model)
+        self._traced: dict[int, Gradients] = {}
+        self._n_calls: Counter[int] = Counter()
 
     def mean_updates(
         self, columns: Sequence[FedAvg], weights: Tensor, cohort: NDArray[np.int64], round_: int
@@ -157,14 +163,13 @@ class BatchedEngine:
     def _gradients(
         self, parameters: list[Tensor], x: Tensor, y: Tensor, w: Tensor
     ) -> list[Tensor]:
-        key = (len(x), *x.shape[1:])
+        key = len(x)
+        self._n_calls[key] += 1
         if key not in self._traced:
             function = stacked_gradients(self._work)
-            # Without dice a step is always the same list of operations: write it down once and
-            # leave vmap's bookkeeping out of the loop, which halves the time of a small step.
-            self._traced[key] = (
-                function if self._has_dice else _traced(function, parameters, x, y, w)
-            )
+            if self._n_calls[key] <= TRACE_AFTER:
+                return function(parameters, x, y, w)
+            self._traced[key] = _traced(function, parameters, x, y, w)
         return self._traced[key](parameters, x, y, w)
 
 
@@ -195,11 +200,6 @@ def _traced(function: Gradients, *arguments: Any) -> Gradients:
     traced.graph.eliminate_dead_code()
     traced.recompile()
     return cast(Gradients, traced)
-
-
-def has_dice(model: nn.Module) -> bool:
-    """Whether the model throws dice while it is trained."""
-    return any(isinstance(m, nn.modules.dropout._DropoutNd | nn.RReLU) for m in model.modules())
 
 
 def _like(values: Tensor, other: Tensor) -> Tensor:

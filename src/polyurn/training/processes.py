@@ -28,6 +28,7 @@ from polyurn.training.engines import ordered_sum
 from polyurn.training.local import TEST_CHUNK, Work, blocks, shares
 from polyurn.training.settings import FedAvg
 
+_MEMORY = Path("/dev/shm")  # files here are memory, where the system has such a place
 _TILE = 65_536  # numbers of a sum that are added up together: they stay in the cache
 
 
@@ -160,9 +161,8 @@ class _SharedFolder:
     """A folder of arrays, in memory where the system has a place for that and it is large enough."""
 
     def __init__(self, n_bytes: int) -> None:
-        memory = Path("/dev/shm")
-        roomy = memory.is_dir() and shutil.disk_usage(memory).free > 1.1 * n_bytes + 2**20
-        self.folder = Path(tempfile.mkdtemp(prefix="polyurn-", dir=memory if roomy else None))
+        roomy = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 1.1 * n_bytes + 2**20
+        self.folder = Path(tempfile.mkdtemp(prefix="polyurn-", dir=_MEMORY if roomy else None))
 
     def array(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
         path = self.folder / f"{name}.npy"

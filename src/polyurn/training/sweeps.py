@@ -253,13 +253,12 @@ class _Reporter:
 
     def ended(self, runs: Sequence[RunRecord]) -> None:
         self.log.append(runs)
-        for run in runs:
-            self._tell(run)
+        for n_untold, run in zip(reversed(range(len(runs))), runs, strict=True):
+            self._tell(run, n_untold)
 
-    def _tell(self, run: RunRecord | None) -> None:
+    def _tell(self, run: RunRecord | None, n_untold: int = 0) -> None:
         if self._on_run is not None:
-            n_done = min(len(self.log.runs), self._n_total)
-            self._on_run(Progress(n_done, self._n_total, run))
+            self._on_run(Progress(len(self.log.runs) - n_untold, self._n_total, run))
 
 
 def _described(

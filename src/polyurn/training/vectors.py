@@ -31,7 +31,7 @@ class Slot:
         """The tensor inside a vector of shape (..., size): a view of shape (..., *shape)."""
         piece = vectors[..., self.start : self.stop]
         if not self.channels_last:
-            return piece.view(*vectors.shape[:-1], *self.shape)
+            return piece.view((*vectors.shape[:-1], *self.shape))
         n, channels, height, width = self.shape
         stored = piece.view(*vectors.shape[:-1], n, height, width, channels)
         return stored.movedim(-1, -3)

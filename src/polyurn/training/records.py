@@ -158,11 +158,15 @@ class RunLog:
             raise
         except OSError as error:
             raise FileError(f"cannot use {folder}: {error.strerror}") from error
-        _lock(self._file, self.folder)
-        self._file.seek(0)
-        text = self._file.read()
-        self._file.truncate(_whole(text))
-        self.runs = _parsed(self._place, text[: _whole(text)])
+        try:
+            _lock(self._file, self.folder)
+            self._file.seek(0)
+            text = self._file.read()
+            self._file.truncate(_whole(text))
+            self.runs = _parsed(self._place, text[: _whole(text)])
+        except FileError:
+            self._file.close()
+            raise
 
     def append(self, runs: Sequence[RunRecord]) -> None:
         """Keep more runs: whole lines, on disk when this returns."""

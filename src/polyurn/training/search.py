@@ -167,6 +167,7 @@ def run_trial(
         storage=_storage(journal), study_name=_study_name(population, seed), pruner=_pruner(search)
     )
     # A sampler is made anew for each trial: with the same seed its first draws would be the same.
+    # They are the same for every population, so that populations can be compared there.
     study.sampler = _sampler(search, (seed, len(study.get_trials(deepcopy=False))))
     trial = study.ask()
     chosen = settings.with_changes(

@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from training_cases import tabular
 
 from polyurn.errors import FileError, ParameterError, TrainingError
 from polyurn.training.federated import train
 from polyurn.training.records import RunLog, RunRecord, read_runs
-from polyurn.training.search import Search
-from polyurn.training.settings import FedAvg
+from polyurn.training.settings import FedAvg, Search
 from polyurn.training.sweeps import sweep
+from training_cases import tabular
 
 DATA = tabular()
 BY_LABEL = np.array_split(np.argsort(DATA.labels, kind="stable"), 20)
@@ -69,7 +68,9 @@ def test_every_setting_meets_every_population_under_every_seed_once(tmp_path):
 def test_a_run_of_a_sweep_is_what_train_returns(engine):
     done = small_sweep(engine=engine, seeds=[3])
     for run in done.runs:
-        alone = train(run.settings, "softmax", DATA, POPULATIONS[run.population], seed=3, n_workers=1)
+        alone = train(
+            run.settings, "softmax", DATA, POPULATIONS[run.population], seed=3, n_workers=1
+        )
         assert run.rounds == [1, 2]
         assert run.metrics["accuracy"] == alone.metrics["accuracy"]
         assert np.allclose(run.loss, alone.loss, rtol=1e-5)
@@ -234,7 +235,7 @@ def test_a_worker_that_dies_keeps_the_finished_runs(tmp_path, monkeypatch):
         raise BrokenProcessPool
 
     monkeypatch.setattr(joblib, "Parallel", lambda **_: dying)
-    with pytest.raises(TrainingError, match="a worker died, .* 2 finished runs are kept"):
+    with pytest.raises(TrainingError, match=r"a worker died, .* 2 finished runs are kept"):
         small_sweep(tmp_path)
     assert len(read_runs(tmp_path)) == 2
 
@@ -271,7 +272,10 @@ def test_mistakes_are_refused_with_one_line(changes, message):
 # ----------------------------------------------------------------------- adaptive searches
 
 SEARCH = Search(
-    {"local_learning_rate": {"low": 1e-3, "high": 1.0, "log": True}, "local_epochs": {"choices": [1, 2]}},
+    {
+        "local_learning_rate": {"low": 1e-3, "high": 1.0, "log": True},
+        "local_epochs": {"choices": [1, 2]},
+    },
     n_trials=4,
     pruner_options={"n_startup_trials": 1},
 )
@@ -288,7 +292,8 @@ def test_a_search_runs_its_trials_prunes_and_tries_the_winners_on_the_true_clien
     assert any(run.pruned and run.rounds[-1] < 4 for run in trials)
     assert len({run.settings.local_learning_rate for run in trials}) >= 4
     best = max(
-        (r for r in trials if r.population == "iid" and not r.pruned), key=lambda r: r.final["accuracy"]
+        (r for r in trials if r.population == "iid" and not r.pruned),
+        key=lambda r: r.final["accuracy"],
     )
     assert any(r.population == "true" and r.settings == best.settings for r in done.runs)
 
@@ -332,5 +337,3 @@ def test_a_search_names_what_optuna_does_not_have(changes, message):
     search = Search({"local_epochs": {"low": 1, "high": 2}}, n_trials=1, **changes)
     with pytest.raises(ParameterError, match=message):
         small_sweep(grid=None, optuna=search)
-
-

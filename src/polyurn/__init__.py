@@ -51,6 +51,17 @@ if TYPE_CHECKING:
     from polyurn.server.select import select as select
     from polyurn.sizes import SizeBins as SizeBins
     from polyurn.sizes import Sizes as Sizes
+    from polyurn.training.examples import Examples as Examples
+    from polyurn.training.federated import Run as Run
+    from polyurn.training.federated import train as train
+    from polyurn.training.records import RunRecord as RunRecord
+    from polyurn.training.records import read_runs as read_runs
+    from polyurn.training.settings import FedAvg as FedAvg
+    from polyurn.training.settings import Search as Search
+    from polyurn.training.sweeps import Sweep as Sweep
+    from polyurn.training.sweeps import sweep as sweep
+    from polyurn.training.verdict import Verdict as Verdict
+    from polyurn.training.verdict import compare_sweeps as compare_sweeps
 
 _HOME = {
     "LocalAggregator": "aggregate.local",
@@ -94,6 +105,17 @@ _HOME = {
     "select": "server.select",
     "SizeBins": "sizes",
     "Sizes": "sizes",
+    "Examples": "training.examples",
+    "Run": "training.federated",
+    "train": "training.federated",
+    "RunRecord": "training.records",
+    "read_runs": "training.records",
+    "FedAvg": "training.settings",
+    "Search": "training.settings",
+    "Sweep": "training.sweeps",
+    "sweep": "training.sweeps",
+    "Verdict": "training.verdict",
+    "compare_sweeps": "training.verdict",
 }
 
 __all__ = sorted(_HOME)  # noqa: PLE0605

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 import polyurn
-from polyurn.commands import compare, demo, fit, histogram, model, partition
+from polyurn.commands import compare, demo, fit, histogram, model, partition, sweep
 from polyurn.commands.console import talk
 from polyurn.errors import PolyurnError
 
@@ -59,4 +59,5 @@ app.command("show")(model.show_command)
 app.command("score")(model.score_command)
 app.command("sample")(model.sample_command)
 app.command("partition")(partition.partition_command)
+app.command("sweep")(sweep.sweep_command)
 app.command("compare")(compare.compare_command)

@@ -81,7 +81,9 @@ class BatchedEngine:
         length = min(max(100, _TEST_BYTES // max(width, 1)), 10_000)
         with torch.no_grad():
             for x, y in zip(
-                points.test_features.split(length), points.test_labels.split(length), strict=True
+                torch.split(points.test_features, length),
+                torch.split(points.test_labels, length),
+                strict=True,
             ):
                 total += vmap(sums, in_dims=(0, None, None))(names, x, y).cpu()
         return total.numpy() / len(points.test_labels)
@@ -160,9 +162,7 @@ class BatchedEngine:
                 else:
                     p.addcmul_(g, _like(rate[:n], p), value=-1.0)
 
-    def _gradients(
-        self, parameters: list[Tensor], x: Tensor, y: Tensor, w: Tensor
-    ) -> list[Tensor]:
+    def _gradients(self, parameters: list[Tensor], x: Tensor, y: Tensor, w: Tensor) -> list[Tensor]:
         key = len(x)
         self._n_calls[key] += 1
         if key not in self._traced:
@@ -193,7 +193,11 @@ def _traced(function: Gradients, *arguments: Any) -> Gradients:
         source = node.args[0] if node.args else None
         if not isinstance(source, torch.fx.Node):
             continue
-        reshapes = node.target in (aten.expand.default, aten.view.default, aten._unsafe_view.default)
+        reshapes = node.target in (
+            aten.expand.default,
+            aten.view.default,
+            aten._unsafe_view.default,
+        )
         same = reshapes and node.meta["val"].shape == source.meta["val"].shape
         if same or (node.target is aten.mul.Scalar and node.args[1] == 1):
             node.replace_all_uses_with(source)

@@ -5,7 +5,7 @@ The rule was measured with `benchmarks/training_speed.py --rule`. Nothing is tra
 
 import os
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Self
 
 import torch
 from torch import nn
@@ -15,8 +15,7 @@ from polyurn.training.batched import BatchedEngine, stacked_gradients
 from polyurn.training.engines import Engine, LocalEngine
 from polyurn.training.local import Work
 from polyurn.training.processes import ProcessEngine
-
-EngineName = Literal["auto", "workers", "batched"]
+from polyurn.training.settings import EngineName
 
 # Dense models with fewer parameters are faster all at once: a step's arithmetic costs less than
 # calling it. Stacked convolutions have no fast kernel on a CPU, whatever their size.

@@ -11,18 +11,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
-from polyurn.errors import ParameterError, TrainingError
+from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
+
+try:
+    import torch
+    from torch import Tensor, nn
+except ImportError as error:
+    raise MissingDependencyError("torch", "train", "federated training") from error
+
 from polyurn.training import schedule
-from polyurn.training.choice import EngineName, open_engine
+from polyurn.training.choice import open_engine
 from polyurn.training.examples import Examples, Holdings, Population, holdings
 from polyurn.training.local import Points, Work, one_thread
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.models import ModelFunction, named_model
 from polyurn.training.server import Server
-from polyurn.training.settings import COLUMN_FIELDS, FedAvg
+from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg
 from polyurn.training.vectors import layout
 
 

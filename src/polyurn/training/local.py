@@ -101,7 +101,9 @@ class Worker:
             index = torch.from_numpy(held[order]).to(work.points.device)
             features, labels = work.points.features[index], work.points.labels[index]
             for x, y in zip(
-                features.split(settings.batch_size), labels.split(settings.batch_size), strict=True
+                torch.split(features, settings.batch_size),
+                torch.split(labels, settings.batch_size),
+                strict=True,
             ):
                 self._step(settings, x, y, anchors)
         work.layout.store_counters(self._model, self._vector)

@@ -6,7 +6,6 @@ Anything that builds a `torch.nn.Module` can be trained; these three are a conve
 import math
 from collections.abc import Callable, Sequence
 
-import torch
 from torch import nn
 
 from polyurn.errors import ParameterError

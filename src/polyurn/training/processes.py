@@ -50,7 +50,9 @@ class ProcessEngine:
         n_rows = len(blocks(cohort_size, size * vector.itemsize))
         points = {name: array.numpy() for name, array in vars(work.points).items()}
         held = {"indices": work.holdings.indices, "offsets": work.holdings.offsets}
-        with _SharedFolder(sum(a.nbytes for a in points.values()) + (n_rows + 2) * size * 8) as made:
+        with _SharedFolder(
+            sum(a.nbytes for a in points.values()) + (n_rows + 2) * size * 8
+        ) as made:
             for name, array in (points | held).items():
                 made.array(name, array.dtype, array.shape)[...] = array
             self._weights = torch.from_numpy(made.array("weights", vector, (size,)))
@@ -129,7 +131,8 @@ class _Process:
 
     def ask(self, task: object) -> Any:
         """The answer to a task; a `TrainingError` if there is none."""
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         try:
             pickle.dump(task, self._process.stdin)
             self._process.stdin.flush()

@@ -161,9 +161,9 @@ class RunLog:
         try:
             _lock(self._file, self.folder)
             self._file.seek(0)
-            text = self._file.read()
-            self._file.truncate(_whole(text))
-            self.runs = _parsed(self._place, text[: _whole(text)])
+            lines = self._file.read()
+            self._file.truncate(_whole(lines))
+            self.runs = _parsed(self._place, lines[: _whole(lines)])
         except FileError:
             self._file.close()
             raise

@@ -6,13 +6,12 @@ This is what is sent to other processes and machines. Nothing is written here.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from polyurn.training.choice import EngineName
 from polyurn.training.examples import Examples, Holdings
 from polyurn.training.federated import Evaluation, Run, train_columns
 from polyurn.training.losses import PerExample
 from polyurn.training.models import ModelFunction
 from polyurn.training.records import RunRecord, finite
-from polyurn.training.settings import FedAvg
+from polyurn.training.settings import EngineName, FedAvg
 
 
 @dataclass(frozen=True, eq=False)

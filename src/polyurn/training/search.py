@@ -6,7 +6,7 @@ the end of a run and its line in `runs.jsonl`. Trials that were cut off are give
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,55 +18,9 @@ from polyurn.training.examples import Holdings
 from polyurn.training.federated import Evaluation
 from polyurn.training.records import RunRecord, finite
 from polyurn.training.runs import Training, run_columns
-from polyurn.training.settings import FedAvg, check_names
+from polyurn.training.settings import FedAvg, Search
 
 DIVERGED_SCORE = 0.0  # what Optuna is told of a run that diverged; verdict.py says the same
-
-
-@dataclass(frozen=True)
-class Search:
-    """An adaptive search for the settings with the largest metric.
-
-    Attributes
-    ----------
-    space : mapping of a setting's name to its range
-        {"low": 0.001, "high": 1.0, "log": True}, optionally with "step", or {"choices": [1, 2, 5]}. A
-        range with two whole numbers gives whole numbers.
-    n_trials : int
-        Runs per population and seed.
-    metric : str
-        Looked at after every evaluated round; a larger one is better.
-    sampler, pruner : str
-        Classes of `optuna.samplers` and `optuna.pruners`.
-    sampler_options, pruner_options : mapping
-        Their arguments. The sampler's seed follows from the run's.
-    """
-
-    space: Mapping[str, Mapping[str, Any]]
-    n_trials: int
-    metric: str = "accuracy"
-    sampler: str = "TPESampler"
-    pruner: str = "MedianPruner"
-    sampler_options: Mapping[str, Any] = field(default_factory=dict)
-    pruner_options: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        check_names(self.space)
-        if not self.space or self.n_trials < 1:
-            raise ParameterError("expected a space of at least one setting, and n_trials above 0")
-        for name, bounds in self.space.items():
-            known = {"choices"} if "choices" in bounds else {"low", "high", "log", "step"}
-            if not set(bounds) <= known or not ({"low", "high"} <= set(bounds) or "choices" in bounds):
-                raise ParameterError(
-                    f"expected low and high (and log or step), or choices, for {name}, "
-                    f"got {', '.join(bounds)}"
-                )
-
-    def to_record(self) -> dict[str, Any]:
-        """The search as JSON values."""
-        record = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        record["space"] = {name: dict(bounds) for name, bounds in self.space.items()}
-        return record
 
 
 class Studies:
@@ -114,7 +68,8 @@ class Studies:
     def tasks(self) -> Iterator[Any]:
         """The trials that are left, the studies in turn."""
         left = {
-            key: self._search.n_trials - sum(1 for _ in self._records(*key)) for key in self._clients
+            key: self._search.n_trials - sum(1 for _ in self._records(*key))
+            for key in self._clients
         }
         for turn in range(self._search.n_trials):
             for (population, seed), n in left.items():
@@ -129,14 +84,14 @@ class Studies:
                         self._clients[population, seed],
                     )
 
-    def winners(
-        self, keys: Iterable[tuple[str, int]], true: str
-    ) -> list[tuple[str, int, FedAvg]]:
+    def winners(self, keys: Iterable[tuple[str, int]], true: str) -> list[tuple[str, int, FedAvg]]:
         """Runs on the population `true` of what won on other populations."""
         found = []
         for population, seed in keys:
             whole = [
-                run for run in self._records(population, seed) if not run.pruned and not run.diverged
+                run
+                for run in self._records(population, seed)
+                if not run.pruned and not run.diverged
             ]
             if whole:
                 best = max(whole, key=lambda run: run.final[self._search.metric] or 0.0)

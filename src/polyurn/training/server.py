@@ -5,6 +5,7 @@ known here.
 """
 
 import inspect
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,15 +50,16 @@ class Server:
             self._optimizer.step()
 
 
-def _optimizer(
-    settings: FedAvg, parameters: list[torch.nn.Parameter]
-) -> torch.optim.Optimizer:
-    made = getattr(torch.optim, settings.server_optimizer, None)
-    if not (isinstance(made, type) and issubclass(made, torch.optim.Optimizer)):
+def _optimizer(settings: FedAvg, parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    made: Any = getattr(torch.optim, settings.server_optimizer, None)
+    bases = made.__mro__ if isinstance(made, type) else ()
+    if torch.optim.Optimizer not in bases:
         raise ParameterError(f"torch.optim has no optimiser {settings.server_optimizer!r}")
     closure = inspect.signature(made.step).parameters.get("closure")
     if closure is not None and closure.default is inspect.Parameter.empty:
-        raise ParameterError(f"{settings.server_optimizer} asks for the loss again; a server has none")
+        raise ParameterError(
+            f"{settings.server_optimizer} asks for the loss again; a server has none"
+        )
     try:
         optimizer: torch.optim.Optimizer = made(
             parameters, lr=settings.server_learning_rate, **settings.server_options

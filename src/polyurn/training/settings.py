@@ -1,4 +1,4 @@
-"""What federated averaging is told: the hyper-parameters of one run, as one frozen value.
+"""What federated averaging, and a search for its settings, are told: frozen values.
 
 Settings are plain numbers and texts, so that they are the same in Python, JSON and TOML. No torch
 here: nothing is trained.
@@ -11,6 +11,8 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from polyurn.errors import ParameterError
+
+EngineName = Literal["auto", "workers", "batched"]
 
 # A sweep may train settings that differ in nothing else side by side: they see the same cohorts
 # and the same batches.
@@ -122,6 +124,54 @@ class FedAvg:
         return round_ % self.evaluate_every == 0 or round_ == self.n_rounds
 
 
+@dataclass(frozen=True)
+class Search:
+    """An adaptive search for the settings with the largest metric.
+
+    Attributes
+    ----------
+    space : mapping of a setting's name to its range
+        {"low": 0.001, "high": 1.0, "log": True}, optionally with "step", or {"choices": [1, 2, 5]}. A
+        range with two whole numbers gives whole numbers.
+    n_trials : int
+        Runs per population and seed.
+    metric : str
+        Looked at after every evaluated round; a larger one is better.
+    sampler, pruner : str
+        Classes of `optuna.samplers` and `optuna.pruners`.
+    sampler_options, pruner_options : mapping
+        Their arguments. The sampler's seed follows from the run's.
+    """
+
+    space: Mapping[str, Mapping[str, Any]]
+    n_trials: int
+    metric: str = "accuracy"
+    sampler: str = "TPESampler"
+    pruner: str = "MedianPruner"
+    sampler_options: Mapping[str, Any] = field(default_factory=dict)
+    pruner_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_names(self.space)
+        if not self.space or self.n_trials < 1:
+            raise ParameterError("expected a space of at least one setting, and n_trials above 0")
+        for name, bounds in self.space.items():
+            known = {"choices"} if "choices" in bounds else {"low", "high", "log", "step"}
+            if not set(bounds) <= known or not (
+                {"low", "high"} <= set(bounds) or "choices" in bounds
+            ):
+                raise ParameterError(
+                    f"expected low and high (and log or step), or choices, for {name}, "
+                    f"got {', '.join(bounds)}"
+                )
+
+    def to_record(self) -> dict[str, Any]:
+        """The search as JSON values."""
+        record = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        record["space"] = {name: dict(bounds) for name, bounds in self.space.items()}
+        return record
+
+
 def check_names(names: Mapping[str, Any]) -> None:
     """Raise a `ParameterError` that says the nearest setting, if one of the names is none."""
     known = [item.name for item in fields(FedAvg)]
@@ -133,6 +183,4 @@ def check_names(names: Mapping[str, Any]) -> None:
 
 
 def _is_number(value: object) -> bool:
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    )
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -16,18 +16,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import joblib
+from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
 
-from polyurn.errors import ParameterError, TrainingError
-from polyurn.training.choice import EngineName, suits_batching
+try:
+    import joblib
+    import torch  # noqa: F401
+except ImportError as error:
+    raise MissingDependencyError(error.name or "torch", "train", "a sweep") from error
+
+from polyurn.training.choice import suits_batching
 from polyurn.training.examples import Examples, Holdings, Population, holdings
 from polyurn.training.federated import build, prepare
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.models import ModelFunction
 from polyurn.training.records import RunLog, RunRecord, run_key
 from polyurn.training.runs import Training, run_columns
-from polyurn.training.search import Search, Studies
-from polyurn.training.settings import COLUMN_FIELDS, FedAvg
+from polyurn.training.search import Studies
+from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg, Search
 
 MOST_COLUMNS = 16  # settings trained side by side in one task
 

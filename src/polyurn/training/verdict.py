@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 from polyurn.errors import ParameterError
 from polyurn.training.records import RunRecord
@@ -198,6 +198,8 @@ def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     """Spearman's rank correlation; NaN where it is not defined."""
     if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return math.nan
+    from scipy import stats  # half a second, which no other command should wait for
+
     return float(stats.spearmanr(a, b).statistic)
 
 
@@ -230,5 +232,5 @@ def _estimate(values: Sequence[float], confidence: float) -> Estimate:
     if len(values) < 2 or math.isnan(mean):
         return Estimate(mean, math.nan, math.nan)
     error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    reach = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1)) * error
+    reach = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * error
     return Estimate(mean, mean - reach, mean + reach)

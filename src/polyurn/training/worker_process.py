@@ -35,7 +35,7 @@ def serve() -> None:
             reply = answer(task)
             if isinstance(reply, _Tasks):
                 answer, reply = reply.answer, None
-            message = (reply, None, None)
+            message: tuple[Any, Exception | None, str | None] = (reply, None, None)
         except Exception as error:  # whatever it is, the other side has to hear of it
             message = (None, _portable(error), traceback.format_exc())
         pickle.dump(message, answers)

@@ -1,0 +1,136 @@
+"""The runs of a sweep at the terminal: progress while they go on, and the verdict.
+
+What the verdict is, is `training/verdict.py`.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from polyurn.commands.console import print_json, say, show
+from polyurn.training.records import RunRecord, read_runs
+from polyurn.training.verdict import Estimate, Verdict, compare_sweeps
+
+if TYPE_CHECKING:
+    from polyurn.training.sweeps import Progress
+
+
+def compare_runs(
+    folder: Path, *, true: str = "true", metric: str = "accuracy", as_json: bool = False
+) -> None:
+    """Print the verdict of a sweep's folder; say so if there is nothing to compare."""
+    runs = read_runs(folder)
+    others = {run.population for run in runs} - {true}
+    if len(others) == len({run.population for run in runs}) or not others:
+        say(f"no verdict: it takes runs on {true!r} and on another population")
+        return
+    verdict = compare_sweeps(runs, true=true, metric=metric)
+    if as_json:
+        print_json(verdict_record(verdict))
+    else:
+        show(verdict_table(verdict))
+
+
+@contextlib.contextmanager
+def sweep_progress(console: Console) -> Iterator[Callable[["Progress"], None]]:
+    """A function that shows each run as it ends, and the time left: a bar, or lines when piped."""
+    if not console.is_terminal:
+
+        def on_run(done: "Progress") -> None:
+            if done.run is not None:
+                console.out(f"run {done.n_done} of {done.n_total}: {_line(done.run)}")
+
+        yield on_run
+        return
+
+    bar = Bar(
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("{task.description}"),
+        console=console,
+    )
+    with bar:
+        task = bar.add_task("training", total=None)
+
+        def on_run_bar(done: "Progress") -> None:
+            if done.run is None:  # runs of an earlier start say nothing about the speed of this one
+                bar.reset(task, total=done.n_total, completed=done.n_done)
+            else:
+                bar.update(task, completed=done.n_done, description=_line(done.run))
+
+        yield on_run_bar
+
+
+def run_sentence(runs: Sequence[RunRecord], folder: Path) -> str:
+    """How many runs there are, and how many of them diverged or were cut short."""
+    text = f"{len(runs)} runs in {folder}"
+    for name, n in (
+        ("diverged", sum(run.diverged for run in runs)),
+        ("cut short by the search", sum(run.pruned for run in runs)),
+    ):
+        text += f"; {n} {name}" if n else ""
+    return text
+
+
+def verdict_table(verdict: Verdict) -> Table:
+    """One row per population."""
+    table = Table(title=f"{verdict.metric}: what simulated clients say about {verdict.true!r}")
+    table.add_column("clients")
+    for heading in ("difference", "rank correlation", "regret", "settings", "seeds", "diverged"):
+        table.add_column(heading, justify="right")
+    for found in verdict.populations:
+        table.add_row(
+            found.population,
+            _percent(found.difference),
+            _number(found.rank_correlation),
+            _percent(found.regret),
+            str(found.n_settings),
+            str(found.n_seeds),
+            f"{found.n_diverged} | {found.n_diverged_true}",
+        )
+    return table
+
+
+def verdict_record(verdict: Verdict) -> dict[str, Any]:
+    """The verdict, for JSON; what is not defined is null."""
+    record: dict[str, Any] = _without_nan(asdict(verdict))
+    return record
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nan(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _line(run: RunRecord) -> str:
+    scores = ", ".join(
+        f"{name} {value:.4f}" for name, value in run.final.items() if value is not None
+    )
+    outcome = f"diverged at round {run.diverged_at}" if run.diverged else scores
+    return f"{run.population}, seed {run.seed}: {outcome}{' (cut short)' if run.pruned else ''}"
+
+
+def _percent(estimate: Estimate) -> str:
+    if math.isnan(estimate.low):
+        return f"{estimate.mean:.2%}"
+    return f"{estimate.mean:.2%} [{estimate.low:.2%}, {estimate.high:.2%}]"
+
+
+def _number(estimate: Estimate) -> str:
+    if math.isnan(estimate.mean):
+        return "–"
+    if math.isnan(estimate.low):
+        return f"{estimate.mean:.3f}"
+    return f"{estimate.mean:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"

@@ -1,0 +1,54 @@
+"""`polyurn sweep`: train every setting on every population.
+
+Parses, calls one library function, writes.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from polyurn.commands.console import say, talk
+from polyurn.commands.options import AsJson
+from polyurn.commands.runs import compare_runs, run_sentence, sweep_progress
+from polyurn.training.config import read_config
+
+
+def sweep_command(
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="TOML file that says what to train on whom.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Folder that keeps each run; a stopped sweep goes on."),
+    ],
+    jobs: Annotated[
+        int | None, typer.Option(help="Runs at a time; one per core by default.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train every setting on every population under every seed, and give the verdict.
+
+    Example: `polyurn sweep config.toml -o runs/`
+    """
+    from polyurn.training.inputs import read_inputs
+    from polyurn.training.sweeps import sweep
+
+    asked = read_config(config)
+    inputs = read_inputs(asked)
+    with sweep_progress(talk) as on_run:
+        done = sweep(
+            asked.fedavg,
+            asked.model,
+            inputs.data,
+            populations=inputs.populations,
+            seeds=asked.seeds,
+            grid=asked.grid,
+            optuna=asked.search,
+            folder=output,
+            n_jobs=jobs,
+            engine=asked.engine,
+            on_run=on_run,
+        )
+    say(run_sentence(done.runs, output))
+    compare_runs(output, as_json=as_json)

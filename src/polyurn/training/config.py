@@ -1,0 +1,236 @@
+"""A sweep as a TOML file: the same settings as in Python, under the same names.
+
+    seeds = [0, 1, 2]
+    model = "softmax"                        # or "mlp", "cnn"
+
+    [data]
+    builtin = "digits"                       # or file = "points.npz" / "points.parquet"
+
+    [clients.true]                           # one table per population; "true" is compared with
+    column = "client"                        # who holds each point, as the data say
+    [clients.mdm]
+    mdm = "mdm.json"                         # drawn anew for each seed
+    n_clients = 500
+    [clients.iid]
+    iid = "true"                             # the sizes of these clients; or a number of points
+    [clients.oracle]
+    oracle = "true"                          # the histograms of these clients; or a table's
+    [clients.kept]
+    partition = "partition.parquet"          # as `polyurn partition` wrote it
+
+    [fedavg]                                 # the fields of FedAvg
+    n_rounds = 100
+    cohort_size = 50
+
+    [grid]                                   # or [search], the fields of Search
+    local_learning_rate = [0.01, 0.1]
+
+Only what the file says is read here; the data it names are read by `inputs.py`.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from polyurn.errors import FileError, ParameterError
+from polyurn.training.settings import EngineName, FedAvg, Search
+
+KINDS = ("column", "partition", "mdm", "iid", "oracle")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Where the points come from.
+
+    Attributes
+    ----------
+    builtin : str
+        "digits": 8 x 8 images that scikit-learn carries.
+    file : str
+        An .npz with the arrays `features` and `labels`, perhaps `test_features` and `test_labels`; or a
+        .parquet table, whose columns of numbers other than those named here are features.
+    label : str
+        The array or column of labels.
+    category : str, optional
+        The array or column with the modelled feature, which simulated clients match; the label's by
+        default.
+    shape : list of int, optional
+        The shape of a point's features, [1, 28, 28] say.
+    test_share : float
+        The share of points that is held out for testing, where no test points are given.
+    """
+
+    builtin: str | None = None
+    file: str | None = None
+    label: str = "labels"
+    category: str | None = None
+    shape: Sequence[int] | None = None
+    test_share: float = 0.2
+
+    def __post_init__(self) -> None:
+        if (self.builtin is None) == (self.file is None):
+            raise ParameterError("[data] needs either builtin or file")
+        if self.builtin not in (None, "digits"):
+            raise ParameterError(f"[data] builtin can only be 'digits', got {self.builtin!r}")
+        if not 0 < self.test_share < 1:
+            raise ParameterError(f"[data] test_share is between 0 and 1, got {self.test_share}")
+
+
+@dataclass(frozen=True)
+class ClientsConfig:
+    """Who the clients of one population are: exactly one of the first five.
+
+    Attributes
+    ----------
+    column : str
+        The array or column of the data that says who holds each point.
+    partition : str
+        A file that `polyurn partition` wrote.
+    mdm : str
+        An MDM file.
+    iid : str or int
+        Fully IID clients with the sizes of another population, or of so many points each.
+    oracle : str
+        Conditionally IID clients with the histograms of another population, or of a table.
+    n_clients : int, optional
+        How many are drawn: needed for `mdm` and a number of points; else as many as there are.
+    """
+
+    column: str | None = None
+    partition: str | None = None
+    mdm: str | None = None
+    iid: str | int | None = None
+    oracle: str | None = None
+    n_clients: int | None = None
+
+    @property
+    def kind(self) -> str:
+        return next(name for name in KINDS if getattr(self, name) is not None)
+
+    def __post_init__(self) -> None:
+        given = [name for name in KINDS if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ParameterError(
+                f"needs one of {', '.join(KINDS)}, got {', '.join(given) or 'none'}"
+            )
+        drawn = self.mdm is not None or isinstance(self.iid, int)
+        if drawn and self.n_clients is None:
+            raise ParameterError("needs n_clients: how many clients to draw")
+        if self.n_clients is not None and self.kind in ("column", "partition"):
+            raise ParameterError(f"n_clients has no meaning with {self.kind}")
+
+
+@dataclass(frozen=True)
+class SweepConfig:
+    """What a TOML file asks for.
+
+    Attributes
+    ----------
+    data : DataConfig
+    clients : dict of str to ClientsConfig
+    fedavg : FedAvg
+    seeds : tuple of int
+    model : str
+    grid, search : dict, Search
+        One of them.
+    engine : {"auto", "workers", "batched"}
+    folder : Path
+        The file's, which paths in it start from.
+    """
+
+    data: DataConfig
+    clients: Mapping[str, ClientsConfig]
+    fedavg: FedAvg
+    seeds: tuple[int, ...]
+    folder: Path
+    model: str = "softmax"
+    grid: Mapping[str, Sequence[Any]] | None = None
+    search: Search | None = None
+    engine: EngineName = "auto"
+
+
+def read_config(path: Path) -> SweepConfig:
+    """Read a TOML file.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read or is not TOML.
+    ParameterError
+        It asks for something that does not exist; the message names the nearest that does.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} is not TOML: {error}") from error
+    try:
+        return parse_config(table, folder=path.parent)
+    except ParameterError as error:
+        raise ParameterError(f"{path}: {error}") from error
+
+
+def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepConfig:
+    """The sweep that a table of TOML asks for.
+
+    Examples
+    --------
+    >>> found = parse_config({
+    ...     "seeds": [0], "data": {"builtin": "digits"}, "clients": {"iid": {"iid": 20, "n_clients": 9}},
+    ...     "fedavg": {"n_rounds": 5, "cohort_size": 3}, "grid": {"local_epochs": [1, 2]},
+    ... })
+    >>> found.fedavg.n_rounds, found.clients["iid"].kind
+    (5, 'iid')
+    """
+    known = ("seeds", "model", "engine", "data", "clients", "fedavg", "grid", "search")
+    _check("the file", table, known)
+    for name in ("seeds", "data", "clients", "fedavg"):
+        if not table.get(name):
+            raise ParameterError(f"{name} is missing")
+    for name in ("data", "clients", "fedavg", "grid", "search"):
+        if name in table and not isinstance(table[name], Mapping):
+            raise ParameterError(f"expected [{name}] as a table")
+    if ("grid" in table) == ("search" in table):
+        raise ParameterError("expected either [grid] or [search]")
+    seeds = table["seeds"]
+    if not isinstance(seeds, list) or not all(type(seed) is int for seed in seeds):
+        raise ParameterError("expected seeds as a list of whole numbers")
+    return SweepConfig(
+        data=_made("[data]", DataConfig, table["data"]),
+        clients={
+            name: _made(f"[clients.{name}]", ClientsConfig, entry)
+            for name, entry in table["clients"].items()
+        },
+        fedavg=FedAvg.from_record(table["fedavg"]),
+        seeds=tuple(seeds),
+        folder=folder,
+        model=table.get("model", "softmax"),
+        grid=table.get("grid"),
+        search=_made("[search]", Search, table["search"]) if "search" in table else None,
+        engine=table.get("engine", "auto"),
+    )
+
+
+def _made(where: str, kind: type[Any], entry: Mapping[str, Any]) -> Any:
+    if not isinstance(entry, Mapping):
+        raise ParameterError(f"expected {where} as a table")
+    _check(where, entry, [item.name for item in fields(kind)])
+    try:
+        return kind(**entry)
+    except TypeError as error:
+        raise ParameterError(f"{where}: {str(error).split('__init__() ')[-1]}") from error
+    except ParameterError as error:
+        text = str(error)
+        raise ParameterError(text if text.startswith(where) else f"{where} {text}") from error
+
+
+def _check(where: str, entry: Mapping[str, Any], known: Sequence[str]) -> None:
+    for name in entry:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(known)}"
+            raise ParameterError(f"{where} has no {name!r}; {hint}")

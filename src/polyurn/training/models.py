@@ -18,6 +18,7 @@ def softmax_regression(input_shape: Sequence[int], n_classes: int) -> nn.Module:
 
     Examples
     --------
+    >>> import torch
     >>> softmax_regression((8, 8), 10)(torch.zeros(2, 8, 8)).shape
     torch.Size([2, 10])
     """
@@ -31,6 +32,7 @@ def perceptron(
 
     Examples
     --------
+    >>> import torch
     >>> perceptron((16,), 3, hidden=(8, 8))(torch.zeros(5, 16)).shape
     torch.Size([5, 3])
     """
@@ -62,6 +64,7 @@ def convolutional(
 
     Examples
     --------
+    >>> import torch
     >>> model = convolutional((28, 28), 62)
     >>> sum(p.numel() for p in model.parameters())
     1206590

@@ -321,7 +321,7 @@ def _takes_channels_last(module: nn.Module, points: Points) -> bool:
     trial.bind(module, before.clone())
     try:
         with torch.no_grad():
-            module.eval()(points.test_features[:2].cpu())
+            module.eval()(points.test_features[:2].cpu().clone())
     except RuntimeError:
         return False
     finally:

@@ -83,7 +83,8 @@ class Worker:
         part = slice(chunk * TEST_CHUNK, (chunk + 1) * TEST_CHUNK)
         labels = work.points.test_labels[part]
         with torch.inference_mode():
-            outputs = self._model(work.points.test_features[part])
+            # A copy: a model may change its input in place.
+            outputs = self._model(work.points.test_features[part].clone())
             return [
                 per_example(function, outputs, labels).sum(dtype=torch.float64).item()
                 for function in (work.loss, *work.metrics.values())

@@ -25,6 +25,10 @@ class Training:
     engine: EngineName
     device: str | None
 
+    def __sizeof__(self) -> int:
+        """The data's size: Dask sends what is large to each of its workers once, not with each run."""
+        return sum(array.nbytes for array in vars(self.data).values())
+
 
 def run_columns(
     training: Training,

@@ -5,6 +5,7 @@ It is started by `processes.py` and ends when its input does, so it never outliv
 
 import os
 import pickle
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -24,6 +25,7 @@ def serve() -> None:
     """Answer tasks until there are no more."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a model prints must not be taken for an answer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started this
     torch.set_num_threads(1)
     answer: Callable[[Any], Any] = _Tasks
     while True:

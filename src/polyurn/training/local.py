@@ -70,10 +70,12 @@ class Worker:
         out: Tensor,
     ) -> None:
         """Σ share · (client's weights - weights) over (client, share) pairs, in their order."""
-        out.zero_()
-        for client, share in members:
+        for i, (client, share) in enumerate(members):
             self._train(settings, weights, round_=round_, client=client)
-            out.add_(self._vector.sub_(weights), alpha=share)
+            if i == 0:
+                torch.sub(self._vector, weights, out=out).mul_(share)
+            else:
+                out.add_(self._vector.sub_(weights), alpha=share)
 
     def test_sums(self, weights: Tensor, chunk: int) -> list[float]:
         """Sums of the loss and of each metric over one chunk of the test points."""

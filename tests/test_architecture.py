@@ -159,7 +159,7 @@ ALLOWED = {
     "training.verdict": {"errors", "training.records"},
     "training.config": {"errors", "training.settings"},
     "training.inputs": {
-        "client.tables", "datasets.digits", "errors", "files", "partition_files", "partitioning",
+        "client.tables", "datasets.sklearn_digits", "errors", "files", "partition_files", "partitioning",
         "populations", "training.config", "training.examples",
     },
 }  # fmt: skip

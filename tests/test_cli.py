@@ -16,13 +16,9 @@ from polyurn import load
 from polyurn.cli import app
 from polyurn.files import load_saved, save
 
-<<<<<<< HEAD
 COMMANDS = [
-    "compare", "demo", "fit", "histogram", "partition", "sample", "score", "select", "show",
+    "compare", "demo", "fit", "histogram", "partition", "sample", "score", "select", "show", "sweep",
 ]  # fmt: skip
-=======
-COMMANDS = ["demo", "fit", "histogram", "partition", "sample", "score", "select", "show", "sweep"]
->>>>>>> eb3a5c1 (Add polyurn sweep: a sweep as a TOML file)
 # Python ignores SIGINT where its parent does (a job in the background); Ctrl-C must count here.
 POLYURN = """
 import signal

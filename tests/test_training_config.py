@@ -1,19 +1,26 @@
 """A sweep as a TOML file, and the command that runs it."""
 
+import io
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from rich.console import Console
 
 from cli_walk import assert_refused
 from polyurn import MDM, Sizes, save
+from polyurn.commands.runs import sweep_progress
 from polyurn.errors import ParameterError
 from polyurn.training.config import parse_config
 from polyurn.training.examples import holdings
 from polyurn.training.inputs import read_inputs
+from polyurn.training.records import RunRecord
 from polyurn.training.settings import FedAvg, Search
+from polyurn.training.sweeps import Progress
 from training_cases import tabular
 
 TABLE = {
@@ -192,6 +199,19 @@ def test_sweep_trains_keeps_and_gives_its_verdict(run, folder):
     assert "rank correlation" in " ".join(again.out.split()) or "difference" in again.out
 
 
+def test_progress_on_a_terminal_counts_runs_and_shows_the_time_left():
+    settings = FedAvg(n_rounds=1, cohort_size=1)
+    done = RunRecord("mdm", 3, settings, "workers", [1], [1.0], {}, {"accuracy": 0.5}, None, 0.1)
+    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+    with sweep_progress(console) as on_run:
+        on_run(Progress(2, 4, None))
+        on_run(Progress(3, 4, done))
+    shown = console.file.getvalue()
+    assert "3/4" in shown
+    assert "mdm, seed 3: accuracy 0.5000" in shown
+    assert ":" in shown.split("3/4")[-1]
+
+
 def test_sweep_refuses_in_one_line(run, folder):
     place = folder / "runs"
     assert_refused(run("sweep", folder / "nothing.toml", "-o", place), "cannot read")
@@ -234,3 +254,15 @@ def test_settings_come_back_from_their_record():
 def test_evaluation_falls_on_multiples_and_on_the_last_round():
     asked = FedAvg(n_rounds=7, cohort_size=1, evaluate_every=3)
     assert [r for r in range(1, 8) if asked.evaluates(r)] == [3, 6, 7]
+
+
+@pytest.mark.parametrize("name", ["train", "sweep"])
+def test_without_torch_the_extra_is_named(name):
+    code = f"import sys; sys.modules['torch'] = None; import polyurn; polyurn.{name}"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "needs torch: pip install 'polyurn[train]'" in ran.stderr
+
+
+def test_the_verdict_needs_no_torch():
+    code = "import sys; sys.modules['torch'] = None; import polyurn; polyurn.compare_sweeps, polyurn.FedAvg"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.tables import table_histograms
-from polyurn.datasets.digits import load_digits
+from polyurn.datasets.sklearn_digits import digits
 from polyurn.errors import FileError, ParameterError
 from polyurn.files import load_saved, read_table
 from polyurn.partition_files import load_partition
@@ -155,9 +155,9 @@ def _counts(
 
 def _points(asked: DataConfig, folder: Path) -> _Table:
     if asked.builtin is not None:
-        digits = load_digits()
-        features = digits.features.reshape(-1, *(asked.shape or (1, 8, 8)))
-        return _Table(features, {asked.label: digits.labels}, None, "the digits data")
+        found = digits().train
+        pictures = _shaped(np.asarray(found.features).reshape(-1, 1, 8, 8), asked)
+        return _Table(pictures, {asked.label: found.labels}, None, "the digits data")
     path = folder / str(asked.file)
     if path.suffix == ".parquet":
         return _from_parquet(asked, path)

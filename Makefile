@@ -34,6 +34,7 @@ docs: $(VENV)/.dev ## Build the documentation, warnings are errors
 
 bench: $(VENV)/.dev ## Measure the speed ratios (minutes)
 	$(BIN)/python benchmarks/fit_speed.py
+	$(BIN)/python benchmarks/training_speed.py
 
 clean: ## Remove everything that make made
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache

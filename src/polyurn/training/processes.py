@@ -29,6 +29,15 @@ from polyurn.training.local import TEST_CHUNK, Work, blocks, shares
 from polyurn.training.settings import FedAvg
 
 _MEMORY = Path("/dev/shm")  # files here are memory, where the system has such a place
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    # Without these, glibc may hand a large gradient's memory back to the system after every step
+    # and fetch it again: 5,700 page faults per client of the paper's network instead of 600, and
+    # 7 % of the time.
+    "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
+    "MALLOC_TRIM_THRESHOLD_": str(2**30),
+}
 _TILE = 65_536  # numbers of a sum that are added up together: they stay in the cache
 
 
@@ -121,12 +130,13 @@ class _Process:
 
     def __init__(self) -> None:
         code = "from polyurn.training.worker_process import serve; serve()"
-        threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=os.environ | threads | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            env=os.environ
+            | _ENVIRONMENT
+            | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         )
 
     def ask(self, task: object) -> Any:

@@ -197,6 +197,9 @@ def test_sweep_trains_keeps_and_gives_its_verdict(run, folder):
     again = run("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1)
     assert "run 1" not in again.err
     assert "rank correlation" in " ".join(again.out.split()) or "difference" in again.out
+    assert run("compare", folder / "runs", "--json").json() == verdict
+    assert_refused(run("compare", folder / "runs", "mdm=mdm.json"), "nothing but the folder")
+    assert_refused(run("compare", folder / "mdm.json"), "expected populations as NAME=FILE")
 
 
 def test_progress_on_a_terminal_counts_runs_and_shows_the_time_left():

@@ -1,4 +1,4 @@
-"""`polyurn compare`: how alike populations are to clients that were held out.
+"""`polyurn compare`: how alike populations are to held-out clients, in what they hold or in training.
 
 Parses, calls one library function, writes.
 """
@@ -35,14 +35,17 @@ def compare_command(
     context: typer.Context,
     held_out: Annotated[
         Path,
-        typer.Argument(metavar="HELD_OUT", help="Table of true clients that were not fitted."),
+        typer.Argument(
+            metavar="HELD_OUT",
+            help="Table of true clients that were not fitted; or a folder that `sweep` wrote.",
+        ),
     ],
     populations: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="NAME=FILE...", help="MDM files (.json) and tables of simulated clients."
         ),
-    ],
+    ] = None,
     output: Output = None,
     fitted: Annotated[
         Path | None,
@@ -61,13 +64,27 @@ def compare_command(
     splits: Annotated[int, typer.Option(help="Splits of true clients, for the noise.")] = 1_000,
     folds: Annotated[int, typer.Option(help="Folds of the two-sample test; 0: none.")] = 5,
     drop_empty: DropEmpty = False,
+    true: Annotated[str, typer.Option(help="The true clients' name in a sweep.")] = "true",
+    metric: Annotated[str, typer.Option(help="What a sweep's runs are judged by.")] = "accuracy",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """How alike populations are to clients that were held out from fitting.
 
-    Example: `polyurn compare held-out.csv mdm=mdm.json iid=iid.parquet -o comparison.json`
+    With a sweep's folder instead: how well training on each population foretells the true clients'.
+
+    Examples: `polyurn compare held-out.csv mdm=mdm.json iid=iid.parquet -o comparison.json`,
+    `polyurn compare runs/`
     """
+    if held_out.is_dir():
+        if populations or output is not None:
+            raise ParameterError(f"expected nothing but the folder of a sweep with {held_out}")
+        from polyurn.commands.runs import compare_runs
+
+        compare_runs(held_out, true=true, metric=metric, as_json=as_json)
+        return
+    if not populations:
+        raise ParameterError(f"expected populations as NAME=FILE to compare with {held_out}")
     if output is not None:
         files.check_place(output)
     places = _places(populations)

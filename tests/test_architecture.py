@@ -59,9 +59,13 @@ ALLOWED = {
     "server.track": {"server.poles", "sizes", "wire"},
     "server.problem": {"server.poles", "sizes", "wire"},
     "server.average": {"server.poles", "server.problem", "server.track", "sizes", "wire"},
+    "server.quadratic": set(),
+    "server.settle": {
+        "server.average", "server.problem", "server.quadratic", "server.track", "wire",
+    },
     "server.cross": {"sizes", "wire"},
     "server.search": {
-        "errors", "server.average", "server.cross", "server.explore", "server.problem",
+        "errors", "server.cross", "server.explore", "server.problem", "server.settle",
         "server.track", "sizes", "wire",
     },
     "server.fit": {

@@ -9,14 +9,13 @@ EM steps, and the one that is left averages over the cohorts, so that earlier on
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
-from polyurn.server.average import Average
 from polyurn.server.cross import child
 from polyurn.server.explore import Landscape, random_groups, start
 from polyurn.server.problem import Problem
-from polyurn.server.track import N_NEWTON, Point, Track, from_x, gradient, hessian, to_x
+from polyurn.server.settle import Settle
+from polyurn.server.track import N_NEWTON, Point, Track, gradient, hessian, to_x
 from polyurn.wire import ExpectStatistics, GroupStatistics, Parameters, Query, Statistics
 
 # Tracks that are left after so many rounds of trials. Likelihood says little about a start at first.
@@ -34,8 +33,6 @@ _TRIALS, _NEWTON_TRACKS, _NEWTON_FROM = 32, 8, 4
 # Samples: rounds of plain EM with all starts, half of them, ..., and then the step of the average.
 _SAMPLED_STAGES = ((3, 12), (5, 6), (7, 3), (10, 1))
 _SAMPLED_STARTS, _AVERAGE_FROM, _AVERAGE_FROM_ALONE = 24, 7, 3
-# Rounds of the average that are compared with each other to see whether it still gains.
-_LAG = 5
 
 
 class Search:
@@ -71,9 +68,7 @@ class Search:
         self.tracks: list[Track] = []
         self._young: list[Track] = []  # children that are not yet compared with the tracks
         self._n_vain = 0  # generations of children since one last took the lead
-        self._average: Average | None = None
-        self._past: list[NDArray[np.float64]] = []  # parameters of earlier rounds of the average
-        self._lately: list[float] = []  # what the last rounds of the average gained
+        self._settle: Settle | None = None
         self._n_calm = 0  # rounds in a row in which there seemed to be nothing left to gain
         self._n_newton = 0  # tracks that are asked for their curvature in the next round
         self._budget = max_upload
@@ -105,19 +100,23 @@ class Search:
     @property
     def best(self) -> Parameters:
         """The best parameters so far."""
-        if self._average is not None:
-            return from_x(self._average.smooth, *self._average.frame)
+        if self._settle is not None:
+            return self._settle.best
         return max(self.tracks, key=lambda t: t.value).best_parameters()
 
     @property
     def value(self) -> float:
         """Mean log-likelihood of the best parameters, on the cohort that judged them."""
+        if self._settle is not None:
+            return self._settle.value
         return max(t.value for t in self.tracks)
 
     def queries(self) -> list[Query[Any]]:
         """What to ask in the next round."""
         if not self.tracks:
             return list(self._groups)
+        if self._settle is not None:
+            return list(self._settle.queries())
         asked: list[Query[Any]] = []
         for rank, track in enumerate(self.tracks):
             asked += track.queries(curvature=rank < self._n_newton)
@@ -227,10 +226,11 @@ class Search:
     # ------------------------------------------------------------------ samples
 
     def _learn_sample(self, sums: list[ExpectStatistics]) -> None:
-        before = [t.parameters(t.trials[0]) for t in self.tracks]
-        if self._average is not None:
-            self._learn_average(before[0], sums)
+        if self._settle is not None:
+            self._settle.learn(sums)
+            self.converged = self._settle.converged
             return
+        before = [t.parameters(t.trials[0]) for t in self.tracks]
         for track, p, s, image in zip(
             self.tracks, before, sums, self.problem.images(before, sums), strict=True
         ):
@@ -244,27 +244,7 @@ class Search:
             _AVERAGE_FROM_ALONE if alone else _AVERAGE_FROM
         ):
             p, s = answered[id(self.tracks[0])]
-            self._average = Average.begin(p, s, self.problem)
-
-    def _learn_average(self, before: Parameters, sums: list[ExpectStatistics]) -> None:
-        """Blend in one more cohort; ask it about now and about a while ago, to see what that gave."""
-        assert self._average is not None
-        (track,) = self.tracks
-        self._average = self._average.blend(before, sums[0], self.problem)
-        after = self._average.parameters
-        track.best = self._point(before, sums[0], after)
-        if len(sums) > 1:
-            gain = (sums[0].log_likelihood - sums[1].log_likelihood) / sums[0].n_clients
-            self._lately.append(float(gain))
-        recent = np.array(self._lately[-_LAG:])
-        if len(recent) == _LAG:
-            # What the last few rounds gave, with the noise of the cohorts, bounds what the next will.
-            error = recent.std(ddof=1) / np.sqrt(_LAG)
-            self.converged = bool(abs(recent.mean()) + 2 * error < self.tol)
-        self._past.append(to_x(before))
-        track.trials, track.sizes = [to_x(after)], after.sizes
-        if len(self._past) >= _LAG:
-            track.trials.append(self._past[-_LAG])
+            self._settle = Settle(self.problem, p, s, max_upload=self._budget, tol=self.tol)
 
     def _point(self, p: Parameters, s: ExpectStatistics, image: Parameters) -> Point:
         value = float(s.log_likelihood / s.n_clients)

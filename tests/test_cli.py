@@ -111,11 +111,39 @@ def test_files_record_version_seed_and_command(run, tmp_path):
     run(*fit("--seed", 5, "-o", "my mdm.json"))
     command = "polyurn fit clients.csv --components 2 --rounds 3 --seed 5 -o 'my mdm.json'"
     expected = {"polyurn": polyurn.__version__, "seed": 5, "command": command}
-    assert load_saved("my mdm.json").made == expected
+    made = load_saved("my mdm.json").made
+    assert {name: made[name] for name in expected} == expected
+    assert made["data"] == {
+        "file": "clients.csv", "n_clients": 6, "n_categories": 3, "n_points": sum(map(sum, COUNTS))
+    }  # fmt: skip
     run("sample", "my mdm.json", "--clients", 3, "--seed", 6, "-o", "s.parquet")
     made = json.loads(pyarrow.parquet.read_schema("s.parquet").metadata[b"polyurn"])
     command = "polyurn sample 'my mdm.json' --clients 3 --seed 6 -o s.parquet"
     assert made == {"polyurn": polyurn.__version__, "seed": 6, "command": command}
+
+
+def test_a_file_keeps_the_rounds_of_its_fit_and_the_table_of_its_selection(run):
+    told = run(*fit("-o", "mdm.json", "--json")).json()
+    kept = load_saved("mdm.json").made["fit"]
+    assert {name: told[name] for name in kept} == kept
+    assert all(len(path["values"]) >= 1 for path in kept["paths"])
+    run(
+        "select",
+        "clients.csv",
+        "--components",
+        "1,2",
+        "--rounds",
+        4,
+        "--held-out",
+        0.5,
+        "-o",
+        "s.json",
+    )
+    kept = load_saved("s.json").made["selection"]
+    assert [c["n_components"] for c in kept["candidates"]] == [1, 2]
+    assert kept["n_numbers"] == max(kept["n_numbers_by_round"])
+    last = kept["n_rounds"]
+    assert all(p["first_round"] + len(p["values"]) - 1 <= last for p in kept["paths"])
 
 
 def test_empty_clients_are_left_out_on_request_and_counted(run, tmp_path):

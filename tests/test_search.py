@@ -45,8 +45,8 @@ def test_the_likelihood_path_never_falls_and_ends_at_the_best_start_or_above(see
     counts = truth("medium/2").sample(150, rng=seed)
     done = run(counts, k, max_rounds=15)
     assert (np.diff(done.log_likelihoods) >= 0).all()
-    first = next(r for r in done.rounds if r.values)
-    assert done.log_likelihoods[-1] >= max(first.values)
+    first = next(r for r in done.rounds if r.starts)
+    assert done.log_likelihoods[-1] >= max(first.starts.values())
     got = done.mdm.logpmf(counts).mean()
     assert got == pytest.approx(done.log_likelihoods[-1], abs=2e-2 if done.n_dropped else 1e-9)
 

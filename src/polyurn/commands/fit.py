@@ -20,7 +20,7 @@ from polyurn.commands.console import (
     show,
     talk,
 )
-from polyurn.commands.inputs import largest_size, read_clients, recorded
+from polyurn.commands.inputs import data_record, largest_size, read_clients, recorded
 from polyurn.commands.options import (
     AsJson,
     Categories,
@@ -44,16 +44,15 @@ from polyurn.commands.options import (
     declared_categories,
 )
 from polyurn.commands.terminal import (
-    fit_record,
     fit_sentences,
     mdm_record,
     mdm_table,
     progress,
     selection_progress,
-    selection_record,
     selection_table,
 )
 from polyurn.server.fit import Method, Round, fit
+from polyurn.server.records import fit_record, selection_record
 from polyurn.server.select import select
 from polyurn.server.start import Moments
 
@@ -131,6 +130,7 @@ def fit_command(
     for sentence in fit_sentences(done):
         say(sentence)
     if output is not None:
+        made = {**made, "data": data_record(table, read), "fit": fit_record(done)}
         files.save(done.mdm, output, categories=read.categories, made=made)
         say(f"wrote {output}")
     if as_json:
@@ -204,6 +204,7 @@ def select_command(
         raise typer.Exit(INTERRUPTED) from None
     say(f"{choice.n_components} components, by {choice.n_held_out:,} held-out clients")
     if output is not None:
+        made = {**made, "data": data_record(table, read), "selection": selection_record(choice)}
         files.save(choice.mdm, output, categories=read.categories, made=made)
         say(f"wrote {output}")
     if as_json:

@@ -127,6 +127,18 @@ def _both(a: int | tuple[str, ...], b: int | tuple[str, ...]) -> int | tuple[str
     return tuple(sorted(set().union(*names)))
 
 
+def data_record(path: Path, read: Histograms) -> dict[str, object]:
+    """What was read, for the file that is made of it: a name and three sums, no client."""
+    n_clients, n_categories = read.shape
+    n_points = int(client_sizes(read.counts).sum())
+    return {
+        "file": path.name,
+        "n_clients": n_clients,
+        "n_categories": n_categories,
+        "n_points": n_points,
+    }
+
+
 def largest_size(declared: int | None, read: Histograms, say: Say) -> int:
     """The declared largest size, or the table's, and then it is said."""
     if declared is not None:

@@ -121,28 +121,6 @@ def selection_table(choice: Selection) -> Table:
     return table
 
 
-def selection_record(choice: Selection) -> dict[str, Any]:
-    """The table of a selection, for JSON."""
-    return {
-        "chosen": choice.n_components,
-        "n_rounds": choice.n_rounds,
-        "n_held_out": choice.n_held_out,
-        "candidates": [
-            {
-                "n_components": c.n_components,
-                "log_likelihood": c.log_likelihood,
-                "standard_error": c.standard_error,
-                "behind": c.behind,
-                "behind_error": c.behind_error,
-                "n_rounds": c.n_rounds,
-                "n_parameters": c.n_parameters,
-                "converged": c.converged,
-            }
-            for c in choice.candidates
-        ],
-    }
-
-
 def fit_sentences(done: Fit) -> list[str]:
     """What there is to say about a fit besides its parameters."""
     said = [f"{done.n_rounds} rounds; {done.stopped}"]
@@ -154,20 +132,6 @@ def fit_sentences(done: Fit) -> list[str]:
         which = ", ".join(str(k + 1) for k in done.multinomial)
         said.append(f"plain multinomials (concentration at the cap): component {which}")
     return said
-
-
-def fit_record(done: Fit) -> dict[str, Any]:
-    """How a fit came about, for JSON."""
-    return {
-        "n_clients": done.rounds[-1].n_clients,
-        "n_rounds": done.n_rounds,
-        "converged": done.converged,
-        "stopped": done.stopped,
-        "n_dropped": done.n_dropped,
-        "multinomial": list(done.multinomial),
-        "n_numbers": max(r.n_numbers for r in done.rounds),
-        "log_likelihoods": done.log_likelihoods.tolist(),
-    }
 
 
 def mdm_record(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:

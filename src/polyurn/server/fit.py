@@ -4,7 +4,7 @@ The server's side. It sees sums and declared bounds, never a client. What one ro
 for the default method, and `start.py` and `update.py` for the paper's.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -43,8 +43,8 @@ class Round:
         How many clients answered.
     n_numbers : int
         How many numbers each of them sent.
-    values : tuple of float
-        The mean log-likelihood of every start that is still in the race.
+    starts : dict of int to float
+        The mean log-likelihood of every start that is still in the race, by its number.
     """
 
     number: int
@@ -52,7 +52,7 @@ class Round:
     log_likelihood: float
     n_clients: int
     n_numbers: int
-    values: tuple[float, ...] = field(default=(), repr=False)
+    starts: Mapping[int, float] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -244,9 +244,8 @@ def search_round(search: Search, number: int, n_numbers: int) -> Round:
     """A search's last round, for whoever watches."""
     if not search.has_values:
         return Round(number, None, float("nan"), int(search.n_clients), n_numbers)
-    values = tuple(t.value for t in search.tracks)
     mdm, _ = populated(search)
-    return Round(number, mdm, search.value, int(search.n_clients), n_numbers, values)
+    return Round(number, mdm, search.value, int(search.n_clients), n_numbers, search.values)
 
 
 def populated(search: Search) -> tuple[MDM, int]:

@@ -6,6 +6,7 @@ can be compared and tracks climb by bold trials. When cohorts are samples they c
 EM steps, and the one that is left averages over the cohorts, so that earlier ones keep counting.
 """
 
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,7 @@ class Search:
         self.n_clients = 0.0
         self.converged = False
         self.tracks: list[Track] = []
+        self._numbers = count(1)  # of the tracks, as they begin
         self._young: list[Track] = []  # children that are not yet compared with the tracks
         self._n_vain = 0  # generations of children since one last took the lead
         self._settle: Settle | None = None
@@ -96,6 +98,11 @@ class Search:
     def nearly_done(self) -> bool:
         """Whether the next round may be the last."""
         return self._n_calm >= _CALM_ROUNDS - 1
+
+    @property
+    def values(self) -> dict[int, float]:
+        """Mean log-likelihood of every start in the race, by its number; children count as starts."""
+        return {t.number: t.value for t in self.tracks if t.best is not None}
 
     @property
     def best(self) -> Parameters:
@@ -129,7 +136,7 @@ class Search:
         self.n_rounds += 1
         self.n_clients = answers[0].n_clients  # type: ignore[attr-defined]
         if not self.tracks:
-            self.tracks = [Track.begin(self._start(a)) for a in answers]  # type: ignore[arg-type]
+            self.tracks = [Track.begin(self._start(a), next(self._numbers)) for a in answers]  # type: ignore[arg-type]
             return
         sums = [a for a in answers if isinstance(a, ExpectStatistics)]
         if not np.isfinite([s.log_likelihood for s in sums]).any():
@@ -198,7 +205,10 @@ class Search:
         wanted = self.n_rounds >= _CHILDREN_FROM and self._n_vain < _GENERATIONS
         if wanted and not self._young and n > 1:
             n_children = max(0, min(_CHILDREN, left // (4 * trial)))  # at most half of what is left
-            self._young = [Track.begin(self._child(), is_child=True) for _ in range(n_children)]
+            self._young = [
+                Track.begin(self._child(), next(self._numbers), is_child=True)
+                for _ in range(n_children)
+            ]
         left -= 2 * len(self._young) * trial
         if self.n_rounds >= _NEWTON_FROM:
             cost = self.problem.newton_cost + N_NEWTON * trial

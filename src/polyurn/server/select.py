@@ -73,13 +73,27 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Progress:
-    """A round of a selection, for whoever watches: the training likelihood of each K so far."""
+    """A round of a selection, for whoever watches: the training likelihood of each K so far.
+
+    Attributes
+    ----------
+    number : int
+    values : dict of int to float
+        The best mean log-likelihood of each number of components.
+    running : tuple of int
+        The numbers of components that still climb.
+    n_clients, n_numbers : int
+        How many clients answered, and how many numbers each of them sent.
+    starts : dict of int to dict of int to float
+        For each number of components that climbed in this round, the mean log-likelihood of every start.
+    """
 
     number: int
     values: dict[int, float]
     running: tuple[int, ...]
     n_clients: int
     n_numbers: int
+    starts: dict[int, dict[int, float]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -96,6 +110,8 @@ class Selection:
         How often clients were asked, all K together.
     n_held_out : int
         How many clients scored.
+    rounds : tuple of Progress
+        Every round but those in which clients only scored.
     """
 
     n_components: int
@@ -103,6 +119,7 @@ class Selection:
     candidates: tuple[Candidate, ...] = field(repr=False)
     n_rounds: int
     n_held_out: int
+    rounds: tuple[Progress, ...] = field(default=(), repr=False)
 
 
 def select(
@@ -217,6 +234,7 @@ class _Work:
     n_rounds: int = 0
     scores: ScoreStatistics | None = None
     scored: tuple[MDM, ...] = ()
+    rounds: list[Progress] = field(default_factory=list)
     _sent: int = 0
 
     def survey(self, n_categories: int, max_size: int, *, sizes: bool) -> None:
@@ -247,9 +265,10 @@ class _Work:
         self.searches.update(fresh)
         self.scores = None
         for left in range(self.max_rounds - 2, 0, -1):
-            running = [s for s in fresh.values() if not s.converged]
-            if not running:
+            climbing = tuple(k for k, s in fresh.items() if not s.converged)
+            if not climbing:
                 break
+            running = [fresh[k] for k in climbing]
             asked = [s.queries() for s in running]
             # The held-out clients are asked in the round that may be the last, and so cost none.
             scoring = left > 1 and all(s.nearly_done for s in running)
@@ -257,7 +276,7 @@ class _Work:
             for search, queries in zip(running, asked, strict=True):
                 search.learn(answers[: len(queries)])
                 del answers[: len(queries)]
-            self._report(int(running[0].n_clients), self._sent)
+            self._report(int(running[0].n_clients), self._sent, climbing)
         if self.scores is None:
             self._keep(self.aggregator.aggregate(self._score(), self.cohort_size))
             self.n_rounds += 1
@@ -287,7 +306,14 @@ class _Work:
                 )
             )
         chosen = next(c for c in candidates if c.behind <= c.behind_error)
-        return Selection(chosen.n_components, chosen.mdm, tuple(candidates), self.n_rounds, int(n))
+        return Selection(
+            chosen.n_components,
+            chosen.mdm,
+            tuple(candidates),
+            self.n_rounds,
+            int(n),
+            tuple(self.rounds),
+        )
 
     def _score(self) -> Part[Any]:
         """The held-out clients' question: how likely they are under what there is now."""
@@ -317,12 +343,14 @@ class _Work:
     def _fitted(self, query: Query[Any]) -> Part[Any]:
         return Part(query, 0.0, 1.0 - self.held_out)
 
-    def _report(self, n_clients: int, n_numbers: int) -> None:
-        if self.on_round is None:
-            return
+    def _report(self, n_clients: int, n_numbers: int, climbing: tuple[int, ...] = ()) -> None:
         values = {k: s.value for k, s in sorted(self.searches.items()) if s.has_values}
         running = tuple(k for k, s in sorted(self.searches.items()) if not s.converged)
-        self.on_round(Progress(self.n_rounds, values, running, n_clients, n_numbers))
+        starts = {k: self.searches[k].values for k in climbing if self.searches[k].has_values}
+        done = Progress(self.n_rounds, values, running, n_clients, n_numbers, starts)
+        self.rounds.append(done)
+        if self.on_round is not None:
+            self.on_round(done)
 
 
 def _behind(scores: ScoreStatistics, best: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -64,13 +64,15 @@ class Point:
 class Track:
     """The best point so far, what was tried around it, and what to try next.
 
-    `bends` are the eigenvalues and eigenvectors of the last curvature that the clients sent; `n_vain`
-    counts the rounds since one last brought anything; `is_child` says that it did not begin as a start.
+    `number` tells tracks apart while they change places; `bends` are the eigenvalues and eigenvectors
+    of the last curvature that the clients sent; `n_vain` counts the rounds since one last brought
+    anything; `is_child` says that it did not begin as a start.
     """
 
     trials: list[NDArray[np.float64]]
     sizes: Sizes
     shape: tuple[int, int]
+    number: int = 0
     best: Point | None = None
     gains: list[float] = field(default_factory=list)
     lead: int = 0
@@ -80,10 +82,10 @@ class Track:
     _seen: list[Point] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, parameters: Parameters, *, is_child: bool = False) -> "Track":
+    def begin(cls, parameters: Parameters, number: int = 0, *, is_child: bool = False) -> "Track":
         """A track that is about to ask about its start."""
-        first = [to_x(parameters)]
-        return cls(first, parameters.sizes, parameters.alphas.shape, is_child=is_child)
+        first, shape = [to_x(parameters)], parameters.alphas.shape
+        return cls(first, parameters.sizes, shape, number, is_child=is_child)
 
     @property
     def value(self) -> float:

@@ -1,0 +1,113 @@
+"""Populations side by side as rows: what clients hold, how much, and who is like whom.
+
+Histograms in, numbers out. The plane that clients are drawn in is `embedding.py`; how far apart
+populations are is measured by `polyurn.comparison`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from polyurn.counts import Counts
+from polyurn.report.parts import Rows
+
+# Clients of a strip, and categories that have a colour of their own in it.
+N_STRIPS, N_COLOURS = 48, 8
+OTHER = "other"
+# Points of a curve of sizes.
+_N_QUANTILES = 101
+# Whose neighbours are counted.
+_N_NEIGHBOURS = 10
+
+
+def strip_rows(
+    counts: Mapping[str, NDArray[np.int64]], categories: Sequence[str], *, rng: np.random.Generator
+) -> Rows:
+    """What some clients of each population hold: shares of the most frequent categories, and the rest.
+
+    Clients are in the order of their largest category, so that populations can be compared by eye.
+    """
+    together = sum(table.sum(axis=0) / table.sum() for table in counts.values())
+    frequent = np.argsort(-np.asarray(together), kind="stable")[:N_COLOURS]
+    rows: Rows = []
+    for name, table in counts.items():
+        some = table[np.sort(rng.permutation(len(table))[:N_STRIPS])]
+        shares = some / some.sum(axis=1, keepdims=True)
+        shown = shares[:, frequent]
+        if shares.shape[1] > len(frequent):
+            shown = np.column_stack([shown, 1 - shown.sum(axis=1)])
+        names = [*(categories[j] for j in frequent), OTHER]
+        largest = shown.argmax(axis=1)
+        for place, i in enumerate(np.lexsort((-shown[np.arange(len(shown)), largest], largest))):
+            rows += [
+                {
+                    "population": name,
+                    "client": place + 1,
+                    "category": names[j],
+                    "order": j,
+                    "share": round(float(share), 4),
+                    "size": int(some[i].sum()),
+                }
+                for j, share in enumerate(shown[i])
+                if share > 0
+            ]
+    return rows
+
+
+def population_size_rows(counts: Mapping[str, NDArray[np.int64]]) -> Rows:
+    """The share of each population's clients that hold at most so many points."""
+    levels = np.linspace(0, 1, _N_QUANTILES)
+    return [
+        {"population": name, "size": float(size), "share": float(level)}
+        for name, table in counts.items()
+        for size, level in zip(
+            np.quantile(table.sum(axis=1), levels, method="inverted_cdf"), levels, strict=True
+        )
+    ]
+
+
+def plane_rows(places: Mapping[str, NDArray[np.float64]]) -> Rows:
+    """Every client's place in the plane."""
+    return [
+        {"population": name, "x": round(float(x), 2), "y": round(float(y), 2)}
+        for name, points in places.items()
+        for x, y in points
+    ]
+
+
+def neighbour_rows(places: Mapping[str, NDArray[np.float64]]) -> Rows:
+    """Of the nearest neighbours of each population's clients in the plane, whose they are.
+
+    Where populations are alike, every row has the shares of the populations themselves.
+
+    Examples
+    --------
+    >>> apart = {"a": np.zeros((20, 2)) + [[0, 0]], "b": np.zeros((20, 2)) + [[9, 9]]}
+    >>> [(r["population"], r["neighbour"], r["share"]) for r in neighbour_rows(apart)]
+    [('a', 'a', 1.0), ('a', 'b', 0.0), ('b', 'a', 0.0), ('b', 'b', 1.0)]
+    """
+    names = [*places]
+    points = np.concatenate([*places.values()])
+    owner = np.repeat(np.arange(len(names)), [len(part) for part in places.values()])
+    k = min(_N_NEIGHBOURS, len(points) - 1)
+    _, near = cKDTree(points).query(points, k=k + 1)
+    others = [row[row != i][:k] for i, row in enumerate(near)]
+    near_owner = owner[np.array(others)]
+    return [
+        {
+            "population": name,
+            "neighbour": other,
+            "share": round(float((near_owner[owner == i] == j).mean()), 4),
+        }
+        for i, name in enumerate(names)
+        for j, other in enumerate(names)
+    ]
+
+
+def some_clients(counts: Counts, n: int, *, rng: np.random.Generator) -> NDArray[np.int64]:
+    """At most n clients by lot, as a dense table of shape (n, n_categories)."""
+    chosen = counts[np.sort(rng.permutation(counts.shape[0])[:n])]
+    dense = chosen if isinstance(chosen, np.ndarray) else chosen.toarray()
+    return np.asarray(dense, dtype=np.int64)

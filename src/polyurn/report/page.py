@@ -1,0 +1,135 @@
+"""The page: sections, charts, styles and the JavaScript that draws, in one HTML file.
+
+Everything that is shown comes from the sections and is escaped by the template; nothing is fetched, and
+nothing is computed here.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from polyurn.comparison.results import Comparison
+from polyurn.errors import MissingDependencyError
+from polyurn.report.material import Material, Model, gather
+from polyurn.report.model_sections import choice_section, components_section
+from polyurn.report.palette import population_looks, tone
+from polyurn.report.parts import Section
+from polyurn.report.population_sections import populations_section
+from polyurn.report.provenance import provenance_section
+from polyurn.report.sweep_sections import sweep_section
+from polyurn.report.vega import javascript
+from polyurn.report.verdict import headline
+from polyurn.training.records import RunRecord
+
+try:
+    import jinja2
+except ImportError as error:
+    raise MissingDependencyError("jinja2", "report", "a report") from error
+
+
+def html_report(
+    model: Model | None = None,
+    *,
+    categories: Sequence[str] | None = None,
+    comparison: Comparison | Mapping[str, Any] | None = None,
+    runs: Sequence[RunRecord] = (),
+    clients: Mapping[str, object] | None = None,
+    true: str = "true",
+    metric: str = "accuracy",
+    title: str = "What this federation looks like",
+    notes: Sequence[tuple[str, str]] = (),
+    rng: int | np.random.Generator | None = 0,
+) -> str:
+    """One self-contained HTML page about whatever there is.
+
+    Parameters
+    ----------
+    model : MDM, Fit, Selection or SavedMDM, optional
+        A fit, a selection and a file also tell how it came about.
+    categories : sequence of str, optional
+        The name of each category.
+    comparison : Comparison, or the mapping of its `to_dict`, optional
+    runs : sequence of RunRecord
+        The runs of a sweep.
+    clients : mapping of name to counts of shape (n_clients, n_categories), optional
+        Populations to show side by side. If the true one is among them, clients of the model ("mdm")
+        and IID clients ("iid") are drawn, unless they are given.
+    true : str
+        The name of the population that the others are compared with.
+    metric : str
+        The metric of the runs to show.
+    title : str
+    notes : sequence of (str, str)
+        Facts that are added to where things came from.
+    rng : int or numpy.random.Generator
+        For the clients that are drawn, and for their place in the plane.
+
+    Returns
+    -------
+    str
+        The page, to be written to a file that ends in .html.
+
+    Examples
+    --------
+    >>> from polyurn.truths import truth
+    >>> page = html_report(truth("medium/3"), title="Three kinds of client")
+    >>> "<title>Three kinds of client</title>" in page, len(page) < 6_000_000
+    (True, True)
+    """
+    rng = np.random.default_rng(rng)
+    material = gather(
+        model,
+        categories=categories,
+        comparison=comparison,
+        runs=runs,
+        clients=clients or {},
+        true=true,
+        metric=metric,
+        notes=notes,
+        rng=rng,
+    )
+    found = (
+        components_section(material),
+        choice_section(material),
+        populations_section(material, rng=rng),
+        sweep_section(material),
+        provenance_section(material),
+    )
+    return _render(material, title, [section for section in found if section is not None])
+
+
+def _render(material: Material, title: str, sections: list[Section]) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_resource), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    looks = population_looks(material.populations)
+    switches = [(name, tone(look.tone), look.shape) for name, look in looks.items()]
+    charts = {
+        f"{figure.name}-{i}": panel.spec
+        for section in sections
+        for figure in section.figures
+        for i, panel in enumerate(figure.panels)
+    }
+    return environment.get_template("page.html").render(
+        title=title,
+        headline=headline(material),
+        sections=sections,
+        switches=switches if len(switches) > 1 else [],
+        charts=_script_json(charts),
+        style=_resource("style.css"),
+        library=javascript(),
+        script=_resource("page.js"),
+    )
+
+
+def _script_json(value: object) -> str:
+    """JSON that can stand in a <script>: no text in it ends the element or begins a comment."""
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _resource(name: str) -> str:
+    return files("polyurn.report").joinpath(name).read_text(encoding="utf-8")

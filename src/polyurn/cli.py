@@ -11,7 +11,16 @@ import typer
 from rich.text import Text
 
 import polyurn
-from polyurn.commands import compare, demo, fit, histogram, model, partition, sweep
+from polyurn.commands import (
+    compare,
+    demo,
+    fit,
+    histogram,
+    model,
+    partition,
+    report,
+    sweep,
+)
 from polyurn.commands.console import talk
 from polyurn.errors import PolyurnError
 
@@ -61,3 +70,4 @@ app.command("sample")(model.sample_command)
 app.command("partition")(partition.partition_command)
 app.command("sweep")(sweep.sweep_command)
 app.command("compare")(compare.compare_command)
+app.command("report")(report.report_command)

@@ -27,7 +27,7 @@ from polyurn.sizes import SizeBins, Sizes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FORMAT, _VERSION = "polyurn.mdm", 1
+_VERSION = 1
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
@@ -71,7 +71,7 @@ def save(
 
     names = _names(categories, mdm.n_categories)
     record = {
-        "format": _FORMAT,
+        "format": "polyurn.mdm",
         "version": _VERSION,
         "made": {"polyurn": __version__, **(made or {})},
         "n_components": mdm.n_components,
@@ -143,27 +143,48 @@ def load_saved(path: str | os.PathLike[str]) -> SavedMDM:
     FileError
         The file cannot be read, is damaged, or was written by a later version.
     """
-    path = Path(path)
-    try:
-        record = json.loads(path.read_bytes())
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"{path} is not an MDM file, or was cut off: {error}") from error
-    if not isinstance(record, dict) or record.get("format") != _FORMAT:
-        raise FileError(f"{path} is not an MDM file: expected format {_FORMAT!r}")
-    version = record.get("version")
-    if not isinstance(version, int) or version < 1:
-        raise FileError(f"{path} has no valid format version")
-    if version > _VERSION:
-        raise FileError(
-            f"{path} has format version {version}, newer than {_VERSION}: upgrade polyurn"
-        )
+    record = load_record(path, kind="mdm", version=_VERSION)
     try:
         return _saved(record)
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
         detail = str(error) if isinstance(error, InputError) else f"missing or malformed {error}"
         raise FileError(f"{path} is damaged: {detail}") from error
+
+
+def load_record(path: str | os.PathLike[str], *, kind: str, version: int) -> dict[str, Any]:
+    """Read what `save_record` wrote: a JSON file of the format "polyurn.<kind>".
+
+    Raises
+    ------
+    FileError
+        The file cannot be read, is something else, or was written by a later version.
+    """
+    name = "an MDM file" if kind == "mdm" else f"a {kind} file"
+    try:
+        record = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{path} is not {name}, or was cut off: {error}") from error
+    if not isinstance(record, dict) or record.get("format") != f"polyurn.{kind}":
+        raise FileError(f"{path} is not {name}: expected format 'polyurn.{kind}'")
+    found = record.get("version")
+    if not isinstance(found, int) or found < 1:
+        raise FileError(f"{path} has no valid format version")
+    if found > version:
+        raise FileError(f"{path} has format version {found}, newer than {version}: upgrade polyurn")
+    return record
+
+
+def format_of(path: str | os.PathLike[str]) -> str | None:
+    """The "format" that a JSON file says it has; None if it does not say, or is not JSON."""
+    try:
+        record = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError):
+        return None
+    return str(record["format"]) if isinstance(record, dict) and "format" in record else None
 
 
 def read_table(path: str | os.PathLike[str]) -> "pa.Table":

@@ -1,0 +1,112 @@
+"""`polyurn report`: one page about whatever there is.
+
+Parses, calls one library function, writes.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from polyurn import files
+from polyurn.commands.console import made_by, print_json, say
+from polyurn.commands.inputs import read_clients
+from polyurn.commands.options import AsJson, Categories, Category, Client, Count, DropEmpty, Seed
+from polyurn.commands.options import declared_categories as declared
+from polyurn.errors import FileError, ParameterError
+from polyurn.training.records import RunRecord, read_runs
+
+_COMPARISON = 1  # the newest version of a comparison file that this can read
+
+
+def report_command(
+    context: typer.Context,
+    things: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|NAME=TABLE...",
+            help="MDM and comparison files, folders of sweeps, and tables of clients with a name.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path(
+        "report.html"
+    ),
+    title: Annotated[
+        str, typer.Option(help="What the page is called.")
+    ] = "What this federation looks like",
+    true: Annotated[str, typer.Option(help="The name of the true clients.")] = "true",
+    metric: Annotated[str, typer.Option(help="The metric of the sweep to show.")] = "accuracy",
+    client: Client = "client",
+    category: Category = "category",
+    count: Count = None,
+    categories: Categories = None,
+    drop_empty: DropEmpty = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Write one self-contained page about a model, a comparison, a sweep, or all of them.
+
+    Files are told apart by what is in them. With true clients (`true=held-out.csv`) populations are
+    shown side by side; clients of the model and IID ones are drawn unless they are given.
+
+    Example: `polyurn report mdm.json comparison.json runs/ true=held-out.csv -o report.html`
+    """
+    from polyurn.report.page import html_report
+
+    files.check_place(output)
+    model: files.SavedMDM | None = None
+    comparison: dict[str, Any] | None = None
+    runs: list[RunRecord] = []
+    tables: dict[str, Path] = {}
+    for thing in things:
+        match _kind(thing):
+            case "mdm" if model is None:
+                model = files.load_saved(thing)
+            case "comparison" if comparison is None:
+                comparison = files.load_record(thing, kind="comparison", version=_COMPARISON)
+            case "runs":
+                runs += read_runs(thing)
+            case "clients":
+                name, _, path = thing.partition("=")
+                if name in tables:
+                    raise ParameterError(f"expected a name for each population, got {name!r} twice")
+                tables[name] = Path(path)
+            case kind:
+                raise ParameterError(f"expected one {kind} file, got {thing!r} as well")
+    names = declared(categories) or (model and (model.categories or model.mdm.n_categories))
+    clients = {}
+    for name, path in tables.items():
+        read = read_clients(path, client, category, count, names or None, drop_empty, say)
+        clients[name], names = read.counts, read.categories or read.shape[1]
+    page = html_report(
+        model,
+        categories=names if isinstance(names, tuple) else None,
+        comparison=comparison,
+        runs=runs,
+        clients=clients,
+        true=true,
+        metric=metric,
+        title=title,
+        notes=[("Page: command", made_by(context, seed)["command"])],
+        rng=seed,
+    )
+    files.write_whole(output, lambda file: file.write(page.encode()))
+    size = len(page.encode())
+    say(f"wrote {output} ({size / 1e6:.1f} MB): open {output.resolve().as_uri()}")
+    if as_json:
+        print_json({"file": str(output), "bytes": size})
+
+
+def _kind(thing: str) -> str:
+    """What an argument stands for."""
+    path = Path(thing)
+    if path.is_dir():
+        return "runs"
+    if not path.exists() and "=" in thing:
+        return "clients"
+    found = files.format_of(path)
+    if found in ("polyurn.mdm", "polyurn.comparison"):
+        return found.removeprefix("polyurn.")
+    raise FileError(
+        f"{path} is not an MDM or comparison file; name a table of clients as NAME={path}"
+    )

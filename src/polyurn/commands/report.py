@@ -75,8 +75,8 @@ def report_command(
                 raise ParameterError(f"expected one {kind} file, got {thing!r} as well")
     names = declared(categories) or (model and (model.categories or model.mdm.n_categories))
     clients = {}
-    for name, path in tables.items():
-        read = read_clients(path, client, category, count, names or None, drop_empty, say)
+    for name, table in tables.items():
+        read = read_clients(table, client, category, count, names or None, drop_empty, say)
         clients[name], names = read.counts, read.categories or read.shape[1]
     page = html_report(
         model,

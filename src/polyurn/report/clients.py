@@ -5,6 +5,7 @@ populations are is measured by `polyurn.comparison`.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from polyurn.report.parts import Rows
 # Clients of a strip, and categories that have a colour of their own in it.
 N_STRIPS, N_COLOURS = 48, 8
 OTHER = "other"
+# Smaller shares of a client, of categories without a colour, are put together.
+_FINEST = 0.01
 # Points of a curve of sizes.
 _N_QUANTILES = 101
 # Whose neighbours are counted.
@@ -25,35 +28,47 @@ _N_NEIGHBOURS = 10
 def strip_rows(
     counts: Mapping[str, NDArray[np.int64]], categories: Sequence[str], *, rng: np.random.Generator
 ) -> Rows:
-    """What some clients of each population hold: shares of the most frequent categories, and the rest.
+    """What some clients of each population hold, category by category.
 
+    The most frequent categories are themselves ("category"); all the rest are "other", still one row
+    for each of a client's categories ("held"), so that a pure client can be told from a mixed one.
     Clients are in the order of their largest category, so that populations can be compared by eye.
     """
     together = sum(table.sum(axis=0) / table.sum() for table in counts.values())
-    frequent = np.argsort(-np.asarray(together), kind="stable")[:N_COLOURS]
+    frequent = np.argsort(-np.asarray(together), kind="stable")
+    rank = np.argsort(frequent)
     rows: Rows = []
     for name, table in counts.items():
         some = table[np.sort(rng.permutation(len(table))[:N_STRIPS])]
         shares = some / some.sum(axis=1, keepdims=True)
-        shown = shares[:, frequent]
-        if shares.shape[1] > len(frequent):
-            shown = np.column_stack([shown, 1 - shown.sum(axis=1)])
-        names = [*(categories[j] for j in frequent), OTHER]
-        largest = shown.argmax(axis=1)
-        for place, i in enumerate(np.lexsort((-shown[np.arange(len(shown)), largest], largest))):
-            rows += [
-                {
-                    "population": name,
-                    "client": place + 1,
-                    "category": names[j],
-                    "order": j,
-                    "share": round(float(share), 4),
-                    "size": int(some[i].sum()),
-                }
-                for j, share in enumerate(shown[i])
-                if share > 0
-            ]
+        largest = shares.argmax(axis=1)
+        order = np.lexsort((-shares.max(axis=1), rank[largest]))
+        for place, i in enumerate(order):
+            held = frequent[shares[i, frequent] > 0]
+            held = held[(shares[i, held] >= _FINEST) | (rank[held] < N_COLOURS)]
+            for j in held:
+                rows.append(_strip_row(name, place + 1, categories[j], int(rank[j]), shares[i, j]))
+            rest = 1 - shares[i, held].sum()
+            if rest > _FINEST / 10:
+                rows.append(_strip_row(name, place + 1, OTHER, len(categories), rest))
     return rows
+
+
+def _strip_row(population: str, client: int, held: str, rank: int, share: float) -> dict[str, Any]:
+    return {
+        "population": population,
+        "client": client,
+        "category": held if rank < N_COLOURS else OTHER,
+        "held": held,
+        "place": rank,
+        "share": round(float(share), 4),
+    }
+
+
+def strip_categories(rows: Rows) -> list[str]:
+    """The categories that have a colour in the strips, the most frequent first, and perhaps "other"."""
+    ranks = {row["place"]: row["category"] for row in rows}
+    return [*dict.fromkeys(ranks[rank] for rank in sorted(ranks))]
 
 
 def population_size_rows(counts: Mapping[str, NDArray[np.int64]]) -> Rows:
@@ -93,7 +108,7 @@ def neighbour_rows(places: Mapping[str, NDArray[np.float64]]) -> Rows:
     owner = np.repeat(np.arange(len(names)), [len(part) for part in places.values()])
     k = min(_N_NEIGHBOURS, len(points) - 1)
     _, near = cKDTree(points).query(points, k=k + 1)
-    others = [row[row != i][:k] for i, row in enumerate(near)]
+    others = [row[row != i][:k] for i, row in enumerate(np.asarray(near))]
     near_owner = owner[np.array(others)]
     return [
         {

@@ -3,6 +3,8 @@
 Rows in, Vega-Lite out; nothing is computed here.
 """
 
+import altair as alt
+
 from polyurn.report.palette import tone
 from polyurn.report.parts import Rows, Spec
 from polyurn.report.vega import (
@@ -11,7 +13,6 @@ from polyurn.report.vega import (
     LINE,
     QUIET,
     SHORT,
-    alt,
     chart,
     component_colour,
     names_of,
@@ -66,7 +67,7 @@ def concentration_chart(rows: Rows) -> Spec:
 def profile_chart(rows: Rows) -> Spec:
     """What a client of each component holds, in the mean: the darker, the more."""
     base = chart().encode(
-        x=alt.X("category:O", sort=None, title=None, axis=plain_axis(labelAngle=-45)),
+        x=alt.X("category:O", sort=None, title=None, axis=plain_axis(labelAngle=_slant(rows))),
         y=alt.Y("component:N", sort=None, title=None, axis=plain_axis()),
         opacity=alt.Opacity("share:Q", scale=alt.Scale(range=[0.04, 1], zero=True), legend=None),
         tooltip=["component:N", "category:N", alt.Tooltip("share:Q", format=".1%")],
@@ -79,7 +80,12 @@ def telling_chart(rows: Rows) -> Spec:
     names = names_of(rows, "component")
     base = chart().encode(
         y=alt.Y("category:N", sort=None, title=None, axis=plain_axis(grid=True)),
-        x=alt.X("share:Q", title="expected share of a client's points", axis=percent_axis()),
+        x=alt.X(
+            "share:Q",
+            title="expected share of a client's points",
+            scale=alt.Scale(padding=8, nice=False),
+            axis=percent_axis(),
+        ),
     )
     span = base.mark_line(color=LINE, strokeWidth=3).encode(detail="category:N")
     dots = base.mark_point(filled=True, size=90, opacity=1).encode(
@@ -150,7 +156,12 @@ def candidates_chart(rows: Rows) -> Spec:
 def paths_chart(rows: Rows) -> Spec:
     """The likelihood of every start, round by round, and where it stopped."""
     base = chart().encode(
-        x=alt.X("round:Q", title="round", axis=alt.Axis(tickMinStep=1, format="d")),
+        x=alt.X(
+            "round:Q",
+            title="round",
+            scale=alt.Scale(zero=False, nice=False, padding=6),
+            axis=alt.Axis(tickMinStep=1, format="d"),
+        ),
         y=alt.Y(
             "log_likelihood:Q",
             title="log-likelihood per client",
@@ -166,3 +177,9 @@ def paths_chart(rows: Rows) -> Spec:
     )
     winner = base.mark_line(strokeWidth=3, color=ACCENT, point=point(36, ACCENT))
     return spec_of(others + winner.transform_filter("datum.winner"), rows, height=260)
+
+
+def _slant(rows: Rows) -> int:
+    """Short names of few categories stand upright; others would run into each other."""
+    names = names_of(rows, "category")
+    return 0 if len(names) <= 20 and max(map(len, names)) <= 2 else -45

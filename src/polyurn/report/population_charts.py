@@ -5,12 +5,13 @@ Rows in, Vega-Lite out; nothing is computed here.
 
 from collections.abc import Sequence
 
+import altair as alt
+
 from polyurn.report.palette import fills
 from polyurn.report.parts import Rows, Spec
 from polyurn.report.vega import (
     LINE,
     QUIET,
-    alt,
     chart,
     names_of,
     percent_axis,
@@ -51,15 +52,14 @@ def strip_chart(rows: Rows, categories: Sequence[str]) -> Spec:
             scale=alt.Scale(domain=[*categories], range=fills(categories)),
             legend=None,
         ),
-        order=alt.Order("order:Q"),
+        order=alt.Order("place:Q"),
         tooltip=[
             "client:O",
-            "category:N",
+            alt.Tooltip("held:N", title="category"),
             alt.Tooltip("share:Q", format=".0%"),
-            alt.Tooltip("size:Q", format=",.0f", title="points"),
         ],
     )
-    return spec_of(base.mark_bar(), rows, height=150)
+    return spec_of(base.mark_bar(stroke="var(--card)", strokeWidth=0.5), rows, height=160)
 
 
 def population_sizes_chart(rows: Rows) -> Spec:
@@ -83,7 +83,7 @@ def distances_chart(rows: Rows, floors: Rows) -> Spec:
     """How far populations are from the true clients, over the noise floor: 1 is indistinguishable."""
     names = names_of(rows, "population")
     y = alt.Y("measure:N", sort=None, title=None, axis=plain_axis(labelLimit=220))
-    scale = alt.Scale(type="log", nice=True)
+    scale = alt.Scale(type="log", nice=False, padding=14)
     ratio = alt.X(
         "ratio:Q",
         title="distance to true clients ÷ noise floor (1 = indistinguishable)",

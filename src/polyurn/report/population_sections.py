@@ -15,6 +15,7 @@ from polyurn.report.clients import (
     neighbour_rows,
     plane_rows,
     population_size_rows,
+    strip_categories,
     strip_rows,
 )
 from polyurn.report.embedding import joint_plane
@@ -40,7 +41,7 @@ def populations_section(material: Material, *, rng: np.random.Generator) -> Sect
     if material.clients:
         if sum(map(len, material.clients.values())) >= 4:
             figures.append(_plane(material, rng))
-        figures += [_strips(material, rng), _population_sizes(material)]
+        figures += [_population_sizes(material), _strips(material, rng)]
     if not figures:
         return None
     return Section(
@@ -92,7 +93,7 @@ def _distances(comparison: Mapping[str, Any]) -> Figure:
 def _distance_table(comparison: Mapping[str, Any]) -> DataTable:
     head = ("population", "clients", "log-likelihood", "energy ratio", "Wasserstein ratio",
             "two-sample AUC", "size ratio", "away from the marginal", "about Dirichlet(α)")  # fmt: skip
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             row["name"],
             f"{row['n_clients']:,}",
@@ -102,7 +103,7 @@ def _distance_table(comparison: Mapping[str, Any]) -> DataTable:
             _estimate(row["auc"], 2),
             _ratio(row["size_ratio"]),
             f"{number(row['heterogeneity']['total_variation']['value']):.0%}",
-            _ratio(row["heterogeneity"]["alpha"]["value"]),
+            _ratio(row["heterogeneity"]["alpha"]["value"], 3),
         )
         for row in comparison["rows"]
     ]
@@ -120,7 +121,7 @@ def _distance_table(comparison: Mapping[str, Any]) -> DataTable:
             f"{comparison['floors']['sizes']['low']:.2f} to "
             f"{comparison['floors']['sizes']['high']:.2f}",
             f"{number(true['total_variation']['value']):.0%}",
-            _ratio(true["alpha"]["value"]),
+            _ratio(true["alpha"]["value"], 3),
         )
     )
     return table_of("Distances to true clients, with the noise floor in the last row", head, rows)
@@ -144,23 +145,23 @@ def _plane(material: Material, rng: np.random.Generator) -> Figure:
             ("clients", "how many", *(f"{name} nearby" for name in names)),
             ((a, f"{len(places[a]):,}", *(f"{near[a, b]:.0%}" for b in names)) for a in names),
         ),
-        wide=True,
     )
 
 
 def _strips(material: Material, rng: np.random.Generator) -> Figure:
     rows = strip_rows(material.clients, material.categories, rng=rng)
-    seen = {row["order"]: row["category"] for row in rows}
-    shown = [seen[j] for j in sorted(seen)]
+    shown = strip_categories(rows)
     held: dict[tuple[str, int], dict[str, float]] = {}
     for row in rows:
-        held.setdefault((row["population"], row["client"]), {})[row["category"]] = row["share"]
+        mine = held.setdefault((row["population"], row["client"]), {})
+        mine[row["category"]] = mine.get(row["category"], 0.0) + row["share"]
     return Figure(
         name="strips",
         title="What single clients hold",
         says=(
             f"Up to {N_STRIPS} clients of each population, one column each, in the order of their "
-            "largest category. Simulated clients should look as mixed, or as pure, as true ones."
+            "largest category; grey pieces are categories without a colour, one piece each. "
+            "Simulated clients should look as mixed, or as pure, as true ones."
         ),
         panels=tuple(
             Panel(
@@ -209,17 +210,16 @@ def _population_sizes(material: Material) -> Figure:
                 for name, table in material.clients.items()
             ),
         ),
-        wide=True,
     )
 
 
-def _ratio(value: Any) -> str:
+def _ratio(value: Any, digits: int = 2) -> str:
     found = number(value)
     if math.isnan(found):
         return "–"
     if math.isinf(found):
         return "∞"
-    return f"{found:.0f}" if abs(found) >= 100 else f"{found:.2f}"
+    return f"{found:.0f}" if abs(found) >= 100 else f"{found:.{digits}f}"
 
 
 def _estimate(record: Mapping[str, Any] | None, digits: int) -> str:

@@ -5,10 +5,11 @@ Rows in, Vega-Lite out; nothing is computed here.
 
 from typing import Any
 
+import altair as alt
+
 from polyurn.report.parts import Rows, Spec
 from polyurn.report.vega import (
     QUIET,
-    alt,
     chart,
     names_of,
     percent_axis,
@@ -32,7 +33,9 @@ def sweep_chart(rows: Rows, *, name: str, metric: str) -> Spec:
         else alt.X(
             "value:Q",
             title=name,
-            scale=alt.Scale(type="log" if wide else "linear", zero=False, nice=False),
+            scale=alt.Scale(type="log", nice=False, padding=10)
+            if wide
+            else alt.Scale(zero=False, nice=False, padding=10),
             axis=alt.Axis(values=values, format="~g"),
         )
     )

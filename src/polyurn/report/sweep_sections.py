@@ -33,7 +33,7 @@ def sweep_section(material: Material) -> Section | None:
         figures.append(_profile(material, tuple(panels), rows))
     agreement = agreement_rows(runs, true=material.true, metric=material.metric)
     if agreement:
-        figures.append(_agreement(material, agreement))
+        figures.append(_agreement(material, agreement, wide=len(panels) != 1))
     verdicts = sweep_verdicts(material)
     tables = (_verdict_table(material, verdicts),) if verdicts else ()
     if not figures and not tables:
@@ -81,7 +81,7 @@ def _profile(
     )
 
 
-def _agreement(material: Material, rows: Rows) -> Figure:
+def _agreement(material: Material, rows: Rows, *, wide: bool) -> Figure:
     return Figure(
         name="agreement",
         title="Simulated against true",
@@ -103,6 +103,7 @@ def _agreement(material: Material, rows: Rows) -> Figure:
                 for row in rows
             ),
         ),
+        wide=wide,
     )
 
 

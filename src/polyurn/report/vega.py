@@ -66,12 +66,9 @@ def spec_of(drawn: alt.Chart | alt.LayerChart, rows: Rows, *, height: int, **mor
 @cache
 def javascript() -> str:
     """Vega, Vega-Lite and Vega-Embed in one text, which puts `vegaEmbed` into the page."""
-    bundle = vl_convert.javascript_bundle(vl_version=".".join(_version().split(".")[:2]))
-    return str(bundle).replace("</script", "<\\/script")
-
-
-def _version() -> str:
-    return str(alt.SCHEMA_VERSION).removeprefix("v")
+    newest = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", newest)
+    return bundle.replace("</script", "<\\/script")
 
 
 def names_of(rows: Rows, field: str) -> list[str]:
@@ -103,7 +100,7 @@ def size_axis(rows: Rows) -> alt.X:
     return alt.X(
         "size:Q",
         title="points of a client",
-        scale=alt.Scale(type="log" if wide else "linear", nice=False, zero=False),
+        scale=alt.Scale(type="log", nice=False) if wide else alt.Scale(nice=False, zero=False),
         axis=alt.Axis(format=SHORT, tickCount=5),
     )
 

@@ -68,7 +68,7 @@ def sweep_verdicts(material: Material) -> tuple[PopulationVerdict, ...]:
 
 def simulated_row(comparison: Mapping[str, Any]) -> Mapping[str, Any]:
     """The population that the verdict is about: "mdm", or else the closest one."""
-    rows = comparison["rows"]
+    rows: list[Mapping[str, Any]] = comparison["rows"]
     named = [row for row in rows if row["name"] == _SIMULATED]
     return (named or sorted(rows, key=lambda row: number(row["energy_ratio"])))[0]
 
@@ -126,7 +126,7 @@ def _closeness(material: Material) -> tuple[str, Number]:
     words = (
         "simulated ones cannot be told from true ones"
         if inside
-        else f"simulated ones are {_short(ratio)} times as far from true ones as chance is"
+        else f"simulated ones are {_short(ratio)} times as far from true ones as other true ones are"
     )
     return words, Number(label, f"{_short(ratio)}×", means)
 
@@ -163,7 +163,7 @@ def _interval(about: PopulationVerdict) -> str:
     low, high = about.regret.low, about.regret.high
     if math.isnan(low):
         return ""
-    return f", 95 % interval {100 * max(low, 0.0):.2f} to {100 * high:.2f}"
+    return f", 95 % interval {100 * low:.2f} to {100 * high:.2f}"
 
 
 def _plural(n: int, word: str) -> str:

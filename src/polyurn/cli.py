@@ -5,7 +5,7 @@ What a command does is in `commands/`.
 
 import shlex
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.text import Text
@@ -21,7 +21,8 @@ from polyurn.commands import (
     report,
     sweep,
 )
-from polyurn.commands.console import talk
+from polyurn.commands.command import as_command
+from polyurn.commands.console import INTERRUPTED, talk
 from polyurn.errors import PolyurnError
 
 app = typer.Typer(
@@ -33,16 +34,38 @@ app = typer.Typer(
 )
 
 
+# What typer raises for a usage mistake; the class has changed its module between versions.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command; our own errors become one line and exit code 2."""
+    """Run the command; mistakes and our own errors become one line and exit code 2."""
+    given = sys.argv[1:] if arguments is None else arguments
+    talk.quiet = False
     try:
-        given = sys.argv[1:] if arguments is None else arguments
-        app(given, obj=shlex.join(["polyurn", *given]))
-    except (PolyurnError, MemoryError) as error:
-        cause = "not enough memory: " if isinstance(error, MemoryError) else ""
-        message = cause + " ".join(str(error).split())
-        talk.print(Text("error: ", style="bold red") + Text(message), soft_wrap=True)
-        sys.exit(2)
+        command = shlex.join(["polyurn", *given])
+        sys.exit(app(given or ["--help"], obj=command, standalone_mode=False))
+    except _UsageError as error:
+        _refuse(error.format_message(), _hint(error))  # type: ignore[attr-defined]
+    except MemoryError as error:
+        _refuse(f"not enough memory: {error}")
+    except PolyurnError as error:
+        _refuse(str(error))
+    except KeyboardInterrupt:  # before there was a command to interrupt
+        sys.exit(INTERRUPTED)
+
+
+def _refuse(message: str, hint: str = "") -> NoReturn:
+    talk.quiet = False
+    line = Text("error: ", style="bold red") + Text(" ".join(message.split()))
+    talk.print(line + Text(hint, style="dim"), soft_wrap=True)
+    sys.exit(2)
+
+
+def _hint(error: Exception) -> str:
+    """Where to read on about the command that was misused."""
+    context = getattr(error, "ctx", None)
+    return f" (try {'polyurn' if context is None else context.command_path} --help)"
 
 
 def _version(wanted: bool) -> None:
@@ -60,14 +83,22 @@ def _options(
     pass
 
 
-app.command("demo")(demo.demo_command)
-app.command("histogram")(histogram.histogram_command)
-app.command("fit")(fit.fit_command)
-app.command("select")(fit.select_command)
-app.command("show")(model.show_command)
-app.command("score")(model.score_command)
-app.command("sample")(model.sample_command)
-app.command("partition")(partition.partition_command)
-app.command("sweep")(sweep.sweep_command)
-app.command("compare")(compare.compare_command)
-app.command("report")(report.report_command)
+_START = "Start here"
+_LEARN = "Learn what the federation looks like"
+_SIMULATE = "Simulate it"
+_JUDGE = "See how good that is"
+
+for panel, name, function in (
+    (_START, "demo", demo.demo_command),
+    (_LEARN, "histogram", histogram.histogram_command),
+    (_LEARN, "fit", fit.fit_command),
+    (_LEARN, "select", fit.select_command),
+    (_LEARN, "show", model.show_command),
+    (_LEARN, "score", model.score_command),
+    (_SIMULATE, "sample", model.sample_command),
+    (_SIMULATE, "partition", partition.partition_command),
+    (_JUDGE, "compare", compare.compare_command),
+    (_JUDGE, "sweep", sweep.sweep_command),
+    (_JUDGE, "report", report.report_command),
+):
+    app.command(name, rich_help_panel=panel)(as_command(function, keeps_runs=name == "sweep"))

@@ -27,7 +27,7 @@ Say: TypeAlias = Callable[[str], None]
 Declared: TypeAlias = int | tuple[str, ...] | None
 
 # Options that may differ between a run and its continuation.
-_NO_MATTER = ("output", "checkpoint", "as_json", "threads")
+_NO_MATTER = ("output", "checkpoint", "as_json", "threads", "quiet")
 
 
 def read_clients(

@@ -76,7 +76,7 @@ def population_sizes_chart(rows: Rows) -> Spec:
             alt.Tooltip("share:Q", format=".0%"),
         ],
     )
-    return spec_of(base.mark_line(interpolate="step-after", strokeWidth=2.5), rows, height=260)
+    return spec_of(base.mark_line(interpolate="step-after", strokeWidth=2.5), rows, height=400)
 
 
 def distances_chart(rows: Rows, floors: Rows) -> Spec:
@@ -86,7 +86,7 @@ def distances_chart(rows: Rows, floors: Rows) -> Spec:
     scale = alt.Scale(type="log", nice=False, padding=14)
     ratio = alt.X(
         "ratio:Q",
-        title="distance to true clients ÷ noise floor (1 = indistinguishable)",
+        title="distance ÷ noise floor (1 = true clients)",
         scale=scale,
         axis=alt.Axis(format="~g", tickCount=5),
     )

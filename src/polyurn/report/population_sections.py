@@ -25,9 +25,9 @@ from polyurn.report.parts import DataTable, Figure, Panel, Rows, Section, table_
 from polyurn.report.verdict import number
 
 _MEASURES = {
-    "energy": ("energy_ratio", "what clients hold (energy)"),
-    "sliced_wasserstein": ("sliced_wasserstein_ratio", "what clients hold (Wasserstein)"),
-    "sizes": ("size_ratio", "how much they hold"),
+    "energy": ("energy_ratio", "content (energy)"),
+    "sliced_wasserstein": ("sliced_wasserstein_ratio", "content (Wasserstein)"),
+    "sizes": ("size_ratio", "size (Wasserstein)"),
 }
 
 
@@ -68,7 +68,7 @@ def _distances(comparison: Mapping[str, Any]) -> Figure:
         title="How far from true clients",
         says=(
             "Distance of each population to the held-out clients, in units of the distance of true "
-            "clients to true clients. The bars hold 95 % of the splits of true clients: a mark "
+            "clients to true clients: what they hold, measured twice, and how much. The bars hold 95 % of the splits of true clients: a mark "
             "inside them cannot be told from true clients."
         ),
         panels=(Panel(population_charts.distances_chart(rows, floors)),),

@@ -70,18 +70,18 @@ def agreement_rows(
         if not run.pruned:
             key = json.dumps(run.settings.to_record(), sort_keys=True)
             scores[run.population][key].append(_score(run, metric, diverged_score))
-    names = varied(runs)
+    names, on_true = varied(runs), scores.get(true, {})
     rows: Rows = []
     for population, by_settings in scores.items():
         if population == true:
             continue
-        for key in sorted(set(by_settings) & set(scores[true])):
+        for key in sorted(set(by_settings) & set(on_true)):
             settings = json.loads(key)
             rows.append(
                 {
                     "population": population,
                     "simulated": float(np.mean(by_settings[key])),
-                    "true": float(np.mean(scores[true][key])),
+                    "true": float(np.mean(on_true[key])),
                     "settings": ", ".join(f"{n} {_plain(settings[n])}" for n in names),
                 }
             )

@@ -1,0 +1,230 @@
+"""The report: one self-contained page from whatever there is."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import polyurn as pu
+from polyurn.errors import CountsError, ParameterError
+from polyurn.report.page import html_report
+from report_material import (
+    NAMES,
+    comparison,
+    everything,
+    runs,
+    saved,
+    selection,
+    true_clients,
+)
+
+VOID = {"meta", "link", "input", "br"}
+
+
+class Page(HTMLParser):
+    """A page as a list of elements, each with its attributes and text; unclosed tags are errors."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.elements, self.scripts = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == [], "elements that are not closed"
+
+    def handle_starttag(self, tag, attributes):
+        element = {"tag": tag, "text": "", "in": [e["tag"] for e in self.open], **dict(attributes)}
+        self.elements.append(element)
+        if tag not in VOID:
+            self.open.append(element)
+
+    def handle_endtag(self, tag):
+        assert self.open[-1]["tag"] == tag, f"</{tag}> closes <{self.open[-1]['tag']}>"
+        self.open.pop()
+
+    def handle_data(self, data):
+        for element in self.open:
+            element["text"] += data
+
+    def all(self, tag, **attributes):
+        wanted = attributes.items()
+        return [
+            e for e in self.elements if e["tag"] == tag and all(e.get(k) == v for k, v in wanted)
+        ]
+
+    def sections(self):
+        return [e["id"] for e in self.all("section")]
+
+    def charts(self):
+        return json.loads(self.all("script", id="charts")[0]["text"])
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return html_report(saved(), **everything())
+
+
+@pytest.fixture(scope="module")
+def page(whole):
+    return Page(whole)
+
+
+def test_the_page_is_well_formed_and_small(whole, page):
+    assert whole.startswith("<!doctype html>")
+    assert len(whole.encode()) < 6_000_000
+    assert page.all("html", lang="en")
+    assert page.all("title")[0]["text"] == "A <federation>"
+    ids = [e["id"] for e in page.elements if "id" in e]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_section_is_there_when_everything_is(page):
+    assert page.sections() == [
+        "verdict", "components", "choice", "populations", "sweep", "provenance",
+    ]  # fmt: skip
+    linked = [e["href"] for e in page.all("a")]
+    assert set(linked) == {"#main", *(f"#{name}" for name in page.sections()[1:])}
+
+
+def test_every_figure_has_a_chart_and_a_table_behind_it(page):
+    figures = page.all("figure")
+    assert {f["id"] for f in figures} == {
+        "weights", "profiles", "telling", "candidates", "paths", "distances", "plane", "strips",
+        "population-sizes", "profile", "agreement",
+    } | {"component-sizes"} & {f["id"] for f in figures}  # fmt: skip
+    inside = [e for e in page.elements if "figure" in e["in"]]
+    assert len([e for e in inside if e["tag"] == "details"]) == len(figures)
+    assert len([e for e in inside if e["tag"] == "table"]) == len(figures)
+    charts = [e for e in inside if "data-chart" in e]
+    assert {e["data-chart"] for e in charts} == set(page.charts())
+    labelled = [e for e in inside if e.get("role") == "img" and e["aria-label"]]
+    assert len(labelled) == len(charts)
+
+
+def test_every_table_has_a_caption_and_named_rows_and_columns(page):
+    assert len(page.all("caption")) == len(page.all("table"))
+    assert all(e["scope"] in ("col", "row") for e in page.all("th"))
+
+
+def test_nothing_on_the_page_is_fetched(whole, page):
+    for element in page.elements:
+        for name in ("src", "href", "srcset", "data", "action", "poster"):
+            target = element.get(name, "#")
+            assert target.startswith("#") or target == "data:,", element
+    style = page.all("style")[0]["text"]
+    assert "url(" not in style
+    assert "@import" not in style
+    assert "http" not in json.dumps(page.charts())
+
+
+def test_names_from_outside_are_shown_as_they_are_and_never_become_markup(whole, page):
+    assert "<b>zero</b>" not in whole
+    assert whole.count("</script>") == 3
+    cells = {e["text"] for e in page.all("th", scope="row")}
+    assert {"<b>zero</b>", "one & only", '"two"'} <= cells
+    assert "</script>" in cells
+    shares = page.charts()["profiles-0"]["datasets"]["rows"]
+    assert {row["category"] for row in shares} == set(NAMES)
+
+
+def test_the_verdict_comes_first_with_a_sentence_and_three_numbers(page):
+    values = [e["text"] for e in page.elements if e.get("class") == "value"]
+    assert len(values) == 3
+    assert re.fullmatch(r"α ≈ \d.*", values[0])
+    ratio = comparison()["mdm"].energy_ratio
+    assert values[1] == f"{ratio:.2f}×"
+    assert values[2].endswith(" pts")
+    assert not [e for e in page.elements if e.get("class") == "unknown"]
+
+
+def test_the_regret_of_the_verdict_is_that_of_the_sweep(page):
+    regret = pu.compare_sweeps(runs())["mdm"].regret.mean
+    values = [e["text"] for e in page.elements if e.get("class") == "value"]
+    assert values[2] == f"{100 * regret:.2f} pts"
+
+
+def test_where_it_came_from_is_said(page):
+    facts = " ".join(e["text"] for e in page.all("dl", **{"class": "facts"}))
+    record = saved().made["selection"]
+    for said in (
+        "polyurn select 'my clients.csv'",
+        f"at most {record['n_numbers']:,} in a round",
+        "8,000 points",
+        "never a client’s records",
+        "48 runs",
+    ):
+        assert said in facts
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"model": "mdm"}, ["components"]),
+        ({"model": "saved"}, ["components", "choice"]),
+        ({"comparison": True}, ["populations"]),
+        ({"runs": True}, ["sweep"]),
+        ({"clients": True}, ["populations"]),
+    ],
+    ids=str,
+)
+def test_sections_appear_only_for_what_there_is(given, expected):
+    models = {"mdm": selection().mdm, "saved": saved(), None: None}
+    made = html_report(
+        models[given.get("model")],
+        comparison=comparison().to_dict() if "comparison" in given else None,
+        runs=runs() if "runs" in given else (),
+        clients={"true": true_clients()} if "clients" in given else None,
+    )
+    assert Page(made).sections() == ["verdict", *expected, "provenance"]
+
+
+def test_a_fit_shows_its_rounds():
+    clients = pu.LocalAggregator(true_clients(), rng=1)
+    done = pu.fit(clients, n_components=2, n_categories=10, max_size=20, max_rounds=6, rng=0)
+    shown = Page(html_report(done))
+    assert shown.sections() == ["verdict", "components", "rounds", "provenance"]
+    rows = shown.charts()["paths-0"]["datasets"]["rows"]
+    assert max(r["log_likelihood"] for r in rows) == pytest.approx(
+        done.log_likelihoods[-1], abs=1e-6
+    )
+
+
+def test_nothing_to_report_on_is_refused():
+    with pytest.raises(ParameterError, match="expected something to report on"):
+        html_report()
+
+
+def test_populations_of_other_categories_are_refused():
+    with pytest.raises(ParameterError, match="same categories"):
+        html_report(clients={"true": [[1, 2], [3, 4]], "iid": [[1, 2, 3], [3, 2, 1]]})
+    with pytest.raises(CountsError, match="expected 10 categories"):
+        html_report(selection().mdm, clients={"true": [[1, 2], [3, 4]]})
+
+
+def test_the_same_seed_gives_the_same_page():
+    first, second = (
+        html_report(selection().mdm, clients={"true": true_clients()}, rng=3) for _ in range(2)
+    )
+    assert first == second
+
+
+def test_a_sweep_without_true_clients_has_curves_and_no_verdict():
+    shown = Page(html_report(runs=runs(populations=("mdm", "iid"))))
+    assert [f["id"] for f in shown.all("figure")] == ["profile"]
+    assert "Not measured" in shown.all("dl")[0]["text"]
+
+
+def test_a_sweep_of_texts_and_diverged_runs_is_drawn():
+    from dataclasses import replace
+
+    made = []
+    for run, weighting in zip(runs(), ["points", "uniform"] * 24, strict=True):
+        settings = run.settings.with_changes({"weighting": weighting, "local_epochs": 1})
+        made.append(replace(run, settings=settings))
+    made[0] = replace(made[0], diverged_at=2, final={"accuracy": None})
+    charts = Page(html_report(runs=made)).charts()
+    values = {row["value"] for row in charts["profile-1"]["datasets"]["rows"]}
+    assert values == {"points", "uniform"}
+    scores = [row["true"] for row in charts["agreement-0"]["datasets"]["rows"]]
+    assert np.isfinite(scores).all()

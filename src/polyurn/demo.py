@@ -1,88 +1,260 @@
-"""The whole story on built-in data: hidden clients, a fit that sees only sums, and the comparison.
+"""The whole story on built-in data: true clients, a federated fit, simulated clients, and their worth.
 
-`cli.py` tells it; nothing is printed here.
+One function per stage, in the order of the flow; `commands/demo.py` tells it. Nothing is printed here.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.aggregate.local import LocalAggregator
-from polyurn.client.histogram import histograms
-from polyurn.comparison.parameters import ParameterComparison, compare_parameters
+from polyurn.comparison.populations import compare
+from polyurn.comparison.results import Comparison
+from polyurn.datasets.dataset import Dataset, Records
+from polyurn.datasets.nycflights import flights
 from polyurn.datasets.sklearn_digits import digits
+from polyurn.errors import MissingDependencyError
 from polyurn.mdm import MDM
-from polyurn.server.fit import Fit, Round, fit
+from polyurn.partitioning import partition
+from polyurn.populations import iid_counts, oracle_counts
+from polyurn.server.select import Progress, Selection, select
+from polyurn.training.examples import Examples
+from polyurn.training.settings import FedAvg
 from polyurn.truths import truth
 
+if TYPE_CHECKING:
+    from polyurn.training.sweeps import Progress as SweepProgress
+    from polyurn.training.sweeps import Sweep
 
-@dataclass(frozen=True)
-class Demo:
-    """What was hidden, what was learned, and how far apart they are."""
-
-    truth: MDM
-    fit: Fit
-    comparison: ParameterComparison
-    n_clients: int
-    n_images: int
-    true_log_likelihood: float
-    learned_log_likelihood: float
-    n_numbers: int  # that a client sends in a round, at the most
+# The clients of a federation in three parts: live ones, ones that only judge, and ones whose records are
+# the server's own data, their ids forgotten.
+_SHARES = (0.6, 0.2, 0.2)
+_MOST_TEST_POINTS = 4_000
+_CANDIDATES = (1, 2, 4, 8)
+_GRID = {"local_learning_rate": [0.03, 0.1, 0.3, 1.0, 3.0]}
 
 
-def run_demo(
+@dataclass(frozen=True, eq=False)
+class Federation:
+    """True clients, and what a server has of its own.
+
+    Attributes
+    ----------
+    name : str
+    story : str
+        Who the clients are, in a sentence.
+    categories : tuple of str
+    live : Records
+        What the true clients hold.
+    live_counts, held_out : int array of shape (n_clients, n_categories)
+        The histograms of live clients, and of those that are never fitted.
+    proxy, test : Records
+        The server's data, without clients, and the held-out clients' records.
+    """
+
+    name: str
+    story: str
+    categories: tuple[str, ...] = field(repr=False)
+    live: Records
+    live_counts: NDArray[np.int64] = field(repr=False)
+    held_out: NDArray[np.int64] = field(repr=False)
+    proxy: Records
+    test: Records
+
+
+def federation(
+    source: Literal["flights", "digits"] | None = None,
     *,
-    n_clients: int = 5_000,
-    max_rounds: int = 50,
-    rng: int | np.random.Generator = 0,
-    on_round: Callable[[Round], None] | None = None,
-) -> Demo:
-    """Give digits to clients of a known mixture and learn the mixture back from sums.
+    n_clients: int | None = None,
+    rng: int | np.random.Generator | None = None,
+) -> Federation:
+    """Natural clients from the flights data if they are installed, else digits cut by a hidden mixture.
 
     Parameters
     ----------
-    n_clients, max_rounds : int
+    source : {"flights", "digits"}, optional
+    n_clients : int, optional
+        How many clients there are at most, all parts together.
     rng : int or numpy.random.Generator
-    on_round : callable, optional
-        Called with each `Round`.
     """
-    draw, deal, play, search = np.random.default_rng(rng).spawn(4)
-    hidden = truth("medium/3")
-    labels = digits().train.labels
-    owner, images = _deal(hidden.sample(n_clients, rng=draw), labels, deal)
+    rng = np.random.default_rng(rng)
+    if source is None:
+        try:
+            return _flights(n_clients, rng)
+        except MissingDependencyError:
+            return _digits(n_clients, rng)
+    return _flights(n_clients, rng) if source == "flights" else _digits(n_clients, rng)
 
-    # From here on the digits are on the clients: each counts its own labels and answers queries.
-    counts = histograms(owner, labels[images], categories=10).counts
-    learned = fit(
-        LocalAggregator(counts, rng=play),
-        n_components=hidden.n_components,
-        n_categories=10,
-        max_size=hidden.max_size,
+
+def learn(
+    there: Federation,
+    *,
+    max_rounds: int = 40,
+    rng: int | np.random.Generator | None = None,
+    on_round: Callable[[Progress], None] | None = None,
+) -> Selection:
+    """Fit the live clients from sums, with the number of components chosen by some of them."""
+    play, search = np.random.default_rng(rng).spawn(2)
+    return select(
+        LocalAggregator(there.live_counts, rng=play),
+        _CANDIDATES,
+        n_categories=len(there.categories),
+        max_size=int(there.live_counts.sum(axis=1).max()),
         max_rounds=max_rounds,
         rng=search,
         on_round=on_round,
     )
-    return Demo(
-        truth=hidden,
-        fit=learned,
-        comparison=compare_parameters(learned.mdm, hidden),
-        n_clients=n_clients,
-        n_images=len(labels),
-        true_log_likelihood=float(hidden.logpmf_given_size(counts).mean()),
-        learned_log_likelihood=float(learned.mdm.logpmf_given_size(counts).mean()),
-        n_numbers=max(r.n_numbers for r in learned.rounds),
+
+
+def simulate(
+    there: Federation, mdm: MDM, *, rng: int | np.random.Generator | None = None
+) -> dict[str, NDArray[np.int64]]:
+    """As many clients as there are live ones: from the model, IID, and the oracle's."""
+    n = len(there.live_counts)
+    stock = np.bincount(there.proxy.labels, minlength=len(there.categories))
+    drawn, iid = np.random.default_rng(rng).spawn(2)
+    sizes = there.live_counts.sum(axis=1)
+    return {
+        "mdm": _in_stock(mdm.sample(n, rng=drawn), stock),
+        "iid": iid_counts(n, sizes=sizes, marginal=stock, rng=iid),
+        "oracle": _in_stock(oracle_counts(there.live_counts), stock),
+    }
+
+
+def judge(
+    there: Federation,
+    mdm: MDM,
+    clients: dict[str, NDArray[np.int64]],
+    *,
+    rng: int | np.random.Generator | None = None,
+) -> Comparison:
+    """How alike simulated clients are to true ones that were never fitted."""
+    n = len(there.held_out)
+    fitted, held_out = range(len(there.live_counts)), range(-n, 0)  # nobody is in both
+    populations = {"mdm": mdm, "iid": clients["iid"]}
+    return compare(populations, there.held_out, clients=held_out, fitted=fitted, rng=rng)
+
+
+def tune(
+    there: Federation,
+    clients: dict[str, NDArray[np.int64]],
+    *,
+    n_rounds: int = 30,
+    seeds: Sequence[int] = (0, 1, 2),
+    rng: int | np.random.Generator | None = None,
+    on_run: "Callable[[SweepProgress], object] | None" = None,
+) -> "Sweep":
+    """Train every learning rate on true and on simulated clients.
+
+    Raises
+    ------
+    MissingDependencyError
+        torch is not installed.
+    """
+    from polyurn.training.sweeps import sweep
+
+    rng = np.random.default_rng(rng)
+    n_live = there.live.n_records
+    live, proxy = there.live, there.proxy
+    assert live.features is not None
+    assert proxy.features is not None
+    assert there.test.features is not None
+    data = Examples(
+        np.concatenate([live.features, proxy.features]),
+        np.concatenate([live.labels, proxy.labels]),
+        there.test.features,
+        there.test.labels,
+    )
+    held = {
+        name: [n_live + np.asarray(mine) for mine in partition(proxy.labels, counts, rng=rng)]
+        for name, counts in clients.items()
+    }
+    cohort_size = min(20, len(there.live_counts))
+    settings = FedAvg(
+        n_rounds=n_rounds, cohort_size=cohort_size, batch_size=20, evaluate_every=n_rounds
+    )
+    return sweep(
+        settings,
+        "softmax",
+        data,
+        populations={"true": _by_client(live), **held},
+        seeds=seeds,
+        grid=_GRID,
+        on_run=on_run,
     )
 
 
-def _deal(
-    counts: NDArray[np.int64], labels: NDArray[np.int64], rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Images with each client's labels, drawn with replacement: (owner, image) of every point."""
-    owners, images = [], []
-    for label in range(counts.shape[1]):
-        owner = np.repeat(np.arange(len(counts)), counts[:, label])
-        owners.append(owner)
-        images.append(rng.choice(np.flatnonzero(labels == label), size=len(owner)))
-    return np.concatenate(owners), np.concatenate(images)
+def _flights(n_clients: int | None, rng: np.random.Generator) -> Federation:
+    data = flights()
+    chosen = rng.permutation(data.train.n_clients)[:n_clients]
+    assert data.train.clients is not None
+    records = data.train.take(np.flatnonzero(np.isin(data.train.clients, chosen)))
+    there = Dataset(data.name, data.categories, records)
+    part = rng.choice(3, size=records.n_clients, p=_SHARES)
+    assert records.clients is not None
+    live, held_out, proxy = (
+        records.take(np.flatnonzero(part[records.clients] == i)) for i in range(3)
+    )
+    counts = there.histograms()
+    return Federation(
+        name="flights",
+        story=(
+            f"{live.n_clients:,} aeroplanes that left New York in 2013 are the clients; a "
+            f"category is one of {data.n_categories} destinations"
+        ),
+        categories=data.categories,
+        live=live,
+        live_counts=counts[part == 0],
+        held_out=counts[part == 1],
+        proxy=Records(proxy.labels, proxy.features),
+        test=_some(held_out, rng),
+    )
+
+
+def _digits(n_clients: int | None, rng: np.random.Generator) -> Federation:
+    data = digits()
+    hidden = truth("medium/3")
+    n = 1_000 if n_clients is None else n_clients
+    n_live, n_held_out = round(0.8 * n), n - round(0.8 * n)
+    pictures = np.array_split(rng.permutation(data.train.n_records), 3)
+    live, proxy, test = (data.train.take(rows) for rows in pictures)
+    counts = hidden.sample(n_live, rng=rng)
+    parts = partition(live.labels, counts, rng=rng)
+    owner = np.repeat(np.arange(n_live), counts.sum(axis=1))
+    rows = np.concatenate([np.asarray(mine) for mine in parts])
+    assert live.features is not None
+    ids = np.array([str(i) for i in range(n_live)])
+    return Federation(
+        name="digits",
+        story=(
+            f"{n_live:,} clients hold handwritten digits; who holds which follows a hidden mixture "
+            "of three components"
+        ),
+        categories=data.categories,
+        live=Records(live.labels[rows], live.features[rows], owner, ids),
+        live_counts=counts,
+        held_out=hidden.sample(n_held_out, rng=rng),
+        proxy=proxy,
+        test=test,
+    )
+
+
+def _some(records: Records, rng: np.random.Generator) -> Records:
+    rows = rng.permutation(records.n_records)[:_MOST_TEST_POINTS]
+    return records.take(np.sort(rows))
+
+
+def _in_stock(counts: NDArray[np.int64], stock: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Without the points of categories that the server has none of; clients of nothing else go."""
+    there = np.where(stock > 0, counts, 0)
+    return there[there.sum(axis=1) > 0]
+
+
+def _by_client(records: Records) -> list[NDArray[np.int64]]:
+    """Which records each client holds."""
+    assert records.clients is not None
+    order = np.argsort(records.clients, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(records.clients))[:-1])

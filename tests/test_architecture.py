@@ -75,6 +75,7 @@ ALLOWED = {
     "server.select": {
         "errors", "mdm", "server.explore", "server.fit", "server.problem", "server.search", "wire",
     },
+    "server.records": {"server.fit", "server.select"},
     "aggregate.recorded": {"errors", "wire"},
     "aggregate.local": {"client.answer", "client.rows", "counts", "errors", "wire"},
     # Whoever has a dataset at hand plays its clients: it may count as they would.
@@ -117,11 +118,6 @@ ALLOWED = {
     "partition_files": {"errors", "files", "partitions"},
     "files": {"counts", "errors", "mdm", "sizes"},
     "journal": {"errors", "files"},
-    "demo": {
-        "aggregate.local", "client.histogram", "comparison.parameters",
-        "datasets.sklearn_digits", "mdm",
-        "server.fit", "truths",
-    },
     "training.settings": {"errors"},
     "training.examples": {"errors"},
     "training.schedule": {"training.settings"},
@@ -166,6 +162,51 @@ ALLOWED = {
         "client.tables", "datasets.sklearn_digits", "errors", "files", "partition_files", "partitioning",
         "populations", "training.config", "training.examples",
     },
+    "report.parts": set(),
+    "report.palette": set(),
+    "report.components": {"mdm", "report.parts"},
+    "report.rounds": {"report.parts"},
+    "report.clients": {"counts", "report.parts"},
+    "report.embedding": {"errors"},
+    "report.runs": {"report.parts", "training.records"},
+    "report.vega": {"errors", "report.palette", "report.parts"},
+    "report.model_charts": {"report.palette", "report.parts", "report.vega"},
+    "report.population_charts": {"report.palette", "report.parts", "report.vega"},
+    "report.sweep_charts": {"report.parts", "report.vega"},
+    "report.material": {
+        "comparison.results", "counts", "errors", "files", "mdm", "populations", "report.clients",
+        "server.fit", "server.records", "server.select", "training.records",
+    },
+    "report.verdict": {"comparison.heterogeneity", "errors", "report.material", "training.verdict"},
+    "report.model_sections": {
+        "mdm", "report.components", "report.material", "report.model_charts", "report.parts",
+        "report.rounds",
+    },
+    "report.population_sections": {
+        "report.clients", "report.embedding", "report.material", "report.palette", "report.parts",
+        "report.population_charts", "report.verdict",
+    },
+    "report.sweep_sections": {
+        "report.material", "report.parts", "report.runs", "report.sweep_charts", "report.verdict",
+        "training.verdict",
+    },
+    "report.provenance": {"report.material", "report.parts"},
+    "report.page": {
+        "comparison.results", "errors", "report.material", "report.model_sections",
+        "report.palette", "report.parts", "report.population_sections", "report.provenance",
+        "report.sweep_sections", "report.vega", "report.verdict", "training.records",
+    },
+    "report.plots": {
+        "comparison.results", "counts", "errors", "mdm", "report.clients", "report.components",
+        "report.embedding", "report.palette", "report.parts", "report.rounds", "report.runs",
+        "server.fit", "server.records", "server.select", "training.records",
+    },
+    "demo": {
+        "aggregate.local", "comparison.populations", "comparison.results", "datasets.dataset",
+        "datasets.nycflights", "datasets.sklearn_digits", "errors", "mdm", "partitioning",
+        "populations", "server.select", "training.examples", "training.settings",
+        "training.sweeps", "truths",
+    },
 }  # fmt: skip
 
 # What may be imported anywhere, and the optional packages that belong to one module each.
@@ -175,7 +216,12 @@ ONLY_IN = {
     "llvmlite": {"client.simd"},
     "h5py": {"datasets.emnist_writers"},
     "pyarrow": {"client.tables", "datasets.columns", "files"},
-    "sklearn": {"comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn"},
+    "sklearn": {
+        "comparison.two_sample",
+        "datasets.sklearn_digits",
+        "integrations.sklearn",
+        "report.embedding",
+    },
     "datasets": {"integrations.flwr_datasets", "integrations.huggingface"},
     "flwr_datasets": {"integrations.flwr_datasets"},
     "torch": {
@@ -196,6 +242,10 @@ ONLY_IN = {
     "joblib": {"training.processes", "training.search", "training.sweeps"},
     "optuna": {"training.search"},
     "pfl": {"integrations.pfl"},
+    "altair": {"report"},
+    "vl_convert": {"report.vega"},
+    "jinja2": {"report.page"},
+    "matplotlib": {"report.plots"},
     "typer": {"cli", "commands"},
     "rich": {"cli", "commands"},
 }

@@ -17,10 +17,8 @@ from polyurn.cli import app
 from polyurn.files import load_saved, save
 
 COMMANDS = [
-COMMANDS = [
     "compare", "demo", "fit", "histogram", "partition", "report", "sample", "score", "select", "show",
     "sweep",
-]  # fmt: skip
 ]  # fmt: skip
 # Python ignores SIGINT where its parent does (a job in the background); Ctrl-C must count here.
 POLYURN = """
@@ -56,7 +54,6 @@ def test_json_is_all_there_is_on_stdout(run):
     scored = run("score", "mdm.json", "clients.csv", "--json").json()
     assert scored["n_clients"] == 6
     assert scored["log_likelihood"] == pytest.approx(load("mdm.json").logpmf(COUNTS).mean())
-    assert run("demo", "--clients", 60, "--rounds", 3, "--json").json()["n_clients"] == 60
 
 
 def test_what_a_single_client_leaves_open_is_null_in_json(run, tmp_path):

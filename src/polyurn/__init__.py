@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from polyurn.populations import dirichlet_counts as dirichlet_counts
     from polyurn.populations import iid_counts as iid_counts
     from polyurn.populations import oracle_counts as oracle_counts
+    from polyurn.report.page import html_report as html_report
     from polyurn.server.fit import Fit as Fit
     from polyurn.server.fit import Round as Round
     from polyurn.server.fit import fit as fit
@@ -98,6 +99,7 @@ _HOME = {
     "dirichlet_counts": "populations",
     "iid_counts": "populations",
     "oracle_counts": "populations",
+    "html_report": "report.page",
     "Fit": "server.fit",
     "Round": "server.fit",
     "fit": "server.fit",

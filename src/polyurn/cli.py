@@ -44,7 +44,8 @@ def main(arguments: list[str] | None = None) -> None:
     talk.quiet = False
     try:
         command = shlex.join(["polyurn", *given])
-        sys.exit(app(given or ["--help"], obj=command, standalone_mode=False))
+        arguments = given or ["--help"]
+        sys.exit(app(arguments, prog_name="polyurn", obj=command, standalone_mode=False))
     except _UsageError as error:
         _refuse(error.format_message(), _hint(error))  # type: ignore[attr-defined]
     except MemoryError as error:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.aggregate.local import LocalAggregator
-from polyurn.comparison.populations import compare
+from polyurn.comparison.populations import Population, compare
 from polyurn.comparison.results import Comparison
 from polyurn.datasets.dataset import Dataset, Records
 from polyurn.datasets.nycflights import flights
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 # the server's own data, their ids forgotten.
 _SHARES = (0.6, 0.2, 0.2)
 _MOST_TEST_POINTS = 4_000
-_CANDIDATES = (1, 2, 4, 8)
-_GRID = {"local_learning_rate": [0.03, 0.1, 0.3, 1.0, 3.0]}
+_CANDIDATES = (1, 2, 4, 8, 16)
+_GRID = {"local_learning_rate": [0.1, 0.3, 1.0, 3.0, 10.0]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ def judge(
     """How alike simulated clients are to true ones that were never fitted."""
     n = len(there.held_out)
     fitted, held_out = range(len(there.live_counts)), range(-n, 0)  # nobody is in both
-    populations = {"mdm": mdm, "iid": clients["iid"]}
+    populations: dict[str, Population] = {"mdm": mdm, "iid": clients["iid"]}
     return compare(populations, there.held_out, clients=held_out, fitted=fitted, rng=rng)
 
 
@@ -250,7 +250,7 @@ def _some(records: Records, rng: np.random.Generator) -> Records:
 def _in_stock(counts: NDArray[np.int64], stock: NDArray[np.int64]) -> NDArray[np.int64]:
     """Without the points of categories that the server has none of; clients of nothing else go."""
     there = np.where(stock > 0, counts, 0)
-    return there[there.sum(axis=1) > 0]
+    return np.asarray(there[there.sum(axis=1) > 0], dtype=np.int64)
 
 
 def _by_client(records: Records) -> list[NDArray[np.int64]]:

@@ -12,7 +12,6 @@ from polyurn.report.vega import (
     INK,
     LINE,
     QUIET,
-    SHORT,
     chart,
     component_colour,
     names_of,
@@ -37,9 +36,7 @@ def weights_chart(rows: Rows) -> Spec:
             alt.Tooltip("mean_size:Q", format=",.1f", title="mean size"),
         ],
     )
-    return spec_of(
-        base.mark_bar(color=ACCENT, cornerRadiusEnd=2), rows, height=steps(rows, "component")
-    )
+    return spec_of(base.mark_bar(color=ACCENT, cornerRadiusEnd=2), rows, height=_height(rows))
 
 
 def concentration_chart(rows: Rows) -> Spec:
@@ -50,7 +47,7 @@ def concentration_chart(rows: Rows) -> Spec:
             "concentration:Q",
             title="concentration α₀ (further right: clients more alike)",
             scale=alt.Scale(type="log", nice=True),
-            axis=alt.Axis(format=SHORT, tickCount=4),
+            axis=alt.Axis(format=",~g", tickCount=4),
         ),
         tooltip=[
             alt.Tooltip("component:N"),
@@ -60,7 +57,7 @@ def concentration_chart(rows: Rows) -> Spec:
     return spec_of(
         base.mark_point(filled=True, size=110, color=ACCENT, opacity=1),
         rows,
-        height=steps(rows, "component"),
+        height=_height(rows),
     )
 
 
@@ -72,7 +69,11 @@ def profile_chart(rows: Rows) -> Spec:
         opacity=alt.Opacity("share:Q", scale=alt.Scale(range=[0.04, 1], zero=True), legend=None),
         tooltip=["component:N", "category:N", alt.Tooltip("share:Q", format=".1%")],
     )
-    return spec_of(base.mark_rect(color=ACCENT), rows, height=steps(rows, "component", 26))
+    return spec_of(
+        base.mark_rect(color=ACCENT),
+        rows,
+        height=steps(rows, "component", 26 if len(names_of(rows, "component")) <= 8 else 20),
+    )
 
 
 def telling_chart(rows: Rows) -> Spec:
@@ -177,6 +178,11 @@ def paths_chart(rows: Rows) -> Spec:
     )
     winner = base.mark_line(strokeWidth=3, color=ACCENT, point=point(36, ACCENT))
     return spec_of(others + winner.transform_filter("datum.winner"), rows, height=260)
+
+
+def _height(rows: Rows) -> int:
+    """Many components stand closer together."""
+    return steps(rows, "component", 34 if len(rows) <= 8 else 21)
 
 
 def _slant(rows: Rows) -> int:

@@ -86,7 +86,7 @@ def distances_chart(rows: Rows, floors: Rows) -> Spec:
     scale = alt.Scale(type="log", nice=False, padding=14)
     ratio = alt.X(
         "ratio:Q",
-        title="distance ÷ noise floor (1 = true clients)",
+        title="distance ÷ noise floor",
         scale=scale,
         axis=alt.Axis(format="~g", tickCount=5),
     )

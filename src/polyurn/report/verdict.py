@@ -151,11 +151,13 @@ def _regret(material: Material) -> tuple[str, Number]:
     iid = [v for v in verdicts if v.population == "iid" and v is not about]
     if iid:
         means += f" Tuning on IID clients: {100 * iid[0].regret.mean:.2f}."
-    words = (
-        f"tuning on them costs {lost:.1f} points of {material.metric}"
-        if lost >= 0.05
-        else f"tuning on them costs no {material.metric}"
-    )
+    reach = 100 * (about.regret.high - about.regret.mean)
+    if lost < 0.05:
+        words = f"tuning on them costs no {material.metric}"
+    elif reach > lost:  # the interval holds 0: so few seeds cannot tell
+        words = f"tuning on them costs {lost:.1f} ± {reach:.1f} points of {material.metric}"
+    else:
+        words = f"tuning on them costs {lost:.1f} points of {material.metric}"
     return words, Number(label, f"{lost:.2f} pts", means)
 
 

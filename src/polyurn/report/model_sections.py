@@ -232,7 +232,7 @@ def _paths(record: Mapping[str, Any], rows: Rows, *, of: int | None) -> Figure:
     for row in rows:
         starts.setdefault(row["start"], []).append(row)
     whose = "" if of is None else f" of K = {of}"
-    stopped = record.get("stopped", f"It stopped after round {last}")
+    stopped = record.get("stopped") or _stopped(record, last)
     return Figure(
         name="paths",
         title="The rounds",
@@ -256,6 +256,13 @@ def _paths(record: Mapping[str, Any], rows: Rows, *, of: int | None) -> Figure:
             ),
         ),
     )
+
+
+def _stopped(selection: Mapping[str, Any], last: int) -> str:
+    """Why the climb of the chosen number of components ended."""
+    chosen = selection["chosen"]
+    done = any(c["converged"] for c in selection["candidates"] if c["n_components"] == chosen)
+    return f"it {'converged' if done else 'was stopped, not yet converged,'} after round {last}"
 
 
 def _sentence(text: str) -> str:

@@ -16,6 +16,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from polyurn.commands.console import print_json, say, show
+from polyurn.commands.terminal import PIPED_LINES
 from polyurn.training.records import RunRecord, read_runs
 from polyurn.training.verdict import Estimate, Verdict, compare_sweeps
 
@@ -45,7 +46,8 @@ def sweep_progress(console: Console) -> Iterator[Callable[["Progress"], None]]:
     if not console.is_terminal:
 
         def on_run(done: "Progress") -> None:
-            if done.run is not None:
+            every = max(1, done.n_total // PIPED_LINES)
+            if done.run is not None and (done.n_done % every == 0 or done.n_done == done.n_total):
                 console.out(f"run {done.n_done} of {done.n_total}: {_line(done.run)}")
 
         yield on_run

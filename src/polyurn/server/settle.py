@@ -50,7 +50,8 @@ class Settle:
         self._average = Average.begin(parameters, sums, problem)
         start = to_x(self._average.parameters)
         affordable = 3 * problem.trial_cost + problem.newton_cost <= max_upload
-        self._quadratic = Quadratic.empty(len(start)) if affordable else None
+        useful = problem.n_components > 1  # the average of a single component waits for nothing
+        self._quadratic = Quadratic.empty(len(start)) if affordable and useful else None
         self._bold = start  # where the quadratic models lead
         self._leads: list[float] = []  # how far the quadratic one was ahead, round by round
         self._answers: list[NDArray[np.float64]] = []

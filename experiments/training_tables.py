@@ -289,7 +289,7 @@ def print_signed(name: str, settings: Sequence[str], feature: str | None = None)
     print(f"\n| {', '.join(map(_words, settings))} | true, % | {' | '.join(means)} |")
     print("|---|---|" + "---|" * len(means))
     for key, score in true.items():
-        cells = [f"{found[key] - score:+.2f}" for found in means.values()]
+        cells = [f"{found[key] - score:+.2f}" if key in found else "–" for found in means.values()]
         print(f"| {', '.join(map(str, key))} | {score:.2f} | {' | '.join(cells)} |")
 
 

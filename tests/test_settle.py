@@ -75,3 +75,14 @@ def test_a_quadratic_model_that_is_clearly_behind_is_not_believed():
     np.testing.assert_array_equal(stage.best.alphas, stage._at(smooth).alphas)
     stage._leads = [0.1, 0.11, 0.09, 0.1, 0.12, 0.1]
     np.testing.assert_array_equal(stage.best.alphas, stage._at(stage._bold).alphas)
+
+
+def test_a_quadratic_model_that_loses_a_component_begins_anew():
+    stage = settled([MEDIUM.sample(300, rng=i) for i in range(10)])
+    lost = stage._bold.reshape(2, -1)
+    lost[1, -1] -= 10.0  # log of its weight
+    cohort = MEDIUM.sample(300, rng=99)
+    stage.learn([answer(q, cohort) for q in stage.queries()])
+    assert stage._quadratic.n_cohorts == 0
+    np.testing.assert_allclose(stage._at(stage._bold).alphas, stage._average.parameters.alphas)
+    assert not stage._believes_bold

@@ -14,6 +14,9 @@ from polyurn.server.quadratic import Quadratic
 from polyurn.server.track import from_x, gradient, hessian, to_x
 from polyurn.wire import Expect, ExpectStatistics, Parameters
 
+# A quadratic model that leaves a component with less than this share of what the average gives it has
+# lost it, where the likelihood is flat; it begins anew.
+_LOST = 0.25
 # Rounds that are compared with each other to see whether there is still a gain, and the fewest that can
 # say which of the two averages is ahead.
 _LAG = 5
@@ -90,18 +93,17 @@ class Settle:
             self._gains.append(values[believed] - values[-1])
         asked = self._average.parameters
         self._answers.append(self._bold if believed else to_x(asked))
+        self._average = self._average.blend(asked, sums[0], self._problem)
         if self._quadratic is not None:
             self._leads.append(values[1] - values[0])
-            self._learn_bold(sums[1])
-        self._average = self._average.blend(asked, sums[0], self._problem)
+            self._learn_bold(self._quadratic, sums[1])
         recent = np.array(self._gains[-_LAG:])
         if len(recent) == _LAG:
             # What the last few rounds gave, with the noise of the cohorts, bounds what the next will.
             error = recent.std(ddof=1) / np.sqrt(_LAG)
             self.converged = bool(abs(recent.mean()) + 2 * error < self._tol)
 
-    def _learn_bold(self, sums: ExpectStatistics) -> None:
-        assert self._quadratic is not None
+    def _learn_bold(self, model: Quadratic, sums: ExpectStatistics) -> None:
         curvature = hessian(sums)
         assert curvature is not None
         asked = self._at(self._bold)
@@ -109,8 +111,12 @@ class Settle:
         slope = gradient(asked, sums)
         prior = np.full(asked.alphas.shape, self._problem.category_prior / sums.n_clients)
         slope += np.pad(prior, ((0, 0), (0, 1))).reshape(-1)
-        self._quadratic = self._quadratic.blend(x, slope, curvature, sums.n_clients)
+        self._quadratic = model.blend(x, slope, curvature, sums.n_clients)
         self._bold = self._quadratic.after(x)
+        safe = self._average.parameters
+        if (self._at(self._bold).weights < _LOST * safe.weights).any():
+            self._bold, self._leads = to_x(safe), []
+            self._quadratic = Quadratic.empty(len(x))
 
     def _at(self, x: NDArray[np.float64]) -> Parameters:
         return from_x(x, *self._average.frame)

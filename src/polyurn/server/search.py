@@ -22,6 +22,8 @@ from polyurn.wire import ExpectStatistics, GroupStatistics, Parameters, Query, S
 # Tracks that are left after so many rounds of trials. Likelihood says little about a start at first.
 _STARTS = 48
 _STAGES = ((4, 24), (6, 12), (8, 6))
+# At last no more tracks than can have so many trials each, but so many at least.
+_BOLDNESS, _FEWEST_TRACKS = 4, 2
 # Tracks whose likelihoods agree to so many nats per client have met: starts can be alike.
 _SAME = 1e-9
 # What is left to gain is an estimate: it is taken tenfold, and believed when it stays small.
@@ -73,7 +75,7 @@ class Search:
         self._settle: Settle | None = None
         self._n_calm = 0  # rounds in a row in which there seemed to be nothing left to gain
         self._n_newton = 0  # tracks that are asked for their curvature in the next round
-        self._budget = max_upload
+        self.max_upload = max_upload  # may be changed between rounds
         k = problem.n_components
         if problem.trial_cost > max_upload:
             raise ParameterError(
@@ -199,7 +201,7 @@ class Search:
         """What each track tries next, within what a client may send."""
         n = len(self.tracks)
         trial = self.problem.trial_cost
-        left = self._budget - n * trial
+        left = self.max_upload - n * trial
         for track in self._young:
             track.propose(2, newton=False)
         wanted = self.n_rounds >= _CHILDREN_FROM and self._n_vain < _GENERATIONS
@@ -232,6 +234,10 @@ class Search:
         for after, left in stages:
             if self.n_rounds > after:
                 self.tracks = self.tracks[:left]
+        if self.n_rounds > stages[-1][0]:
+            # Where a client may send little, few tracks that can be bold are worth more than many.
+            trials = self.max_upload // self.problem.trial_cost
+            self.tracks = self.tracks[: max(_FEWEST_TRACKS, trials // _BOLDNESS)]
 
     # ------------------------------------------------------------------ samples
 
@@ -254,7 +260,7 @@ class Search:
             _AVERAGE_FROM_ALONE if alone else _AVERAGE_FROM
         ):
             p, s = answered[id(self.tracks[0])]
-            self._settle = Settle(self.problem, p, s, max_upload=self._budget, tol=self.tol)
+            self._settle = Settle(self.problem, p, s, max_upload=self.max_upload, tol=self.tol)
 
     def _point(self, p: Parameters, s: ExpectStatistics, image: Parameters) -> Point:
         value = float(s.log_likelihood / s.n_clients)

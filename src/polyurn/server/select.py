@@ -270,6 +270,9 @@ class _Work:
                 break
             running = [fresh[k] for k in climbing]
             asked = [s.queries() for s in running]
+            room = self.max_upload / sum(s.problem.trial_cost for s in running)
+            for search in running:  # what others no longer need
+                search.max_upload = int(room * search.problem.trial_cost)
             # The held-out clients are asked in the round that may be the last, and so cost none.
             scoring = left > 1 and all(s.nearly_done for s in running)
             answers = self._ask([q for queries in asked for q in queries], scoring=scoring)

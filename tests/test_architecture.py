@@ -25,17 +25,17 @@ ALLOWED = {
     "comparison.splits": {"counts", "errors"},
     "comparison.estimates": set(),
     "comparison.distances": {"comparison.estimates"},
-    "comparison.concentration": {"comparison.estimates", "counts", "rising"},
-    "comparison.heterogeneity": {"comparison.concentration", "comparison.estimates", "counts"},
+    "comparison.single_dirichlet": {"comparison.estimates", "counts", "rising"},
+    "comparison.summaries": {"comparison.single_dirichlet", "comparison.estimates", "counts"},
     "comparison.dispersion": {"comparison.estimates", "counts", "mdm"},
     "comparison.two_sample": {"comparison.estimates", "errors"},
     "comparison.results": {
         "comparison.dispersion", "comparison.distances", "comparison.estimates",
-        "comparison.heterogeneity",
+        "comparison.summaries",
     },
     "comparison.populations": {
         "comparison.dispersion", "comparison.distances", "comparison.estimates",
-        "comparison.heterogeneity", "comparison.results", "comparison.splits",
+        "comparison.summaries", "comparison.results", "comparison.splits",
         "comparison.two_sample", "counts", "errors", "mdm",
     },
     "populations": {"counts", "errors", "mdm", "sizes"},
@@ -323,6 +323,19 @@ def test_every_public_name_can_be_loaded():
         assert getattr(polyurn, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = polyurn.nothing
+
+
+# Older than the rule, and what the flow is drawn with; nothing is added to it.
+NAMED_AS_THE_FLOW = {"client.answer", "client.histogram", "server.fit", "server.select"}
+
+
+def test_no_module_shares_its_name_with_a_function_of_the_package():
+    shared = {
+        name
+        for name, _ in modules()
+        if not is_command(name) and name.split(".")[-1] in polyurn.__all__
+    }
+    assert shared == NAMED_AS_THE_FLOW
 
 
 def test_no_module_is_longer_than_one_idea():

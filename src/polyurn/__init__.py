@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from polyurn.client.histogram import histogram as histogram
     from polyurn.client.histogram import histograms as histograms
     from polyurn.client.tables import table_histograms as table_histograms
-    from polyurn.comparison.concentration import concentration as concentration
-    from polyurn.comparison.heterogeneity import Heterogeneity as Heterogeneity
-    from polyurn.comparison.heterogeneity import heterogeneity as heterogeneity
     from polyurn.comparison.parameters import compare_parameters as compare_parameters
     from polyurn.comparison.populations import compare as compare
     from polyurn.comparison.results import Comparison as Comparison
     from polyurn.comparison.results import Likeness as Likeness
+    from polyurn.comparison.single_dirichlet import concentration as concentration
     from polyurn.comparison.splits import ClientSplit as ClientSplit
     from polyurn.comparison.splits import split_clients as split_clients
+    from polyurn.comparison.summaries import Heterogeneity as Heterogeneity
+    from polyurn.comparison.summaries import heterogeneity as heterogeneity
     from polyurn.counts import drop_empty as drop_empty
     from polyurn.files import load as load
     from polyurn.files import read_table as read_table
@@ -73,9 +73,9 @@ _HOME = {
     "histogram": "client.histogram",
     "histograms": "client.histogram",
     "table_histograms": "client.tables",
-    "concentration": "comparison.concentration",
-    "Heterogeneity": "comparison.heterogeneity",
-    "heterogeneity": "comparison.heterogeneity",
+    "concentration": "comparison.single_dirichlet",
+    "Heterogeneity": "comparison.summaries",
+    "heterogeneity": "comparison.summaries",
     "compare_parameters": "comparison.parameters",
     "compare": "comparison.populations",
     "Comparison": "comparison.results",

@@ -24,9 +24,9 @@ from polyurn.comparison.distances import (
     wasserstein_ratio,
 )
 from polyurn.comparison.estimates import Estimate, normal_estimate
-from polyurn.comparison.heterogeneity import heterogeneity
 from polyurn.comparison.results import Comparison, Floors, Likeness
 from polyurn.comparison.splits import ClientSplit
+from polyurn.comparison.summaries import heterogeneity
 from polyurn.comparison.two_sample import two_sample_auc
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import CountsError, ParameterError

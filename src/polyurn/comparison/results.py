@@ -10,7 +10,7 @@ from typing import Any
 from polyurn.comparison.dispersion import Dispersion
 from polyurn.comparison.distances import Floor
 from polyurn.comparison.estimates import Estimate
-from polyurn.comparison.heterogeneity import Heterogeneity
+from polyurn.comparison.summaries import Heterogeneity
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _cells(row: Likeness) -> tuple[str, ...]:
 
 def _true_cells(comparison: Comparison) -> tuple[str, ...]:
     blank = ("–",) * (len(_HEAD) - 6)
-    quoted = _heterogeneity_cells(comparison.heterogeneity)
+    quoted = _heterogeneity_cells(comparison.summaries)
     return ("true", f"{comparison.n_compared:,}", *blank, *quoted)
 
 

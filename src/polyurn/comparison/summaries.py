@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, rel_entr
 
-from polyurn.comparison.concentration import concentration_estimate
 from polyurn.comparison.estimates import Estimate, mean_estimate, resample_weights
+from polyurn.comparison.single_dirichlet import concentration_estimate
 from polyurn.counts import check_counts
 
 

@@ -17,7 +17,8 @@ ALLOWED = {
     "rising": set(),
     "counts": {"errors"},
     "sizes": {"errors"},
-    "mdm": {"counts", "errors", "rising", "sizes"},
+    "polya": set(),
+    "mdm": {"counts", "errors", "polya", "rising", "sizes"},
     "truths": {"errors", "mdm", "sizes"},
     "wire.statistics": {"errors"},
     "wire.queries": {"errors", "mdm", "sizes", "wire.statistics"},
@@ -212,7 +213,7 @@ ALLOWED = {
 # What may be imported anywhere, and the optional packages that belong to one module each.
 EVERYWHERE = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 ONLY_IN = {
-    "numba": {"client.kernels", "client.simd", "urns"},
+    "numba": {"client.kernels", "client.simd", "polya", "urns"},
     "llvmlite": {"client.simd"},
     "h5py": {"datasets.emnist_writers"},
     "pyarrow": {"client.tables", "datasets.columns", "files"},

@@ -19,6 +19,10 @@ from polyurn.sizes import SUM_TOLERANCE, Sizes
 
 # Cells (clients x categories) that are handled at once: 32 MB of float64, whatever the table's size.
 _BLOCK_CELLS = 4_000_000
+# A Pólya urn costs a step per point, a Dirichlet and a multinomial draw one per category, ten times as
+# long. The urn has to be compiled or loaded first, which small tables are not worth.
+_POINTS_PER_CATEGORY = 10
+_CELLS_WORTH_AN_URN = 500_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,11 +161,10 @@ class MDM:
         rng = np.random.default_rng(rng)
         components = rng.choice(self.n_components, size=n_clients, p=self.weights)
         sizes = self.sizes.sample(components, rng=rng)
-        counts = np.empty((n_clients, self.n_categories), dtype=np.int64)
-        for block in _blocks(n_clients, self.n_categories):
-            proportions = _dirichlet(self.alphas[components[block]], rng)
-            counts[block] = rng.multinomial(sizes[block], proportions)
-        return counts
+        if n_clients * self.n_categories >= _CELLS_WORTH_AN_URN:
+            return self._draw_many(components, sizes, rng)
+        proportions = _dirichlet(self.alphas[components], rng)
+        return rng.multinomial(sizes, proportions)
 
     def mean(self) -> NDArray[np.float64]:
         """Expected histogram of a client, E[c], shape (n_categories,)."""
@@ -171,6 +174,23 @@ class MDM:
     def size_marginal(self) -> NDArray[np.float64]:
         """Probability that a client holds n points, over components, shape (max_size + 1,)."""
         return self.weights @ self.sizes.table()
+
+    def _draw_many(
+        self, components: NDArray[np.int64], sizes: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """The same distribution as `sample`'s, small clients out of urns."""
+        from polyurn.polya import draw_counts
+
+        counts = np.zeros((len(sizes), self.n_categories), dtype=np.int64)
+        by_urn = sizes <= _POINTS_PER_CATEGORY * self.n_categories
+        by_urn &= np.isfinite(self.alphas.sum(axis=1))[components]
+        draw_counts(self.alphas, components, np.where(by_urn, sizes, 0), counts, rng)
+        large = np.flatnonzero(~by_urn)
+        for block in _blocks(len(large), self.n_categories):
+            mine = large[block]
+            proportions = _dirichlet(self.alphas[components[mine]], rng)
+            counts[mine] = rng.multinomial(sizes[mine], proportions)
+        return counts
 
     def _joint(self, counts: object) -> NDArray[np.float64]:
         """Log τ_k + log p(c | n, α_k) + log π_k(n), shape (n_clients, n_components)."""

@@ -185,7 +185,7 @@ def _cells(row: Likeness) -> tuple[str, ...]:
 
 def _true_cells(comparison: Comparison) -> tuple[str, ...]:
     blank = ("–",) * (len(_HEAD) - 6)
-    quoted = _heterogeneity_cells(comparison.summaries)
+    quoted = _heterogeneity_cells(comparison.heterogeneity)
     return ("true", f"{comparison.n_compared:,}", *blank, *quoted)
 
 

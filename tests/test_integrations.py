@@ -92,8 +92,17 @@ def test_a_client_column_goes_out_and_comes_back_as_histograms(proxy, parts):
     assert np.array_equal(back.counts.toarray(), COUNTS)
     with pytest.raises(ParameterError, match="has a column 'row' already"):
         with_clients(proxy, parts, column="row")
-    with pytest.raises(ParameterError, match="expected 3 client ids, got 2"):
+    with pytest.raises(ParameterError, match="expected 3 different client ids, got 2"):
         with_clients(proxy, parts, clients=["ann", "bob"])
+
+
+@pytest.mark.parametrize("ids", [["ann", "ann", "eve"], np.array([1, "1", 2], dtype=object)])
+def test_two_clients_of_the_same_name_are_refused_and_none_is_lost(proxy, parts, ids):
+    from polyurn.integrations.huggingface import client_datasets, with_clients
+
+    for function in (client_datasets, with_clients):
+        with pytest.raises(ParameterError, match="expected 3 different client ids, got 3, 2 of"):
+            function(proxy, parts, clients=ids)
 
 
 def test_the_partition_of_another_dataset_is_refused(proxy, parts):
@@ -192,6 +201,15 @@ def test_the_partitioner_says_what_does_not_fit(proxy):
         partitioner.dataset = dataset
         return partitioner.partition
 
+    with pytest.raises(ParameterError, match="leave out replace and shortfall"):
+        MDMPartitioner(MIXTURE, shortfall="refuse")
+    with pytest.raises(ParameterError, match="leave out replace and shortfall"):
+        MDMPartitioner(MIXTURE, replace=False)
+    two_of_them = MDMPartitioner(MIXTURE, num_partitions=2)
+    two_of_them.dataset = proxy
+    for number in (-1, 2):
+        with pytest.raises(ParameterError, match=f"a partition from 0 to 1, got {number}"):
+            two_of_them.load_partition(number)
     with pytest.raises(ParameterError, match="at least one partition, got 0"):
         MDMPartitioner(MIXTURE, num_partitions=0)
     two = MDM([1.0], [[1.0, 1.0]], Sizes.constant(3))

@@ -108,3 +108,18 @@ def test_nothing_is_half_written(tmp_path, suffix):
 def test_numpy_ids_are_ids(tmp_path):
     save_partition(PARTS, tmp_path / "p.parquet", clients=np.array([7, 9]))
     assert load_partition(tmp_path / "p.parquet")[1].tolist() == [7, 9]
+
+
+@pytest.mark.parametrize("suffix", ["json", "parquet"])
+def test_ids_that_are_the_same_as_text_are_refused(tmp_path, suffix):
+    parts = partition([0, 1], [[1, 0], [0, 1]], rng=0)
+    ids = np.array([1, "1"], dtype=object)
+    with pytest.raises(ParameterError, match="2 different client ids, got 2, 1 of them different"):
+        save_partition(parts, tmp_path / f"p.{suffix}", clients=ids)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_client_that_is_in_a_file_twice_is_refused(tmp_path):
+    (tmp_path / "p.json").write_text('{"a": [0], "b": [1], "a": [2]}')
+    with pytest.raises(FileError, match="the client 'a' is there more than once"):
+        load_partition(tmp_path / "p.json")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from polyurn import MDM, Sizes, cover, dirichlet_counts, iid_counts, partition
-from polyurn.errors import CountsError, ParameterError, PartitionError, SizeError
+from polyurn.errors import CountsError, ParameterError, PartitionError, RoomError, SizeError
 from polyurn.redraws import redraw
 from strategies import counts as tables
 from strategies import mdms
@@ -253,6 +253,16 @@ def test_a_partition_is_a_sequence_of_index_arrays():
     assert repr(parts) == "Partition(n_clients=2, n_points=8)"
 
 
+def test_a_slice_is_a_list_of_clients_and_a_fraction_is_none():
+    parts = partition(LABELS, [[2, 1, 0, 0], [0, 1, 1, 1], [1, 0, 0, 0]], rng=1)
+    assert [len(mine) for mine in parts[1:]] == [3, 1]
+    assert np.array_equal(parts[np.int32(-1)], parts[2])
+    with pytest.raises(TypeError, match=r"expected a client's number or a slice, got 0\.5"):
+        parts[0.5]
+    with pytest.raises(IndexError, match="from 0 to 2, got 3"):
+        parts[3]
+
+
 def test_a_seed_gives_the_same_partition_everywhere():
     # What the first version gave: it must not change between platforms or versions.
     counts = np.array([[2, 1, 0, 0], [0, 1, 1, 1]])
@@ -280,7 +290,10 @@ def test_a_seed_gives_the_same_partition_everywhere():
         ([0, 1], [[-1, 1, 0, 0]], CountsError, "at least 0"),
         ([0, 1], np.empty((0, 4), int), CountsError, "at least one client"),
         ([0, 1], [[1, 1, 0, 0], [0, 0, 0, 0]], CountsError, "hold no points"),
-        ([0, 1], [[2**31 - 1, 1]] * 1_000_000, PartitionError, "do not fit into memory"),
+        ([0, 1], [[2**31 - 1, 1]] * 1_000_000, RoomError, "do not fit into memory"),
+        ([[0], [1, 1]], [[1, 1, 0, 0]], PartitionError, "lists of different lengths"),
+        (np.ma.array([0, 1], mask=[0, 1]), [[1, 1]], PartitionError, "masked.* position 1"),
+        ([0, 1], np.ma.array([[1, 1]], mask=[[0, 1]]), CountsError, "masked"),
     ],
 )
 def test_what_cannot_be_partitioned_is_refused_in_one_clear_line(labels, counts, error, message):
@@ -295,6 +308,11 @@ def test_what_cannot_be_partitioned_is_refused_in_one_clear_line(labels, counts,
         ({"shortfall": "hope"}, "one of reuse, refuse, resample, got 'hope'"),
         ({"shortfall": "resample"}, "a population with"),
         ({"population": uniform}, "and only then"),
+        ({"replace": "no"}, "replace to be True or False, got 'no'"),
+        (
+            {"shortfall": "resample", "population": MDM([1.0], [[1.0] * 3], Sizes.constant(4))},
+            "a population of 4 categories, like the counts, got an MDM of 3",
+        ),
     ],
 )
 def test_settings_that_do_not_fit_together_are_refused(settings, message):
@@ -318,6 +336,13 @@ def test_resample_refuses_a_size_that_the_mdm_does_not_know():
     mdm = MDM([1.0], [[1.0] * C], Sizes.constant(5))
     with pytest.raises(SizeError, match="max_size is 5"):
         partition(LABELS, [[0, 0, 12, 0]], shortfall="resample", population=mdm, rng=0)
+
+
+def test_cover_refuses_another_number_of_categories_than_the_mdm_has():
+    mdm = MDM([1.0], [[1.0] * C], Sizes.constant(5))
+    assert len(cover(LABELS, mdm, n_categories=C, rng=0)) == 20
+    with pytest.raises(ParameterError, match="the 4 categories of the MDM, got n_categories=7"):
+        cover(LABELS, mdm, n_categories=7)
 
 
 def test_cover_refuses_what_it_cannot_use():

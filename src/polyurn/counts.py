@@ -148,6 +148,8 @@ def _canonical(counts: Any) -> sparse.csr_array[Any]:
 
 
 def _two_dimensional(counts: object) -> NDArray[Any]:
+    if np.ma.is_masked(counts):
+        raise CountsError("expected counts without a mask, got masked values; fill or drop them")
     try:
         table: NDArray[Any] = np.asarray(counts)
     except ValueError as error:  # a ragged list

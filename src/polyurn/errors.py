@@ -5,6 +5,8 @@ PolyurnError
 │   ├── CountsError                             histograms that are not histograms
 │   ├── SizeError                               a client larger than the declared max_size
 │   ├── PartitionError                          proxy data that cannot give clients what they ask for
+│   │   └── ShortfallError                      categories of which there are too few points
+│   ├── RoomError                               what was asked for does not fit into memory
 │   └── ParameterError                          parameters or settings out of range
 ├── FitError              (also a RuntimeError) the fit cannot go on
 │   ├── EmptyComponentError                     a component received no client
@@ -15,6 +17,8 @@ PolyurnError
 
 Nothing is caught or logged here.
 """
+
+from collections.abc import Sequence
 
 
 class PolyurnError(Exception):
@@ -35,6 +39,45 @@ class SizeError(InputError):
 
 class PartitionError(InputError):
     """Proxy data that cannot give clients what they ask for: labels out of range, too few points."""
+
+
+class ShortfallError(PartitionError):
+    """Categories of which there are too few points for what clients ask for.
+
+    Parameters
+    ----------
+    text : str
+        The message, `{}` in place of the categories.
+    categories : sequence of int
+    missing : sequence of int, optional
+        How many points of each are missing, if that is to be said.
+    names : sequence of str, optional
+        What the categories are called; their numbers by default.
+    """
+
+    _SHOWN = 8
+
+    def __init__(
+        self,
+        text: str,
+        categories: Sequence[int],
+        missing: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        called = [str(j) if names is None else names[j] for j in categories[: self._SHOWN]]
+        if missing is not None:
+            called = [f"{n} of category {name}" for n, name in zip(missing, called, strict=False)]
+        more = len(categories) - len(called)
+        super().__init__(text.format(", ".join(called) + (f" and {more} more" if more > 0 else "")))
+        self._parts = text, categories, missing
+
+    def named(self, names: Sequence[str]) -> "ShortfallError":
+        """The same error with the names of the categories in place of their numbers."""
+        return ShortfallError(*self._parts, names)
+
+
+class RoomError(InputError):
+    """What was asked for does not fit into memory."""
 
 
 class ParameterError(InputError):

@@ -14,6 +14,7 @@ from scipy.special import gammaln, logsumexp
 
 from polyurn.counts import Counts, check_counts, client_sizes, distinct
 from polyurn.errors import CountsError, ParameterError
+from polyurn.memory import check_room
 from polyurn.rising import log_rising
 from polyurn.sizes import SUM_TOLERANCE, Sizes
 
@@ -155,9 +156,19 @@ class MDM:
         Returns
         -------
         int array of shape (n_clients, n_categories)
+
+        Raises
+        ------
+        RoomError
+            They are larger than the memory that is available.
         """
         if not 0 <= n_clients < 2**31:
             raise ParameterError(f"expected 0 to 2**31 - 1 clients, got {n_clients}")
+        check_room(
+            8 * n_clients * (self.n_categories + 2),  # with each client's component and size
+            f"the histograms of {n_clients} clients",
+            "draw fewer at a time",
+        )
         rng = np.random.default_rng(rng)
         components = rng.choice(self.n_components, size=n_clients, p=self.weights)
         sizes = self.sizes.sample(components, rng=rng)

@@ -5,6 +5,7 @@ Written whole or not at all, and read back equal. What a partition is, is `parti
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.errors import FileError, ParameterError
+from polyurn.errors import FileError
 from polyurn.files import arrow, check_place, read_table, write_whole
-from polyurn.partitions import Partition
+from polyurn.partitions import Partition, check_ids
 
 
 def save_partition(
@@ -31,7 +32,7 @@ def save_partition(
     partition : Partition
     path : path ending in .parquet or .json
     clients : sequence of length n_clients, optional
-        Client ids, all different; 0, 1, ... by default.
+        Client ids, all different, also as text; 0, 1, ... by default.
     made : mapping, optional
         How it came about; kept in a Parquet file's metadata. JSON has no place for it.
     """
@@ -41,14 +42,14 @@ def save_partition(
         lines = (line.encode() for line in partition_text(partition, clients=clients))
         write_whole(path, lambda file: file.writelines(lines))
     else:
-        _write_parquet(partition, _ids(partition, clients), path, made)
+        _write_parquet(partition, check_ids(clients, partition), path, made)
 
 
 def partition_text(
     partition: Partition, *, clients: Sequence[Any] | NDArray[Any] | None = None
 ) -> Iterator[str]:
     """The JSON {client: [indices]}, a client at a time: a million of them are never one text."""
-    ids = _ids(partition, clients)
+    ids = check_ids(clients, partition)
     for client, points in enumerate(partition):
         name = json.dumps(str(ids[client]), ensure_ascii=False)
         yield f"{',' if client else '{'}\n{name}: {points.tolist()}"
@@ -97,7 +98,7 @@ def _write_parquet(
 
 def _read_json(path: Path) -> tuple[Partition, NDArray[Any]]:
     try:
-        record = json.loads(path.read_bytes())
+        record = json.loads(path.read_bytes(), object_pairs_hook=_distinct_pairs)
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -140,15 +141,13 @@ def _partition(path: Path, sizes: Any, indices: Any) -> Partition:
     return Partition(np.concatenate([[0], np.cumsum(sizes)]), given.astype(np.int64))
 
 
-def _ids(partition: Partition, clients: Sequence[Any] | NDArray[Any] | None) -> NDArray[Any]:
-    ids = np.arange(len(partition)) if clients is None else np.asarray(clients)
-    n_different = len(set(ids.tolist()))
-    if not len(ids) == n_different == len(partition):
-        raise ParameterError(
-            f"expected {len(partition)} different client ids, got {len(ids)}, "
-            f"{n_different} of them different"
-        )
-    return ids
+def _distinct_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, if no name is there twice: the first of two clients would be lost."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        twice = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
+        raise ValueError(f"the client {twice!r} is there more than once")
+    return record
 
 
 def _kind(path: Path) -> str:

@@ -5,7 +5,6 @@ said what is to happen and the report says what did. How points are drawn is `ur
 drawn again is `redraws.py`, and nothing is written here.
 """
 
-from collections.abc import Iterable
 from typing import get_args
 
 import numpy as np
@@ -13,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from polyurn.counts import Counts, check_counts, client_sizes
-from polyurn.errors import ParameterError, PartitionError
+from polyurn.errors import ParameterError, PartitionError, ShortfallError
 from polyurn.mdm import MDM
+from polyurn.memory import check_room
 from polyurn.partitions import Partition, PartitionReport, Shortfall, check_labels
 from polyurn.redraws import Population, dense, population_counts, redraw, serve
 
@@ -67,6 +67,8 @@ def partition(
     PartitionError
         A category that is asked for has no points, labels are not categories, a category is short
         under "refuse", or a client cannot be drawn again.
+    RoomError
+        The partition is larger than the memory that is available.
 
     Examples
     --------
@@ -75,9 +77,9 @@ def partition(
     >>> [np.bincount(np.take(labels, mine), minlength=3).tolist() for mine in parts]
     [[1, 2, 0], [0, 1, 1]]
     """
-    _check_settings(shortfall, population)
-    rng = np.random.default_rng(rng)
     table = check_counts(counts)
+    _check_settings(replace, shortfall, population, table.shape[1])
+    rng = np.random.default_rng(rng)
     table = table.astype(table.dtype.newbyteorder("="), copy=False)  # numba knows no other order
     codes = check_labels(labels, table.shape[1])
     stock = np.bincount(codes, minlength=table.shape[1])
@@ -89,9 +91,10 @@ def partition(
         table, redrawn = _resample(table, stock, population, replace, rng)
     empty = np.flatnonzero((_column_sums(table) > 0) & (stock == 0))
     if len(empty):
-        raise PartitionError(
-            f"clients ask for points of categories that the proxy data do not have: {_few(empty)}; "
-            "draw clients without them, or use shortfall='resample'"
+        raise ShortfallError(
+            "clients ask for points of categories that the proxy data do not have: {}; draw clients "
+            "without them, or use shortfall='resample' (--shortfall resample on the command line)",
+            empty.tolist(),
         )
     offsets, indices = _drawn(codes, stock, table, replace, rng)
     report = PartitionReport(
@@ -128,7 +131,7 @@ def cover(
         The category of each proxy point, 0 to C - 1.
     population : MDM, or function (n_clients, rng) -> counts
     n_categories : int, optional
-        C, for a function; an MDM knows it.
+        C, for a function; an MDM knows it, and another number is refused.
     rng : int or numpy.random.Generator
 
     Returns
@@ -150,6 +153,11 @@ def cover(
     """
     rng = np.random.default_rng(rng)
     if isinstance(population, MDM):
+        if n_categories not in (None, population.n_categories):
+            raise ParameterError(
+                f"expected the {population.n_categories} categories of the MDM, got "
+                f"n_categories={n_categories}; leave it out"
+            )
         n_categories = population.n_categories
     if n_categories is None:
         raise ParameterError("expected n_categories with a function as the population")
@@ -196,9 +204,16 @@ def _drawn(
     from polyurn.urns import draw_dense, draw_sparse, fill_urns, shuffle_clients
 
     offsets = np.concatenate([[0], np.cumsum(client_sizes(table))])
-    indices = _room(int(offsets[-1]))
+    n_given, n_points = int(offsets[-1]), len(codes)
+    # The indices; for each proxy point its place in the urns and whether it was used; cursors.
+    check_room(
+        8 * n_given + 9 * n_points + 8 * len(offsets),
+        f"the indices of the {n_given} points that clients ask for",
+        "partition fewer clients at a time",
+    )
+    indices = np.empty(n_given, np.int64)
     starts = np.concatenate([[0], np.cumsum(stock)])
-    urns = np.empty(len(codes), np.int32 if len(codes) < 2**31 else np.int64)
+    urns = np.empty(n_points, np.int32 if n_points < 2**31 else np.int64)
     fill_urns(codes, starts[:-1].copy(), urns)
     cursors = offsets[:-1].copy()
     if isinstance(table, np.ndarray):
@@ -210,16 +225,6 @@ def _drawn(
         )
     shuffle_clients(offsets, indices, rng)
     return offsets, indices
-
-
-def _room(n_given: int) -> NDArray[np.int64]:
-    try:
-        return np.empty(n_given, np.int64)
-    except (MemoryError, ValueError) as error:
-        raise PartitionError(
-            f"the clients ask for {n_given} points, whose indices need {8 * n_given / 2**30:.3g} GiB "
-            "and do not fit into memory; partition fewer clients at a time"
-        ) from error
 
 
 def _resample(
@@ -236,7 +241,7 @@ def _resample(
         whose = "a client asks" if replace else "the clients ask"
         raise PartitionError(
             f"{whose} for {needed} points and the proxy data have {n_points}; draw smaller clients, "
-            "fewer of them, or use shortfall='reuse'"
+            "fewer of them, or use shortfall='reuse' (--shortfall reuse on the command line)"
         )
     if not replace:
         if (_column_sums(table) <= stock).all():
@@ -263,19 +268,28 @@ def _short_clients(table: Counts, stock: NDArray[np.int64]) -> NDArray[np.int64]
 def _refuse(needed: NDArray[np.int64], stock: NDArray[np.int64]) -> None:
     missing = np.maximum(needed - stock, 0)
     if missing.any():
-        raise PartitionError(
-            f"the proxy data are short of {int(missing.sum())} points: "
-            + _few(f"{missing[j]} of category {j}" for j in np.flatnonzero(missing))
+        short = np.flatnonzero(missing)
+        raise ShortfallError(
+            f"the proxy data are short of {int(missing.sum())} points: {{}}",
+            short.tolist(),
+            missing[short].tolist(),
         )
 
 
-def _check_settings(shortfall: str, population: object) -> None:
+def _check_settings(replace: object, shortfall: str, population: object, n_categories: int) -> None:
+    if not isinstance(replace, bool | np.bool_):
+        raise ParameterError(f"expected replace to be True or False, got {replace!r}")
     if shortfall not in get_args(Shortfall):
         raise ParameterError(
             f"expected shortfall to be one of {', '.join(get_args(Shortfall))}, got {shortfall!r}"
         )
     if (shortfall == "resample") != (population is not None):
         raise ParameterError("expected a population with shortfall='resample', and only then")
+    if isinstance(population, MDM) and population.n_categories != n_categories:
+        raise ParameterError(
+            f"expected a population of {n_categories} categories, like the counts, got an MDM of "
+            f"{population.n_categories}"
+        )
 
 
 def _column_sums(table: Counts) -> NDArray[np.int64]:
@@ -300,8 +314,3 @@ def _n_repeats(table: Counts, stock: NDArray[np.int64]) -> int:
         return 0
     cells = sparse.coo_array(table)
     return int(np.maximum(cells.data - stock[cells.col], 0).sum())
-
-
-def _few(names: Iterable[object]) -> str:
-    listed = [str(name) for name in names]
-    return ", ".join(listed[:8]) + (f" and {len(listed) - 8} more" if len(listed) > 8 else "")

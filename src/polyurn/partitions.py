@@ -4,14 +4,15 @@ A million clients are two arrays, not a million lists. How points are given is `
 are `partition_files.py`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from operator import index
+from typing import Any, Literal, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polyurn.errors import PartitionError
+from polyurn.errors import ParameterError, PartitionError
 
 Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
 
@@ -78,7 +79,7 @@ class Partition:
     """The proxy points of each client, in one flat array.
 
     Client i holds `indices[offsets[i]:offsets[i + 1]]`, in random order. The partition is a sequence
-    of these arrays.
+    of these arrays; a slice is a list of them.
 
     Attributes
     ----------
@@ -96,11 +97,23 @@ class Partition:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, client: int) -> NDArray[np.int64]:
-        if not -len(self) <= client < len(self):
-            raise IndexError(f"expected a client from 0 to {len(self) - 1}, got {client}")
-        client = int(client) % len(self)
-        return self.indices[self.offsets[client] : self.offsets[client + 1]]
+    @overload
+    def __getitem__(self, client: SupportsIndex) -> NDArray[np.int64]: ...
+    @overload
+    def __getitem__(self, client: slice) -> list[NDArray[np.int64]]: ...
+    def __getitem__(
+        self, client: SupportsIndex | slice
+    ) -> NDArray[np.int64] | list[NDArray[np.int64]]:
+        if isinstance(client, slice):
+            return [self[i] for i in range(*client.indices(len(self)))]
+        try:
+            position = index(client)
+        except TypeError:
+            raise TypeError(f"expected a client's number or a slice, got {client!r}") from None
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"expected a client from 0 to {len(self) - 1}, got {position}")
+        position %= len(self)
+        return self.indices[self.offsets[position] : self.offsets[position + 1]]
 
     def __iter__(self) -> Iterator[NDArray[np.int64]]:
         return (self[client] for client in range(len(self)))
@@ -144,6 +157,24 @@ class Partition:
     __hash__ = None  # type: ignore[assignment]
 
 
+def check_ids(clients: Sequence[Any] | NDArray[Any] | None, partition: Partition) -> NDArray[Any]:
+    """The ids of a partition's clients, which differ also as text; 0, 1, ... if there are none.
+
+    Raises
+    ------
+    ParameterError
+        There are too few or too many, or two are the same: one of the two clients would be lost.
+    """
+    ids = np.arange(len(partition)) if clients is None else np.asarray(clients)
+    n_different = len({str(client) for client in ids.tolist()})
+    if not len(ids) == n_different == len(partition):
+        raise ParameterError(
+            f"expected {len(partition)} different client ids, got {len(ids)}, "
+            f"{n_different} of them different as text"
+        )
+    return ids
+
+
 def check_labels(labels: ArrayLike, n_categories: int) -> NDArray[np.int64]:
     """The same labels as whole numbers from 0 to `n_categories` - 1.
 
@@ -152,7 +183,17 @@ def check_labels(labels: ArrayLike, n_categories: int) -> NDArray[np.int64]:
     PartitionError
         They are not; the first that is not is named.
     """
-    given = np.asarray(labels)
+    try:
+        given = np.asarray(labels)
+    except ValueError as error:  # a ragged list
+        raise PartitionError(
+            "expected labels of shape (n_points,), got lists of different lengths"
+        ) from error
+    if np.ma.is_masked(labels):
+        hidden = np.flatnonzero(np.ma.getmaskarray(np.ma.asarray(labels)))
+        raise PartitionError(
+            f"{len(hidden)} labels are masked, the first at position {hidden[0]}; drop them first"
+        )
     if given.ndim != 1:
         raise PartitionError(f"expected labels of shape (n_points,), got shape {given.shape}")
     if given.size and given.dtype.kind not in "iufb":

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from polyurn.counts import check_counts
 from polyurn.errors import ParameterError
 from polyurn.mdm import MDM
+from polyurn.memory import check_room
 from polyurn.sizes import SizeBins, Sizes
 
 # The sizes of clients to draw from, or their distribution.
@@ -46,6 +47,7 @@ def iid_counts(
     """
     rng = np.random.default_rng(rng)
     probabilities = _marginal(marginal)
+    _check_room(_whole(n_clients), len(probabilities))
     return rng.multinomial(_draw_sizes(n_clients, sizes, rng), probabilities)
 
 
@@ -120,6 +122,7 @@ def oracle_counts(
     [[1, 2], [3, 0]]
     """
     table = check_counts(counts)
+    _check_room(table.shape[0] if n_clients is None else _whole(n_clients), table.shape[1])
     if n_clients is not None:
         rng = np.random.default_rng(rng)
         rounds, rest = divmod(_whole(n_clients), table.shape[0])
@@ -128,6 +131,11 @@ def oracle_counts(
         table = table[np.concatenate(chosen)]
     dense = table if isinstance(table, np.ndarray) else table.toarray()
     return dense.astype(np.int64)
+
+
+def _check_room(n_clients: int, n_categories: int) -> None:
+    what = f"the histograms of {n_clients} clients"
+    check_room(8 * n_clients * n_categories, what, "draw fewer at a time")
 
 
 def _draw_sizes(n_clients: int, sizes: SizesLike, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.counts import Counts, check_counts
-from polyurn.errors import PartitionError
+from polyurn.errors import ShortfallError
 from polyurn.mdm import MDM
 from polyurn.rising import log_rising
 
@@ -104,7 +104,7 @@ def redraw(
 
     Raises
     ------
-    PartitionError
+    ShortfallError
         The population has no client that holds only what is left.
     """
     counts = np.zeros(len(stock), np.int64)
@@ -191,10 +191,9 @@ def dense(counts: Counts) -> NDArray[np.int64]:
     return (counts if isinstance(counts, np.ndarray) else counts.toarray()).astype(np.int64)
 
 
-def _no_client(left: NDArray[np.bool_], which: str) -> PartitionError:
-    numbers = np.flatnonzero(left)
-    named = ", ".join(str(j) for j in numbers[:8]) + (", ..." if len(numbers) > 8 else "")
-    return PartitionError(
+def _no_client(left: NDArray[np.bool_], which: str) -> ShortfallError:
+    return ShortfallError(
         f"the population has no client {which} that holds only categories of which points are left "
-        f"({named}); use another population, or fewer clients"
+        "({}); use another population, or fewer clients",
+        np.flatnonzero(left).tolist(),
     )

@@ -60,6 +60,11 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
         super().__init__()
         if num_partitions is not None and num_partitions < 1:
             raise ParameterError(f"expected at least one partition, got {num_partitions}")
+        if num_partitions is None and not (replace and shortfall == "reuse"):
+            raise ParameterError(
+                "without num_partitions each row is given once: leave out replace and shortfall, or "
+                "say how many partitions"
+            )
         self._population = mdm
         self._partition_by = partition_by
         self._n_clients = num_partitions
@@ -70,6 +75,10 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
 
     def load_partition(self, partition_id: int) -> Dataset:
         """The data of one client, as a selection from the dataset."""
+        if not 0 <= partition_id < self.num_partitions:
+            raise ParameterError(
+                f"expected a partition from 0 to {self.num_partitions - 1}, got {partition_id}"
+            )
         return client_dataset(self.dataset, self.partition, partition_id)
 
     @property

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from polyurn.client.histogram import Histograms, category_names
 from polyurn.client.tables import category_codes, observed_categories, table_histograms
 from polyurn.errors import CountsError, MissingDependencyError, ParameterError
-from polyurn.partitions import Partition
+from polyurn.partitions import Partition, check_ids
 
 try:
     from datasets import ClassLabel, Dataset, DatasetDict
@@ -115,7 +115,7 @@ def client_datasets(
     >>> federation["0"]["label"][:]
     [0, 0]
     """
-    ids = _ids(partition, clients)
+    ids = check_ids(clients, partition)
     return DatasetDict(
         {str(ids[i]): client_dataset(dataset, partition, i) for i in range(len(partition))}
     )
@@ -148,7 +148,7 @@ def with_clients(
     _check_rows(dataset, partition)
     if column in dataset.column_names:
         raise ParameterError(f"the dataset has a column {column!r} already; name another one")
-    owners = _ids(partition, clients)[partition.clients]
+    owners = check_ids(clients, partition)[partition.clients]
     return dataset.select(partition.indices).add_column(column, owners.tolist())
 
 
@@ -166,10 +166,3 @@ def _check_rows(dataset: Dataset, partition: Partition) -> None:
             f"the partition holds point {last}, but the dataset has {len(dataset)}; pass the "
             "dataset whose labels were partitioned"
         )
-
-
-def _ids(partition: Partition, clients: Sequence[Any] | None) -> NDArray[Any]:
-    ids = np.arange(len(partition)) if clients is None else np.asarray(clients)
-    if len(ids) != len(partition):
-        raise ParameterError(f"expected {len(partition)} client ids, got {len(ids)}")
-    return ids

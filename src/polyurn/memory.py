@@ -1,0 +1,94 @@
+"""How much memory there is, asked before much of it is taken.
+
+Systems that promise more than they have end a process when it uses what it was promised. So what a table
+needs is compared with what the machine, the container and the process's own limit leave, where that can
+be read. Only the system's own accounts are read here, and nothing is allocated.
+"""
+
+import os
+from pathlib import Path
+
+from polyurn.errors import RoomError
+
+# Less is not worth a look.
+_SMALL = 2**26
+
+_MEMINFO = Path("/proc/meminfo")
+_STATM = Path("/proc/self/statm")
+# Limit, use and accounts of a container; the second form is that of older systems.
+_CONTAINERS = (
+    ("memory.max", "memory.current", "memory.stat", "inactive_file"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat",
+     "total_inactive_file"),
+)  # fmt: skip
+_CONTAINER_ROOT = Path("/sys/fs/cgroup")
+
+
+def check_room(n_bytes: int, what: str, advice: str) -> None:
+    """Raise a `RoomError`, in one line, if so many bytes are more than is available.
+
+    Parameters
+    ----------
+    n_bytes : int
+    what : str
+        What needs them, for the message.
+    advice : str
+        What to do instead.
+    """
+    if n_bytes < _SMALL:
+        return
+    available = available_memory()
+    if available is not None and n_bytes > available:
+        raise RoomError(
+            f"{what} need {n_bytes / 2**30:.3g} GiB and do not fit into memory, of which "
+            f"{available / 2**30:.3g} GiB are available; {advice}"
+        )
+
+
+def available_memory() -> int | None:
+    """Bytes that can be taken without pushing anything out, as far as the system says; None if not."""
+    said = (_machine(), _container(), _process())
+    return min((n for n in said if n is not None), default=None)
+
+
+def _machine() -> int | None:
+    """What Linux estimates to be available; elsewhere all that is built in."""
+    for line in _text(_MEMINFO).splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not on this system
+        return None
+
+
+def _container() -> int | None:
+    """What the container's limit leaves; files that it only keeps at hand give way."""
+    for limit, use, accounts, idle in _CONTAINERS:
+        bound, used = (_text(_CONTAINER_ROOT / name).strip() for name in (limit, use))
+        if bound.isdecimal() and used.isdecimal():
+            rows = (line.split() for line in _text(_CONTAINER_ROOT / accounts).splitlines())
+            kept = sum(int(row[1]) for row in rows if row[0] == idle)
+            return max(int(bound) - int(used) + kept, 0)
+    return None
+
+
+def _process() -> int | None:
+    """What the limit of this process's addresses (`ulimit -v`) leaves."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    pages = _text(_STATM).split()
+    if limit == resource.RLIM_INFINITY or not pages:
+        return None
+    return max(int(limit) - int(pages[0]) * os.sysconf("SC_PAGE_SIZE"), 0)
+
+
+def _text(path: Path) -> str:
+    """What stands in an account of the system; nothing where there is none."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

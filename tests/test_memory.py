@@ -1,0 +1,60 @@
+"""What does not fit into memory is refused before it is made. Nothing large is made here."""
+
+import numpy as np
+import pytest
+
+from polyurn import MDM, Sizes, dirichlet_counts, iid_counts, memory, oracle_counts, partition
+from polyurn.errors import RoomError
+
+MIB = 2**20
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """100 MiB of memory."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 100 * MIB)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda n: MDM([1.0], [[1.0] * 8], Sizes.constant(3)).sample(n, rng=0),
+        lambda n: iid_counts(n, sizes=[3], marginal=[1] * 8, rng=0),
+        lambda n: dirichlet_counts(n, alpha=1.0, n_categories=8, sizes=[3], rng=0),
+        lambda n: oracle_counts([[1] * 8], n, rng=0),
+        lambda n: partition(np.arange(8), [[n] * 8], rng=0),
+    ],
+    ids=["sample", "iid", "dirichlet", "oracle", "partition"],
+)
+def test_what_needs_more_than_is_available_is_refused_in_one_line(little, call):
+    with pytest.raises(
+        RoomError, match=r"GiB and do not fit into memory, of which 0\.0977 GiB"
+    ) as no:
+        call(2_000_000)
+    assert "\n" not in str(no.value)
+    call(2_000)
+
+
+def test_a_machine_that_says_nothing_is_trusted(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: None)
+    memory.check_room(2**60, "a thing", "do nothing")
+
+
+def test_the_least_of_machine_container_and_process_counts(monkeypatch, tmp_path):
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:    4096 kB\n")
+    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_CONTAINER_ROOT", tmp_path)
+    monkeypatch.setattr(memory, "_process", lambda: None)
+    assert memory.available_memory() == 4 * MIB
+    (tmp_path / "memory.current").write_text(f"{3 * MIB}\n")
+    (tmp_path / "memory.stat").write_text(f"anon 5\ninactive_file {MIB}\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.available_memory() == 4 * MIB
+    (tmp_path / "memory.max").write_text(f"{5 * MIB}\n")
+    assert memory.available_memory() == 3 * MIB
+    monkeypatch.setattr(memory, "_process", lambda: MIB)
+    assert memory.available_memory() == MIB
+
+
+def test_this_machine_says_something():
+    assert memory.available_memory() is None or memory.available_memory() >= 0

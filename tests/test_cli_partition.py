@@ -10,7 +10,7 @@ import pytest
 
 import polyurn
 from cli_walk import COUNTS, EXAMPLE, HEAD, assert_leaves_no_trace, assert_refused
-from polyurn import load_partition, read_table, save, table_histograms
+from polyurn import MDM, Sizes, load_partition, read_table, save, table_histograms
 
 LABELS = np.tile([0, 1, 2], 20)
 
@@ -123,6 +123,48 @@ def test_a_category_that_is_short_or_absent_is_named(walk, tmp_path):
     assert_refused(walk(*refusing), "short of 5 points: 5 of category 0")
 
 
+def test_names_of_categories_and_options_are_in_the_messages(walk, tmp_path):
+    (tmp_path / "named.csv").write_text("kind\nowl\ncat\ncat\n")
+    (tmp_path / "who.csv").write_text(HEAD + "a,cat,3\nb,dog,1\n")
+    arguments = ("partition", "named.csv", "who.csv", "--label-column", "kind")
+    assert_refused(walk(*arguments), "do not have: dog;", "--shortfall resample")
+    refusing = walk(*arguments, "--shortfall", "refuse")
+    assert_refused(refusing, "short of 2 points: 1 of category cat, 1 of category dog")
+    (tmp_path / "dogs.csv").write_text(HEAD + "b,dog,1\n")
+    resampling = walk(
+        "partition", "named.csv", "dogs.csv", *arguments[3:], "--shortfall", "resample"
+    )
+    assert_refused(resampling, "of which points are left (cat, owl)")
+    declared = walk(*arguments, "--categories", "cat,dog")
+    assert_refused(declared, "named.csv: column 'kind': 1 of 3 values are not in the declared")
+    both = walk(*arguments, "--categories", "cat,owl")
+    assert_refused(both, "who.csv: column 'category': 1 of 2 values are not in the declared")
+
+
+def test_resample_draws_from_an_mdm_file(walk, tmp_path):
+    save(EXAMPLE, "mdm.json")
+    (tmp_path / "two.csv").write_text("label\n" + "0\n" * 4 + "1\n" * 20)
+    (tmp_path / "late.csv").write_text(HEAD + "a,0,9\nb,1,9\n")
+    arguments = ("partition", "two.csv", "late.csv", "--no-replace")
+    alone = walk(*arguments, "--shortfall", "resample", "--json").json()
+    drawn = walk(*arguments, "--shortfall", "resample", "--population", "mdm.json", "--json").json()
+    assert alone["n_redrawn"] == drawn["n_redrawn"] == 1
+    assert drawn["n_given"] == 18
+    assert drawn["n_reused"] == 0
+    assert_refused(walk(*arguments, "--population", "mdm.json"), "--population with --shortfall")
+    other = MDM([1.0], [[1.0] * 3], Sizes.constant(9))
+    save(other, "three.json", categories=["x", "y", "z"])
+    resampling = ("--shortfall", "resample", "--population", "three.json")
+    assert_refused(walk(*arguments, *resampling), "two.csv: column 'label'")
+    assert_refused(walk(*arguments, *resampling, "--categories", 2), "leave out --categories")
+
+
+@pytest.mark.parametrize("option", [["--categories", 7], ["--drop-empty"]], ids=str)
+def test_what_an_mdm_file_would_ignore_is_refused(walk, option):
+    save(EXAMPLE, "mdm.json")
+    assert_refused(walk("partition", "labels.csv", "mdm.json", "--cover", *option), "leave out --")
+
+
 def test_partition_refuses_files_that_it_cannot_write_or_read(walk):
     arguments = ("partition", "labels.csv", "clients.csv")
     assert_refused(walk(*arguments, "-o", "p.csv"), ".parquet or .json")
@@ -167,8 +209,9 @@ def test_histogram_takes_quantiles_and_a_cap(run, records):
     assert np.sum(capped["counts"], axis=1).tolist() == [1, 1]
 
 
-def test_histogram_prints_the_table_that_fit_reads(run):
-    ran = run("histogram", "clients.csv", "--count", "count")
+@pytest.mark.parametrize("option", [[], ["--count", "count"]], ids=str)
+def test_histogram_prints_the_table_that_fit_reads(run, option):
+    ran = run("histogram", "clients.csv", *option)
     assert "3 categories, from the table" in ran.err
     rows = list(csv.DictReader(io.StringIO(ran.out)))
     assert rows[0] == {"client": "a", "category": "0", "count": "5"}

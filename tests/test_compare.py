@@ -231,8 +231,10 @@ def test_the_command_says_when_clients_were_fitted(tables, fitted):
         (["clients.csv", "a=mdm.json"], "at least 10 clients to compare with, got 6"),
         (["held-out.csv", "a=mdm.json", "b=other.json"], "MDM files with the same categories"),
         (["held-out.csv", "a=mdm.json", "--splits", "5"], "n_splits"),
+        (["held-out.csv", "a=mdm.json", "-o", "c.txt"], "expected a .json file"),
     ],
 )
 def test_the_command_refuses_in_one_line(tables, arguments, words):
     save(MDM([1.0], [[1.0, 1.0]], Sizes.constant(6)), "other.json")
-    assert_refused(tables("compare", *arguments, "-o", "out.json"), words)
+    place = [] if "-o" in arguments else ["-o", "out.json"]
+    assert_refused(tables("compare", *arguments, *place), words)

@@ -143,15 +143,22 @@ def _distinct(column: "pa.ChunkedArray") -> tuple[NDArray[Any], NDArray[np.integ
 
 def _codes(table: "pa.Table", name: str, categories: Categories) -> NDArray[np.int64]:
     if isinstance(categories, Bins | int | np.integer):
-        return encode(_numbers(table, name), categories)
+        return _encoded(_numbers(table, name), categories, name)
     known = {text: j for j, text in enumerate(category_names(categories))}
     shown, which = _distinct(_column(table, name))
     numbers = np.array([known.get(str(value), -1) for value in shown], np.int64)
     codes: NDArray[np.int64] = numbers[which]
     if (codes < 0).any():
         # `encode` words the error; it gets positions, not values.
-        return encode(np.where(codes < 0, np.nan, codes), len(known))
+        return _encoded(np.where(codes < 0, np.nan, codes), len(known), name)
     return codes
+
+
+def _encoded(values: NDArray[Any], categories: Categories, name: str) -> NDArray[np.int64]:
+    try:
+        return encode(values, categories)
+    except CountsError as error:
+        raise CountsError(f"column {name!r}: {error}") from None
 
 
 def _counts(table: "pa.Table", name: str) -> NDArray[np.int64]:

@@ -25,7 +25,7 @@ from polyurn.commands.options import (
 )
 from polyurn.commands.terminal import comparison_table
 from polyurn.comparison.populations import Population, compare
-from polyurn.errors import ParameterError
+from polyurn.errors import FileError, ParameterError
 from polyurn.files import SavedMDM
 
 _KIND, _VERSION = "comparison", 1
@@ -86,6 +86,8 @@ def compare_command(
     if not populations:
         raise ParameterError(f"expected populations as NAME=FILE to compare with {held_out}")
     if output is not None:
+        if output.suffix != ".json":
+            raise FileError(f"expected a .json file for the comparison, got {output.name!r}")
         files.check_place(output)
     places = _places(populations)
     saved = {name: files.load_saved(path) for name, path in places.items() if _is_mdm(path)}

@@ -12,8 +12,9 @@ import typer
 from polyurn import files
 from polyurn.client.bins import Bins
 from polyurn.client.histogram import cap_sizes
-from polyurn.client.tables import column_numbers, observed_categories, table_histograms
+from polyurn.client.tables import column_numbers, table_histograms
 from polyurn.commands.console import made_by, print_json, say
+from polyurn.commands.inputs import count_column, naming, shown_categories
 from polyurn.commands.options import (
     AsJson,
     Categories,
@@ -30,7 +31,10 @@ from polyurn.errors import ParameterError
 def histogram_command(
     context: typer.Context,
     records: Annotated[
-        Path, typer.Argument(metavar="RECORDS", help="CSV or Parquet: one row per point.")
+        Path,
+        typer.Argument(
+            metavar="RECORDS", help="CSV or Parquet: one row per point, or with a column of counts."
+        ),
     ],
     output: Output = None,
     client: Client = "client",
@@ -73,13 +77,14 @@ def histogram_command(
     if named is not None and bins is not None:
         raise ParameterError("expected --categories or bins, got both")
     declared = bins if named is None else named
-    if declared is None:
-        declared = observed_categories(table, category=category)
-        n = declared if isinstance(declared, int) else len(declared)
-        say(f"{n} categories, from the table; declare them with --categories")
-    made = table_histograms(
-        table, categories=declared, client=client, category=category, count=count
-    )
+    with naming(records):
+        made = table_histograms(
+            table,
+            categories=shown_categories(table, category, say) if declared is None else declared,
+            client=client,
+            category=category,
+            count=count_column(table, count),
+        )
     counts = made.counts if cap is None else cap_sizes(made.counts, cap, rng=seed)
     names = {"clients": made.clients.tolist(), "categories": made.categories}
     if output is not None:

@@ -3,7 +3,8 @@
 Each function takes `say`, because what was taken from the table instead of being declared is said.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,8 +18,9 @@ from polyurn.aggregate.recorded import RecordedAggregator
 from polyurn.client.histogram import Histograms, category_names
 from polyurn.client.tables import category_codes, observed_categories, table_histograms
 from polyurn.counts import check_counts, client_sizes, drop_empty
-from polyurn.errors import FileError
+from polyurn.errors import CountsError, FileError, ParameterError
 from polyurn.journal import Journal
+from polyurn.mdm import MDM
 from polyurn.populations import oracle_counts
 from polyurn.redraws import Population
 from polyurn.wire import Aggregator
@@ -41,21 +43,42 @@ def read_clients(
 ) -> Histograms:
     """The histograms of a table's clients, checked."""
     table = files.read_table(path)
-    if count is None and "count" in table.column_names:
-        count = "count"
-    if declared is None:
-        declared = observed_categories(table, category=category)
-        n = declared if isinstance(declared, int) else len(declared)
-        say(f"{n} categories, from the table; declare them with --categories")
-    read = table_histograms(
-        table, categories=declared, client=client, category=category, count=count
-    )
+    with naming(path):
+        read = table_histograms(
+            table,
+            categories=shown_categories(table, category, say) if declared is None else declared,
+            client=client,
+            category=category,
+            count=count_column(table, count),
+        )
     if drop:
         counts, kept = drop_empty(read.counts)
         say(f"left out {read.shape[0] - len(kept)} clients without points")
         read = Histograms(counts, read.clients[kept], read.categories)  # type: ignore[arg-type]
     check_counts(read.counts)
     return read
+
+
+def count_column(table: Any, named: str | None) -> str | None:
+    """The column of counts: the one that was named, or `count` when it is there."""
+    return "count" if named is None and "count" in table.column_names else named
+
+
+def shown_categories(table: Any, category: str, say: Say) -> int | tuple[str, ...]:
+    """The categories that a table shows, which is said."""
+    shown = observed_categories(table, category=category)
+    n = shown if isinstance(shown, int) else len(shown)
+    say(f"{n} categories, from the table; declare them with --categories")
+    return shown
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """What is wrong with a table, with the name of its file."""
+    try:
+        yield
+    except CountsError as error:
+        raise CountsError(f"{path}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -67,7 +90,7 @@ class Proxy:
     labels : int array of shape (n_points,)
     categories : tuple of str
     population : MDM, or function (n_clients, rng) -> counts
-        For a table of clients, a random choice of them.
+        For a table of clients, a random choice of them, unless others are to take their place.
     counts : csr_array of shape (n_clients, n_categories), or None for an MDM
     clients : array of shape (n_clients,), or None for an MDM
         Their ids.
@@ -89,20 +112,29 @@ def read_proxy(
     count: str | None,
     declared: Declared,
     drop: bool,
-    may_be_mdm: bool,
+    covers: bool,
+    redraw_from: Path | None,
     say: Say,
 ) -> Proxy:
-    """The proxy data's labels, and clients with the same categories."""
+    """The proxy data's labels, and clients with the same categories.
+
+    `clients` may be an MDM file if they are drawn (`covers`); `redraw_from` is one.
+    """
     points = files.read_table(labels)
     if clients.suffix == ".json":
-        if not may_be_mdm:
+        if not covers:
             raise FileError(
                 f"{clients} is not a table of clients; draw them with `polyurn sample`, or use --cover"
             )
-        saved = files.load_saved(clients)
-        known = saved.categories or saved.mdm.n_categories
-        codes = category_codes(points, known, category=label_column)
-        return Proxy(codes, category_names(known), saved.mdm)
+        if drop:
+            raise ParameterError("an MDM has no clients without points: leave out --drop-empty")
+        mdm, known = _mdm_and_categories(clients, declared)
+        with naming(labels):
+            codes = category_codes(points, known, category=label_column)
+        return Proxy(codes, category_names(known), mdm)
+    others: Population | None = None
+    if redraw_from is not None:
+        others, declared = _mdm_and_categories(redraw_from, declared)
     if declared is None:
         declared = _both(
             observed_categories(points, category=label_column),
@@ -110,13 +142,22 @@ def read_proxy(
         )
         n = declared if isinstance(declared, int) else len(declared)
         say(f"{n} categories, from the tables; declare them with --categories")
-    codes = category_codes(points, declared, category=label_column)
+    with naming(labels):
+        codes = category_codes(points, declared, category=label_column)
     read = read_clients(clients, client, category, count, declared, drop, say)
 
     def population(n_clients: int, rng: np.random.Generator) -> NDArray[np.int64]:
         return oracle_counts(read.counts, n_clients, rng=rng)
 
-    return Proxy(codes, read.categories, population, read.counts, read.clients)
+    return Proxy(codes, read.categories, others or population, read.counts, read.clients)
+
+
+def _mdm_and_categories(path: Path, declared: Declared) -> tuple[MDM, int | tuple[str, ...]]:
+    """An MDM file, whose categories are its own."""
+    if declared is not None:
+        raise ParameterError(f"{path} has its own categories: leave out --categories")
+    saved = files.load_saved(path)
+    return saved.mdm, saved.categories or saved.mdm.n_categories
 
 
 def _both(a: int | tuple[str, ...], b: int | tuple[str, ...]) -> int | tuple[str, ...]:

@@ -21,7 +21,7 @@ from polyurn.commands.options import (
     Seed,
     declared_categories,
 )
-from polyurn.errors import ParameterError
+from polyurn.errors import ParameterError, ShortfallError
 from polyurn.partition_files import check_partition_place, partition_text, save_partition
 from polyurn.partitioning import Partition, PartitionReport, Shortfall, cover, partition
 
@@ -57,6 +57,10 @@ def partition_command(
     cover_all: Annotated[
         bool, typer.Option("--cover", help="Draw clients until every point is used, once.")
     ] = False,
+    population: Annotated[
+        Path | None,
+        typer.Option(help="MDM file from which `--shortfall resample` draws clients again."),
+    ] = None,
     drop_empty: DropEmpty = False,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -69,6 +73,8 @@ def partition_command(
         raise ParameterError(
             "--cover gives each point once: leave out --shortfall and --no-replace"
         )
+    if population is not None and (cover_all or shortfall != "resample"):
+        raise ParameterError("expected --population with --shortfall resample, and only then")
     if output is not None:
         check_partition_place(output)
     proxy = read_proxy(
@@ -81,22 +87,25 @@ def partition_command(
         declared_categories(categories),
         drop_empty,
         cover_all,
+        population,
         say,
     )
-    if cover_all:
-        n_categories = len(proxy.categories)
-        done = cover(proxy.labels, proxy.population, n_categories=n_categories, rng=seed)
-        ids = None
-    else:
-        done = partition(
-            proxy.labels,
-            proxy.counts,
-            replace=replace,
-            shortfall=shortfall,
-            population=proxy.population if shortfall == "resample" else None,
-            rng=seed,
-        )
-        ids = proxy.clients
+    ids = None if cover_all else proxy.clients
+    try:
+        if cover_all:
+            n_categories = len(proxy.categories)
+            done = cover(proxy.labels, proxy.population, n_categories=n_categories, rng=seed)
+        else:
+            done = partition(
+                proxy.labels,
+                proxy.counts,
+                replace=replace,
+                shortfall=shortfall,
+                population=proxy.population if shortfall == "resample" else None,
+                rng=seed,
+            )
+    except ShortfallError as error:
+        raise error.named(proxy.categories) from None
     if output is not None:
         save_partition(done, output, clients=ids, made=made_by(context, seed))
         say(f"wrote {len(done):,} clients to {output}")

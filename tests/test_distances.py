@@ -12,6 +12,7 @@ from polyurn.comparison.distances import (
     directions,
     energy_distance,
     energy_floor,
+    energy_null,
     energy_ratio,
     random_halves,
     wasserstein_distance,
@@ -80,7 +81,7 @@ def clients(n, rng):
     return shares / 20
 
 
-@pytest.mark.parametrize(("n", "m"), [(40, 40), (41, 41), (200, 40), (20, 40)])
+@pytest.mark.parametrize(("n", "m"), [(40, 40), (41, 41), (200, 40), (20, 40), (10, 60)])
 def test_ratios_are_one_in_the_mean_when_nothing_differs(n, m):
     # 300 pairs of samples; 4 standard errors: false alarms 1 in 16,000 for each seed.
     rng = np.random.default_rng([n, m])
@@ -89,11 +90,27 @@ def test_ratios_are_one_in_the_mean_when_nothing_differs(n, m):
     for _ in range(300):
         x, y = clients(n, rng), clients(m, rng)
         halves = random_halves(m, 100, rng=rng)
-        energy = energy_ratio(energy_distance(x, y), energy_floor(y, halves))
+        energy = energy_ratio(energy_distance(x, y), energy_floor(y, halves), n=n, m=m)
         floor = wasserstein_floor(y @ lines, halves)
         ratios.append([energy, wasserstein_ratio(x @ lines, y @ lines, floor)])
     mean, error = np.mean(ratios, axis=0), np.std(ratios, axis=0) / np.sqrt(300)
     assert (np.abs(mean - 1) < 4 * error).all()
+
+
+@pytest.mark.parametrize(("n", "m"), [(10, 100), (30, 60), (60, 60), (300, 60)])
+def test_the_null_range_of_an_energy_ratio_holds_it_when_nothing_differs(n, m):
+    # 300 trials at 95 %: 285 in the mean, and beyond 4 standard errors, 15, once in 16,000 seeds. The
+    # range is that of few true clients, so that a little more is allowed for.
+    rng = np.random.default_rng([n, m, 1])
+    inside, ratios = 0, []
+    for _ in range(300):
+        x, y = clients(n, rng), clients(m, rng)
+        floor = energy_floor(y, random_halves(m, 200, rng=rng))
+        ratios.append(energy_ratio(energy_distance(x, y), floor, n=n, m=m))
+        low, high = energy_null(y, n=n, n_splits=200, rng=rng)
+        inside += low <= ratios[-1] <= high
+    assert 264 <= inside <= 298
+    assert max(np.abs(ratios)) < 10  # of 10 clients against 100 it was 69 once
 
 
 def test_ratios_of_a_different_population_do_not_depend_on_how_many_were_simulated():
@@ -104,7 +121,7 @@ def test_ratios_of_a_different_population_do_not_depend_on_how_many_were_simulat
     energy, sliced = energy_floor(y, halves), wasserstein_floor(y @ lines, halves)
     few, many = (
         (
-            energy_ratio(energy_distance(x, y), energy),
+            energy_ratio(energy_distance(x, y), energy, n=len(x), m=60),
             wasserstein_ratio(x @ lines, y @ lines, sliced),
         )
         for x in (other[:600], other[:3000])
@@ -124,7 +141,7 @@ def test_where_true_clients_are_all_the_same_a_ratio_is_one_or_infinite():
     halves = random_halves(10, 100, rng=0)
     floor = energy_floor(same, halves)
     assert floor == wasserstein_floor(same, halves) == Floor(0.0, 1.0, 1.0, 100)
-    assert energy_ratio(energy_distance(same, same), floor) == 1
+    assert energy_ratio(energy_distance(same, same), floor, n=10, m=10) == 1
     assert wasserstein_ratio(same, same, floor) == 1
     assert wasserstein_ratio(same + 0.1, same, floor) == np.inf
-    assert energy_ratio(energy_distance(same + 0.1, same), floor) == np.inf
+    assert energy_ratio(energy_distance(same + 0.1, same), floor, n=10, m=10) == np.inf

@@ -8,7 +8,13 @@ divided by it.
 halves of h and h', its mean is exactly d(1/h + 1/h'), where d is the mean distance of two different
 held-out clients. So the floor needs no lot: it is 2d/m. The estimate D of the distance itself leaves
 out each client's distance to itself, so that its mean is 0 when nothing differs; the ratio is
-1 + D/floor, and its mean does not depend on how many clients were simulated.
+1 + D/floor, and its mean does not depend on how many clients were simulated, as long as they are m at
+least. Of n < m clients D has the noise of so few, about d(1/n + 1/m), and that is the floor then.
+
+What a ratio may be when nothing differs is seen on splits of the held-out clients into n and the rest,
+or into halves where n is more than that. D is there d(1/h + 1/h') times a sum of squares of normal
+variates, less its mean, whose weights do not depend on the sizes (Székely and Rizzo, 2013), so that its
+range for h and h' is drawn together to that for n and m.
 
 *Wasserstein-1* in one dimension, ∫|F - G|, has under the null a mean proportional to √(1/n + 1/m).
 Its floor is a mean over random splits, scaled so. Populations are taken m clients at a time.
@@ -58,9 +64,14 @@ def random_halves(
     >>> random_halves(5, 3, rng=0).sum(axis=1).tolist()
     [2, 2, 2]
     """
-    rng = np.random.default_rng(rng)
+    return _random_splits(n_clients, n_clients // 2, n_splits, np.random.default_rng(rng))
+
+
+def _random_splits(
+    n_clients: int, n_first: int, n_splits: int, rng: np.random.Generator
+) -> NDArray[np.bool_]:
     first = np.zeros((n_splits, n_clients), dtype=bool)
-    first[:, : n_clients // 2] = True
+    first[:, :n_first] = True
     return rng.permuted(first, axis=1)
 
 
@@ -76,15 +87,11 @@ def energy_floor(points: NDArray[np.float64], halves: NDArray[np.bool_]) -> Floo
     halves : bool array of shape (n_splits, n_clients)
     """
     between = cdist(points, points)
-    total, m = between.sum(), len(points)
-    sides = halves.astype(np.float64)
-    within_first = np.einsum("sm,sm->s", sides @ between, sides)
-    to_first = sides @ between.sum(axis=1)  # first to first and first to second
-    across = to_first - within_first
-    within_second = total - to_first - across
+    m = len(points)
     h = m // 2
+    within_first, across, within_second = _split_sums(between, halves)
     splits = 2 * across / (h * (m - h)) - within_first / h**2 - within_second / (m - h) ** 2
-    apart = total / (m * (m - 1))
+    apart = between.sum() / (m * (m - 1))
     return _floor(2 * apart / m, splits, apart * (1 / h + 1 / (m - h)))
 
 
@@ -107,9 +114,63 @@ def energy_distance(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     return float(2 * _sum_of_distances(x, y) / (n * m) - within_x - within_y)
 
 
-def energy_ratio(distance: float, floor: Floor) -> float:
-    """Ratio of an energy distance to the floor: 1 in the mean if nothing differs."""
-    return 1 + _over(distance, floor.distance)
+def energy_ratio(distance: float, floor: Floor, *, n: int, m: int) -> float:
+    """Ratio of an energy distance, of n clients to m held-out ones: 1 in the mean if nothing differs.
+
+    Fewer clients than are held out are measured by the noise that so few have.
+    """
+    return 1 + _over(distance, floor.distance * (1 + m / min(n, m)) / 2)
+
+
+def energy_null(
+    points: NDArray[np.float64],
+    *,
+    n: int,
+    n_splits: int,
+    rng: int | np.random.Generator | None = None,
+) -> tuple[float, float]:
+    """The range of 95 % of the energy ratios that n true clients would have to the held-out ones.
+
+    Parameters
+    ----------
+    points : float array of shape (m, n_dimensions)
+        The held-out clients, four at least.
+    n : int
+        How many clients the population has, two at least.
+    n_splits : int
+    rng : int or numpy.random.Generator
+
+    Examples
+    --------
+    >>> points = np.random.default_rng(0).random((40, 3))
+    >>> few, many = (energy_null(points, n=n, n_splits=500, rng=1) for n in (40, 4_000))
+    >>> few[0] < many[0] < 1 < many[1] < few[1]
+    True
+    """
+    m = len(points)
+    h = min(n, m // 2)
+    between = cdist(points, points)
+    apart = between.sum() / (m * (m - 1))
+    if apart == 0:  # the held-out clients are all the same
+        return 1.0, 1.0
+    splits = _random_splits(m, h, n_splits, np.random.default_rng(rng))
+    within_first, across, within_second = _split_sums(between, splits)
+    rest = m - h
+    distances = 2 * across / (h * rest)
+    distances -= within_first / (h * (h - 1)) + within_second / (rest * (rest - 1))
+    noise = (1 / n + 1 / m) / (1 / h + 1 / rest)
+    return interval(1 + noise * distances / (apart * (1 / min(n, m) + 1 / m)))
+
+
+def _split_sums(
+    between: NDArray[np.float64], splits: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Sums of distances within the first part of each split, across, and within the second."""
+    sides = splits.astype(np.float64)
+    within_first = np.einsum("sm,sm->s", sides @ between, sides)
+    to_first = sides @ between.sum(axis=1)  # first to first and first to second
+    across = to_first - within_first
+    return within_first, across, between.sum() - to_first - across
 
 
 def _sum_of_distances(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:

@@ -42,6 +42,25 @@ def interval(draws: NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def reflected_interval(
+    value: float, draws: NDArray[np.float64], least: float, most: float
+) -> tuple[float, float]:
+    """The interval of bootstrap draws reflected at the estimate, within what is possible.
+
+    As far as a bootstrap sample's value lies above the estimate, so far the estimate may lie above
+    what is estimated: where both are biased alike, the bias goes out.
+
+    Examples
+    --------
+    >>> reflected_interval(0.5, np.array([0.4, 0.45, 0.5]), 0.0, 1.0)
+    (0.5, 0.6)
+    """
+    low, high = interval(draws)
+    return float(np.clip(2 * value - high, least, most)), float(
+        np.clip(2 * value - low, least, most)
+    )
+
+
 def resample_weights(
     n_clients: int, n_draws: int, *, rng: int | np.random.Generator | None = None
 ) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@
 nothing to the populations and reads no files.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -17,6 +18,7 @@ from polyurn.comparison.distances import (
     directions,
     energy_distance,
     energy_floor,
+    energy_null,
     energy_ratio,
     random_halves,
     wasserstein_distance,
@@ -108,12 +110,15 @@ def compare(
     lines = directions(true.counts.shape[1], n_directions, rng=rng)
     floors = _floors(true, lines, random_halves(len(true.counts), n_splits, rng=rng))
     wanted = n_clients or min(max_clients, _TIMES_HELD_OUT * len(true.counts))
-    rows = []
+    rows, nulls = [], dict[int, tuple[float, float]]()
     for name, population in populations.items():
         counts = _counts_of(population, wanted, held_out.shape[1], name, rng)
         drawn = _Clients.some_of(counts, max_clients, f"clients of population {name!r}", rng)
         log_likelihoods = _log_likelihoods(population, held_out)
         energy = energy_distance(drawn.shares, true.shares)
+        sizes = {"n": len(drawn.counts), "m": len(true.counts)}
+        if sizes["n"] not in nulls:  # populations are mostly of one size
+            nulls[sizes["n"]] = energy_null(true.shares, n=sizes["n"], n_splits=n_splits, rng=rng)
         rows.append(
             Likeness(
                 name=name,
@@ -121,7 +126,8 @@ def compare(
                 log_likelihood=log_likelihoods[0],
                 log_likelihood_given_size=log_likelihoods[1],
                 energy_distance=energy,
-                energy_ratio=energy_ratio(energy, floors.energy),
+                energy_ratio=energy_ratio(energy, floors.energy, **sizes),
+                energy_null=nulls[len(drawn.counts)],
                 sliced_wasserstein=wasserstein_distance(drawn.shares @ lines, true.shares @ lines),
                 sliced_wasserstein_ratio=wasserstein_ratio(
                     drawn.shares @ lines, true.shares @ lines, floors.sliced_wasserstein
@@ -130,6 +136,7 @@ def compare(
                 size_distance=wasserstein_distance(drawn.sizes, true.sizes),
                 size_ratio=wasserstein_ratio(drawn.sizes, true.sizes, floors.sizes),
                 size_ks=_ks(drawn.sizes, true.sizes),
+                n_shared=_n_shared(true.counts, drawn.counts),
                 heterogeneity=heterogeneity(drawn.counts, n_bootstrap=n_bootstrap, rng=rng),
                 dispersion=_dispersion(
                     population, true, drawn, log_likelihoods[0], n_bootstrap, rng
@@ -143,6 +150,7 @@ def compare(
         n_clients=held_out.shape[0],
         n_compared=len(true.counts),
         n_fitted=n_fitted,
+        n_twins=_n_twins(true.counts),
     )
 
 
@@ -219,6 +227,18 @@ def _auc(
 def _ks(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     """Largest difference of the two distribution functions, 0 to 1."""
     return float(ks_2samp(x[:, 0], y[:, 0], method="asymp").statistic)
+
+
+def _n_shared(true: NDArray[np.int64], drawn: NDArray[np.int64]) -> int:
+    """How many true clients have a client with the very same histogram among those drawn."""
+    known = {row.tobytes() for row in drawn}
+    return sum(row.tobytes() in known for row in true)
+
+
+def _n_twins(true: NDArray[np.int64]) -> int:
+    """How many true clients have the very same histogram as another of them."""
+    times = Counter(row.tobytes() for row in true)
+    return sum(n for n in times.values() if n > 1)
 
 
 def _dispersion(

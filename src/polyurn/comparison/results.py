@@ -28,6 +28,8 @@ class Likeness:
         Mean log q(c, n) and log q(c | n) of a held-out client; for an MDM only.
     energy_distance, energy_ratio : float
         Between normalised histograms; the distance is unbiased, so that it may be below 0.
+    energy_null : (float, float)
+        95 % of the energy ratios of as many true clients would be in here.
     sliced_wasserstein, sliced_wasserstein_ratio : float
         Wasserstein-1 distance between normalised histograms, over random directions.
     auc : Estimate or None
@@ -36,6 +38,9 @@ class Likeness:
         Wasserstein-1 distance of the sizes, in points, and its ratio.
     size_ks : float
         The Kolmogorov-Smirnov statistic of the sizes, 0 to 1.
+    n_shared : int
+        How many of the held-out clients that were compared have a client of this population with the
+        very same histogram.
     heterogeneity : Heterogeneity
     dispersion : Dispersion or None
         Whether true clients vary less than the components allow; for an MDM only.
@@ -47,12 +52,14 @@ class Likeness:
     log_likelihood_given_size: Estimate | None
     energy_distance: float
     energy_ratio: float
+    energy_null: tuple[float, float]
     sliced_wasserstein: float
     sliced_wasserstein_ratio: float
     auc: Estimate | None
     size_distance: float
     size_ratio: float
     size_ks: float
+    n_shared: int
     heterogeneity: Heterogeneity
     dispersion: Dispersion | None
 
@@ -82,6 +89,8 @@ class Comparison:
         likelihood.
     n_fitted : int or None
         How many of them had been fitted; None if it was not said.
+    n_twins : int
+        How many of those compared have the very same histogram as another of them.
     """
 
     rows: tuple[Likeness, ...]
@@ -90,6 +99,7 @@ class Comparison:
     n_clients: int
     n_compared: int
     n_fitted: int | None
+    n_twins: int
 
     def __getitem__(self, name: str) -> Likeness:
         for row in self.rows:
@@ -111,19 +121,33 @@ class Comparison:
 
     def sentences(self) -> tuple[str, ...]:
         """What belongs under the table."""
-        energy, sliced, sizes = (
+        sliced, sizes = (
             f"{floor.low:.2f} to {floor.high:.2f}"
-            for floor in (self.floors.energy, self.floors.sliced_wasserstein, self.floors.sizes)
+            for floor in (self.floors.sliced_wasserstein, self.floors.sizes)
         )
         said = [
             self.standing,
-            "a ratio of 1 is the distance of true clients to true clients; "
-            f"95 % of {self.floors.energy.n_splits:,} splits of them had {energy} (energy), "
+            "a ratio of 1 is the distance of true clients to true clients, in brackets the range of "
+            f"95 % of them (energy); 95 % of {self.floors.energy.n_splits:,} splits of them had "
             f"{sliced} (sliced Wasserstein), {sizes} (size)",
         ]
         if self.n_compared < self.n_clients:
             said.append(f"{self.n_compared:,} of them, by lot, stand for all but in the likelihood")
+        said.extend(self._copy(row) for row in self.rows if self._has_copies(row))
         return tuple(said)
+
+    def _has_copies(self, row: Likeness) -> bool:
+        """Whether a population shares more clients with those held out than chance would have it."""
+        most_twins = self.n_twins + _UNSEEN
+        return row.n_shared > most_twins * max(1.0, row.n_clients / self.n_compared)
+
+    def _copy(self, row: Likeness) -> str:
+        return (
+            f"population {row.name!r} seems to hold held-out clients themselves: "
+            f"{row.n_shared:,} of {self.n_compared:,} are in it with the very same histogram "
+            f"({self.n_twins:,} have a twin among each other), so that its AUC may be far below 0.5 "
+            "and its ratios below 1: compare with clients that it does not hold"
+        )
 
     def table(self) -> tuple[tuple[str, ...], ...]:
         """The table as texts: a head, one row per population, and the held-out clients themselves."""
@@ -149,12 +173,15 @@ class Comparison:
         return "\n".join([*lines, *self.sentences()])
 
 
+# What was not seen once may well be expected three times (the "rule of three").
+_UNSEEN = 3
+
 _HEAD = (
     "",
     "clients",
     "log-likelihood, log q(c, n)",
     "log-likelihood given size",
-    "energy distance, ratio",
+    "energy distance, ratio [range of 1]",
     "sliced Wasserstein, ratio",
     "two-sample AUC (0.5 is perfect)",
     "sizes, ratio",
@@ -173,7 +200,7 @@ def _cells(row: Likeness) -> tuple[str, ...]:
         f"{row.n_clients:,}",
         _with_error(row.log_likelihood),
         _with_error(row.log_likelihood_given_size),
-        _short(row.energy_ratio),
+        f"{_short(row.energy_ratio)} [{row.energy_null[0]:.2f} to {row.energy_null[1]:.2f}]",
         _short(row.sliced_wasserstein_ratio),
         _with_error(row.auc, 2),
         _short(row.size_ratio),
@@ -191,10 +218,10 @@ def _true_cells(comparison: Comparison) -> tuple[str, ...]:
 
 def _heterogeneity_cells(summary: Heterogeneity) -> tuple[str, str, str, str]:
     return (
-        f"{summary.total_variation.value:.3f}",
-        f"{summary.jensen_shannon.value:.3f}",
-        f"{summary.effective_categories.value:.2f}",
-        _short(summary.alpha.value, digits=3),
+        _with_interval(summary.total_variation),
+        _with_interval(summary.jensen_shannon),
+        _with_interval(summary.effective_categories, 2),
+        _with_interval(summary.alpha),
     )
 
 
@@ -204,6 +231,11 @@ def _short(value: float, digits: int = 2) -> str:
     if isinf(value):
         return "∞"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.{digits}f}"
+
+
+def _with_interval(estimate: Estimate, digits: int = 3) -> str:
+    value, low, high = (_short(x, digits) for x in (estimate.value, estimate.low, estimate.high))
+    return value if value == low == high else f"{value} ({low} to {high})"
 
 
 def _with_error(estimate: Estimate | None, digits: int = 3) -> str:

@@ -13,6 +13,7 @@ from rich.text import Text
 import polyurn
 from polyurn.commands import (
     compare,
+    datasets,
     demo,
     fit,
     histogram,
@@ -91,6 +92,7 @@ _JUDGE = "See how good that is"
 
 for panel, name, function in (
     (_START, "demo", demo.demo_command),
+    (_START, "datasets", datasets.datasets_command),
     (_LEARN, "histogram", histogram.histogram_command),
     (_LEARN, "fit", fit.fit_command),
     (_LEARN, "select", fit.select_command),

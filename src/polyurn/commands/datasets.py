@@ -1,0 +1,125 @@
+"""`polyurn datasets`: what a federation to try things on holds, fetched first if that is asked for.
+
+Parses, calls one library function, prints.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from polyurn import datasets
+from polyurn.commands.console import print_json, show, talk
+from polyurn.commands.options import AsJson
+
+Name: TypeAlias = Literal[
+    "digits", "flights", "femnist", "cifar10", "folktables", "mnist_by_writer"
+]
+
+
+def datasets_command(
+    name: Annotated[Name, typer.Argument(metavar="NAME", help="Which of the datasets.")],
+    root: Annotated[
+        Path | None,
+        typer.Option(help="Folder with its files; without it, the one that POLYURN_DATA names."),
+    ] = None,
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch the files where there are none.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """What a dataset holds: records, clients and categories; with `--download` it is fetched first.
+
+    Example: `polyurn datasets cifar10 --root data --download`
+    """
+    read: Callable[..., datasets.Dataset] = getattr(datasets, name)
+    with download_progress(talk) as on_progress:
+        found = read(root=root, download=download, on_progress=on_progress)
+    if as_json:
+        print_json(dataset_record(found))
+    else:
+        show(_dataset_table(found))
+
+
+@contextlib.contextmanager
+def download_progress(console: Console) -> Iterator[Callable[[datasets.Progress], None]]:
+    """A function that shows how far each file is: bars on a terminal, a line per file when piped."""
+    if not console.is_terminal:
+        begun: set[str] = set()
+
+        def on_progress(done: datasets.Progress) -> None:
+            if done.name not in begun:
+                begun.add(done.name)
+                size = "" if done.total is None else f", {done.total:,} bytes"
+                console.out(f"downloading {done.name}{size}", highlight=False)
+
+        yield on_progress
+        return
+
+    bar = Bar(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+    )
+    with bar:
+        tasks: dict[str, TaskID] = {}
+
+        def on_progress_bar(done: datasets.Progress) -> None:
+            if done.name not in tasks:
+                tasks[done.name] = bar.add_task(done.name, total=done.total)
+            bar.update(tasks[done.name], completed=done.n_bytes)
+
+        yield on_progress_bar
+
+
+def dataset_record(found: datasets.Dataset) -> dict[str, Any]:
+    """What a dataset holds, for JSON."""
+    splits = {"train": found.train, "test": found.test}
+    return {
+        "name": found.name,
+        "categories": list(found.categories),
+        **{
+            split: None
+            if records is None
+            else {
+                "n_records": records.n_records,
+                "n_clients": records.n_clients,
+                "features": None if records.features is None else list(records.features.shape[1:]),
+            }
+            for split, records in splits.items()
+        },
+    }
+
+
+def _dataset_table(found: datasets.Dataset) -> Table:
+    """One row per split."""
+    table = Table(title=f"{found.name}: {found.n_categories} categories")
+    for heading in ("split", "records", "clients", "features of a record"):
+        table.add_column(heading, justify="left" if heading == "split" else "right")
+    for split, records in (("train", found.train), ("test", found.test)):
+        if records is not None:
+            features = records.features
+            shape = () if features is None else features.shape[1:]
+            table.add_row(
+                split,
+                f"{records.n_records:,}",
+                f"{records.n_clients:,}" if records.n_clients else "–",
+                " x ".join(str(n) for n in shape) or "–",
+            )
+    return table

@@ -144,7 +144,7 @@ def _heterogeneity_table(names: list[str], records: list[dict[str, Any]]) -> Non
     print("|---|---|---|---|---|---|---|---|")
     for name in names:
         mine = [r for r in records if r["settings"]["federation"] == name]
-        for which in ("true", "mdm"):
+        for which in ("true", *POPULATIONS):
             found = [
                 (r["comparison"] if which == "true" else _row(r, which))["heterogeneity"]
                 for r in mine
@@ -155,6 +155,8 @@ def _heterogeneity_table(names: list[str], records: list[dict[str, Any]]) -> Non
                 for key in ("total_variation", "jensen_shannon", "effective_categories", "alpha")
             ] + [
                 _spread([_row(r, population)["dispersion"][side]["value"] for r in mine])
+                if which in ("true", population)
+                else "–"
                 for population in ("mdm", "dirichlet")
             ]
             print(f"| {name} | {which} | {' | '.join(cells)} |")

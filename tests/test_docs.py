@@ -100,11 +100,17 @@ def test_the_walk_of_the_quickstart_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     block = re.findall(r"```sh\n(.*?)```", page("quickstart"), flags=re.DOTALL)[-1]
     ran = [run(shlex.split(line)) for line in block.splitlines()]
-    assert ran == ["python", "fit", "show", "sample", "score"]
+    walk = "histogram select fit show score sample partition compare"
+    assert ran == ["python", "python", *walk.split()]
     assert {path.name for path in tmp_path.iterdir()} == {
         "clients.csv",
+        "records.csv",
+        "held-out.csv",
+        "selected.json",
         "mdm.json",
         "simulated.csv",
+        "partition.json",
+        "comparison.json",
     }
     assert "log_likelihood" in capsys.readouterr().out
 
@@ -120,6 +126,12 @@ def run(words):
         cli.main(words[1:])
     assert not ended.value.code
     return words[1]
+
+
+def test_the_readme_and_the_quickstart_name_every_command():
+    for name in COMMANDS.commands:
+        assert f"polyurn {name}" in (ROOT / "README.md").read_text(encoding="utf-8")
+        assert re.search(rf"`{name}`|polyurn {name}", page("quickstart"))
 
 
 # ------------------------------------------------------------------------------- links

@@ -179,7 +179,7 @@ ALLOWED = {
         "comparison.results", "counts", "errors", "files", "mdm", "populations", "report.clients",
         "server.fit", "server.records", "server.select", "training.records",
     },
-    "report.verdict": {"comparison.heterogeneity", "errors", "report.material", "training.verdict"},
+    "report.verdict": {"comparison.summaries", "errors", "report.material", "training.verdict"},
     "report.model_sections": {
         "mdm", "report.components", "report.material", "report.model_charts", "report.parts",
         "report.rounds",

@@ -17,8 +17,8 @@ from polyurn.cli import app
 from polyurn.files import load_saved, save
 
 COMMANDS = [
-    "compare", "datasets", "demo", "fit", "histogram", "partition", "report", "sample", "score", "select",
-    "show", "sweep",
+    "compare", "datasets", "demo", "fit", "histogram", "partition", "report", "sample", "score",
+    "select", "show", "sweep",
 ]  # fmt: skip
 # Python ignores SIGINT where its parent does (a job in the background); Ctrl-C must count here.
 POLYURN = """

@@ -28,7 +28,7 @@ from polyurn.comparison.populations import Population, compare
 from polyurn.errors import FileError, ParameterError
 from polyurn.files import SavedMDM
 
-_KIND, _VERSION = "comparison", 2
+_KIND, _VERSION = "comparison", 1
 
 
 def compare_command(

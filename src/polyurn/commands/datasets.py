@@ -22,7 +22,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from polyurn import datasets
-from polyurn.commands.console import print_json, show, talk
+from polyurn.commands.console import INTERRUPTED, print_json, say, show, talk
 from polyurn.commands.options import AsJson
 
 Name: TypeAlias = Literal[
@@ -46,8 +46,12 @@ def datasets_command(
     Example: `polyurn datasets cifar10 --root data --download`
     """
     read: Callable[..., datasets.Dataset] = getattr(datasets, name)
-    with download_progress(talk) as on_progress:
-        found = read(root=root, download=download, on_progress=on_progress)
+    try:
+        with download_progress(talk) as on_progress:
+            found = read(root=root, download=download, on_progress=on_progress)
+    except KeyboardInterrupt:
+        say("interrupted; what was fetched is kept: repeat the command to go on")
+        raise typer.Exit(INTERRUPTED) from None
     if as_json:
         print_json(dataset_record(found))
     else:

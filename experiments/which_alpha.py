@@ -142,7 +142,7 @@ def main() -> None:
 
 def _alpha_table(found: dict[str, Any]) -> None:
     print(
-        "| clients | how many | C | points | α | 95 % interval | α_0 = αC | categories | TV | JS |"
+        "| clients | how many | C | points | α | 95 % interval | α₀ = αC | categories | TV | JS |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for row in found.values():

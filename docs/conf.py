@@ -1,6 +1,9 @@
 """Settings of the documentation: Markdown pages and our own docstrings; nothing is downloaded."""
 
+import typer
+
 import polyurn
+from polyurn.cli import app as commands
 
 project = "polyurn"
 author = copyright = "The polyurn developers"
@@ -17,3 +20,33 @@ napoleon_use_ivar = True  # a dataclass field is described once, under its class
 napoleon_use_param = napoleon_use_rtype = False  # types are prose: "int array of shape ..."
 autodoc_typehints = "none"  # the docstrings give types together with shapes
 autodoc_member_order = "bysource"
+
+
+def setup(app):
+    app.connect("source-read", _add_help)
+
+
+def _add_help(app, docname, source):
+    """The page help.md ends with what `polyurn COMMAND --help` says, taken from the commands."""
+    if docname == "help":
+        found = typer.main.get_command(commands).commands
+        source[0] += "".join(_command_help(name, command) for name, command in found.items())
+
+
+def _command_help(name, command):
+    lines = [f"\n## {name}\n", command.help, ""]
+    for parameter in command.params:
+        names = [*parameter.opts, *parameter.secondary_opts]
+        if parameter.param_type_name == "argument":
+            names = [parameter.metavar or parameter.name.upper()]
+        lines.append(
+            f"- {', '.join(f'`{n}`' for n in names)}: {parameter.help}{_default(parameter)}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _default(parameter):
+    if parameter.required:
+        return " Required."
+    unset = parameter.default is None or isinstance(parameter.default, bool)
+    return "" if unset else f" By default `{parameter.default}`."

@@ -14,7 +14,8 @@ import polyurn
 from polyurn import cli
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [*sorted(ROOT.glob("*.md")), *DOCS]
 COMMANDS = typer.main.get_command(cli.app)
 
 
@@ -23,7 +24,7 @@ def page(name):
 
 
 def names_in_docs():
-    pages = (path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
+    pages = (path.read_text(encoding="utf-8") for path in DOCS)
     return sorted(
         {pair for text in pages for pair in re.findall(r"`(polyurn[\w.]*):([\w.]+)`", text)}
     )
@@ -54,6 +55,12 @@ def test_the_architecture_names_every_module():
     modules -= {str(path.relative_to(source)) for path in source.glob("*/__init__.py")}
     table = page("architecture").split("## What belongs where")[1]
     assert set(re.findall(r"^\| `([\w/]+\.py)`", table, flags=re.MULTILINE)) == modules
+
+
+def test_the_contents_name_every_page():
+    listed = re.findall(r"^([\w/-]+)$", page("index"), flags=re.MULTILINE)
+    pages = {str(path.relative_to(ROOT / "docs").with_suffix("")) for path in DOCS}
+    assert sorted(listed) == sorted(pages - {"index"})
 
 
 def test_the_reference_has_every_public_name():
@@ -124,6 +131,7 @@ def test_every_command_on_a_page_is_one_that_the_command_line_takes(line):
             ["select", "sample", "compare", "report"],
             {"mdm.json", "simulated.csv", "comparison.json", "report.html"},
         ),
+        ("guides/own-data", ["histogram", "select"], {"clients.parquet", "mdm.json"}),
     ],
 )
 def test_the_commands_of_a_page_run_on_the_table_that_the_page_makes(

@@ -140,8 +140,9 @@ def draw_distances(choice, split):
     }
     found = pu.compare(others, split, rng=6)
     for row in found.rows:
-        print(row.name, round(row.energy_ratio, 2), f"{row.auc:.2f}", row.heterogeneity.alpha)
-    print("true", found.heterogeneity, found.floors.energy)
+        null = "{:.2f} to {:.2f}".format(*row.energy_null)
+        print(f"{row.name}: energy ratio {row.energy_ratio:.2f}, true clients {null}")
+    print(f"true clients are about Dirichlet({found.heterogeneity.alpha:.3f})")
     figure, ax = plt.subplots(figsize=(6, 2.8), layout="constrained")
     plots.plot_distances(found, ax=ax)
     save(figure, "concepts-distances")

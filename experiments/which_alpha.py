@@ -1,12 +1,12 @@
 """Which alpha is realistic? How different the clients of real federations are, in a few numbers.
 
-    python experiments/which_alpha.py  # two minutes; writes results/which_alpha.json, prints from it
+    python experiments/which_alpha.py  # resumes; writes results/which_alpha.jsonl and tables
 
 All clients of each table: the best single Dirichlet with its bootstrap interval, the distances to the
 marginal, the effective number of categories; and `fit` with the K that `select` chose most often, for
 the share of its components that are plain multinomials. K and the energy ratios are not computed here:
 they are those of results/populations.jsonl. POLYURN_DATA is the folder with the tables, ../shared/data
-by default. A result that is there is printed and not measured again.
+by default.
 """
 
 import json
@@ -23,7 +23,7 @@ from polyurn.counts import client_sizes
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from populations import FOLDER
-from records import RESULTS
+from records import RESULTS, run_all
 
 
 @dataclass(frozen=True)
@@ -51,45 +51,44 @@ N_BOOTSTRAP = 1000
 SEED = 0
 
 
-def measure(name: str) -> dict[str, Any]:
+def run(table: str, n_bootstrap: int, seed: int) -> dict[str, Any]:
     """The numbers of one table."""
-    table = TABLES[name]
-    read = pu.read_table(FOLDER / table.folder / "histograms.parquet")
-    counts = pu.table_histograms(read, categories=table.n_categories, count="count").counts
+    data = TABLES[table]
+    read = pu.read_table(FOLDER / data.folder / "histograms.parquet")
+    counts = pu.table_histograms(read, categories=data.n_categories, count="count").counts
     sizes = client_sizes(counts)
-    found = pu.heterogeneity(counts, n_bootstrap=N_BOOTSTRAP, rng=SEED)
+    found = pu.heterogeneity(counts, n_bootstrap=n_bootstrap, rng=seed)
     return {
-        "table": table.folder,
-        "clients": table.clients,
+        "clients": data.clients,
         "n_clients": int(counts.shape[0]),
-        "n_categories": table.n_categories,
+        "n_categories": data.n_categories,
         "median_size": float(np.median(sizes)),
         **{
             key: {end: _json(getattr(value, end)) for end in ("value", "low", "high")}
             for key, value in vars(found).items()
         },
-        "symmetric": {str(alpha): _symmetric(alpha, counts) for alpha in FIELD},
-        **_compared(table, counts),
+        "symmetric": {str(alpha): _symmetric(alpha, counts, seed) for alpha in FIELD},
+        **_compared(data, counts, seed),
     }
 
 
-def _symmetric(alpha: float, counts: sparse.csr_array) -> dict[str, float]:
+def _symmetric(alpha: float, counts: sparse.csr_array, seed: int) -> dict[str, float]:
     """What a cut with Dirichlet(alpha) per category makes of clients as many and as large."""
     cut = pu.dirichlet_counts(
         int(counts.shape[0]),
         alpha=alpha,
         sizes=client_sizes(counts),
         n_categories=int(counts.shape[1]),
-        rng=SEED,
+        rng=seed,
     )
-    found = pu.heterogeneity(cut, n_bootstrap=2, rng=SEED)
+    found = pu.heterogeneity(cut, n_bootstrap=2, rng=seed)
     return {
         "total_variation": found.total_variation.value,
         "effective_categories": found.effective_categories.value,
     }
 
 
-def _compared(table: Table, counts: sparse.csr_array) -> dict[str, Any]:
+def _compared(table: Table, counts: sparse.csr_array, seed: int) -> dict[str, Any]:
     """K and energy ratios as `populations.py` kept them; which components are multinomials."""
     if table.compared is None:
         return {}
@@ -98,11 +97,11 @@ def _compared(table: Table, counts: sparse.csr_array) -> dict[str, Any]:
     chosen = [run["n_components"] for run in runs]
     usual = Counter(chosen).most_common(1)[0][0]
     done = pu.fit(
-        pu.LocalAggregator(counts, rng=SEED),
+        pu.LocalAggregator(counts, rng=seed),
         n_components=usual,
         n_categories=table.n_categories,
         max_size=int(client_sizes(counts).max()),
-        rng=SEED,
+        rng=seed,
     )
     return {
         "n_components": chosen,
@@ -128,24 +127,20 @@ def _json(value: float) -> float | str:
 
 
 def main() -> None:
-    """Measure every table unless that was done, keep the numbers, print them."""
-    kept = RESULTS / "which_alpha.json"
-    if not kept.exists():
-        settings = {"n_bootstrap": N_BOOTSTRAP, "seed": SEED, "version": pu.__version__}
-        record = {"settings": settings, "tables": {name: measure(name) for name in TABLES}}
-        kept.write_text(json.dumps(record, indent=1) + "\n")
-    found = json.loads(kept.read_text())["tables"]
+    """Measure what is missing, then print the tables."""
+    grid = [{"table": name, "n_bootstrap": N_BOOTSTRAP, "seed": SEED} for name in TABLES]
+    found = [*run_all("which_alpha", grid, run)]
     _alpha_table(found)
     _mixture_table(found)
     _field_table(found)
 
 
-def _alpha_table(found: dict[str, Any]) -> None:
+def _alpha_table(found: list[dict[str, Any]]) -> None:
     print(
         "| clients | how many | C | points | α | 95 % interval | α₀ = αC | categories | TV | JS |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
-    for row in found.values():
+    for row in found:
         alpha, n = row["alpha"], row["n_categories"]
         cells = [
             row["clients"],
@@ -162,10 +157,10 @@ def _alpha_table(found: dict[str, Any]) -> None:
         print(f"| {' | '.join(cells)} |")
 
 
-def _mixture_table(found: dict[str, Any]) -> None:
+def _mixture_table(found: list[dict[str, Any]]) -> None:
     print("\n| clients | IID | one Dirichlet | mixture | K chosen | multinomials of K |")
     print("|---|---|---|---|---|---|")
-    for row in found.values():
+    for row in found:
         if "fit" not in row:
             continue
         ratios = [f"{np.mean(row['energy_ratio'][p]):.2f}" for p in ("iid", "dirichlet", "mdm")]
@@ -179,10 +174,10 @@ def _mixture_table(found: dict[str, Any]) -> None:
         print(f"| {' | '.join(cells)} |")
 
 
-def _field_table(found: dict[str, Any]) -> None:
+def _field_table(found: list[dict[str, Any]]) -> None:
     print("\n| clients | true | " + " | ".join(f"Dirichlet({alpha})" for alpha in FIELD) + " |")
     print("|---|---|" + "---|" * len(FIELD))
-    for row in found.values():
+    for row in found:
         cut = [row["symmetric"][str(a)]["effective_categories"] for a in FIELD]
         values = [row["effective_categories"]["value"], *cut]
         print(f"| {row['clients']} | {' | '.join(f'{v:.1f}' for v in values)} |")

@@ -107,14 +107,14 @@ def test_every_command_and_option_has_help(name):
 def shell_commands():
     """Every `polyurn ...` line of every page's sh blocks."""
     for path in PAGES:
-        for line in shell_lines(path.read_text(encoding="utf-8")):
-            if line.startswith("polyurn "):
-                yield pytest.param(line, id=f"{path.stem}: {line}")
+        for block in shell_blocks(path.read_text(encoding="utf-8")):
+            for line in block.splitlines():
+                if line.startswith("polyurn "):
+                    yield pytest.param(line, id=f"{path.stem}: {line}")
 
 
-def shell_lines(text):
-    for block in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL):
-        yield from block.splitlines()
+def shell_blocks(text):
+    return re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("line", [*shell_commands()])
@@ -139,9 +139,9 @@ def test_the_commands_of_a_page_run_on_the_table_that_the_page_makes(
 ):
     monkeypatch.chdir(tmp_path)
     there = first_examples(page(name))
-    commands = [
-        shlex.split(line)[1:] for line in shell_lines(page(name)) if line.startswith("polyurn ")
-    ]
+    blocks = [block.splitlines() for block in shell_blocks(page(name))]
+    walk = next(lines for lines in blocks if all(line.startswith("polyurn ") for line in lines))
+    commands = [shlex.split(line)[1:] for line in walk]
     for arguments in commands:
         with pytest.raises(SystemExit) as ended:
             cli.main([*arguments, "--quiet"])
@@ -157,6 +157,56 @@ def first_examples(text):
     for example in doctest.DocTestParser().get_examples(block):
         exec(example.source, known)
     return {path.name for path in Path().iterdir()}
+
+
+def test_the_walk_through_the_other_commands_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    block = shell_blocks(page("quickstart"))[-1]
+    ran = [run(shlex.split(line)) for line in block.splitlines()]
+    walk = "histogram select fit show score sample partition compare"
+    assert ran == ["python", "python", *walk.split()]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "clients.csv",
+        "records.csv",
+        "held-out.csv",
+        "selected.json",
+        "mdm.json",
+        "simulated.csv",
+        "partition.json",
+        "comparison.json",
+    }
+    assert "log_likelihood" in capsys.readouterr().out
+
+
+def run(words):
+    """Run `python -c CODE` or `polyurn COMMAND ...` in this process; say which it was."""
+    if words[0] == "python":
+        assert words[1] == "-c"
+        exec(words[2], {})
+        return "python"
+    assert words[0] == "polyurn"
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words[1:])
+    assert not ended.value.code
+    return words[1]
+
+
+def test_the_readme_and_the_quickstart_name_every_command():
+    for name in COMMANDS.commands:
+        assert f"polyurn {name}" in (ROOT / "README.md").read_text(encoding="utf-8")
+        assert re.search(rf"`{name}`|polyurn {name}", page("quickstart"))
+
+
+# ----------------------------------------------------------------------------- figures
+
+
+def test_the_page_on_alphas_has_the_tables_of_its_experiment(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(ROOT / "experiments")
+    importlib.import_module("which_alpha").main()  # prints the records that are kept
+    rows = [line for line in capsys.readouterr().out.splitlines() if line]
+    shown = page("which-alpha").splitlines()
+    assert len(rows) > 20
+    assert [row for row in rows if row not in shown] == []
 
 
 # ------------------------------------------------------------------------------- links

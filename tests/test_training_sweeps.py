@@ -101,6 +101,17 @@ def test_processes_of_joblib_give_the_same_as_this_one():
     assert outcomes(spread.runs) == outcomes(small_sweep(model=model, seeds=[0]).runs)
 
 
+@pytest.mark.parametrize("engine", ["workers", "batched"])
+def test_threads_of_joblib_give_the_same_as_one_after_the_other(engine):
+    def model():
+        return nn.Sequential(nn.Linear(5, 16), nn.Dropout(0.5), nn.Linear(16, 3))
+
+    asked = {"model": model, "engine": engine, "settings": BASE.with_changes({"n_rounds": 6})}
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        spread = small_sweep(n_jobs=None, **asked)
+    assert outcomes(spread.runs) == outcomes(small_sweep(**asked).runs)
+
+
 def test_a_dask_cluster_runs_the_same_call():
     distributed = pytest.importorskip("distributed")
     code = f"""

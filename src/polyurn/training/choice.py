@@ -13,7 +13,7 @@ from torch import nn
 from polyurn.errors import ParameterError
 from polyurn.training.batched import BatchedEngine, stacked_gradients
 from polyurn.training.engines import Engine, LocalEngine
-from polyurn.training.local import Work
+from polyurn.training.local import Work, alone
 from polyurn.training.processes import ProcessEngine
 from polyurn.training.settings import EngineName
 
@@ -86,7 +86,7 @@ def why_not_batched(work: Work) -> str | None:
     x, y = (t[:1].expand(2, 2, *t.shape[1:]) for t in (points.features, points.labels))
     work.model.to(device).train()
     try:
-        with torch.random.fork_rng(devices=[]):
+        with alone():
             stacked_gradients(work)(
                 parameters, x, y, torch.ones(2, 2, dtype=work.layout.dtype, device=device)
             )

@@ -23,7 +23,7 @@ except ImportError as error:
 from polyurn.training import schedule
 from polyurn.training.choice import open_engine
 from polyurn.training.examples import Examples, Holdings, Population, holdings
-from polyurn.training.local import Points, Work, one_thread
+from polyurn.training.local import Points, Work, alone
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.models import ModelFunction, named_model
 from polyurn.training.server import Server
@@ -205,8 +205,7 @@ def train_columns(
 
     with (
         _memory_errors(),
-        one_thread(),
-        torch.random.fork_rng(_gpus(work)),
+        alone(_gpus(work)),
         open_engine(engine, work, n_workers=n_workers, cohort_size=settings.cohort_size) as opened,
     ):
         for round_ in range(1, settings.n_rounds + 1):
@@ -286,7 +285,7 @@ def build(model: ModelFunction | str, data: Examples, *, seed: int) -> nn.Module
         if isinstance(model, str)
         else model
     )
-    with torch.random.fork_rng(devices=[]):
+    with alone():
         torch.manual_seed(schedule.start(seed=seed))
         module = function()
     if not isinstance(module, nn.Module):

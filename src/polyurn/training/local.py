@@ -7,6 +7,7 @@ asked, and what becomes of the sums, is not known here.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import RLock
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from polyurn.training.vectors import Layout
 
 TEST_CHUNK = 200  # test points looked at together; the means are sums over these, in order
 _SUMS_BYTES = 512 * 2**20  # memory for the sums of blocks of clients
+_ALONE = RLock()
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,11 +175,16 @@ def blocks(cohort_size: int, n_bytes: int) -> list[slice]:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """One torch thread: workers are one per core, and sums on several would differ in their bits."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def alone(gpus: Sequence[torch.device] = ()) -> Iterator[None]:
+    """Torch's dice and threads for one run at a time, put back as they were.
+
+    They belong to the process: runs in two of its threads would throw each other's dice. One torch
+    thread, since workers are one per core, and sums on several would differ in their bits.
+    """
+    with _ALONE, torch.random.fork_rng(gpus):
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)

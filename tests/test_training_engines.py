@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from polyurn.errors import ParameterError, TrainingError
+from polyurn.training.batched import parts
 from polyurn.training.choice import why_not_batched
 from polyurn.training.examples import holdings
 from polyurn.training.federated import build, prepare, train, train_columns
@@ -458,3 +459,128 @@ def test_a_model_that_cannot_be_stacked_goes_to_the_workers():
         FedAvg(n_rounds=1, cohort_size=1), lambda: Branching(5, 3), DATA, [[1]], seed=0, n_workers=1
     )
     assert run.engine == "workers"
+
+
+# -------------------------------------------------- buffers that are replaced, single points
+
+
+class MovingMean(nn.Module):
+    """Re-assigns its buffer in every step instead of changing it in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(5, 3)
+        self.register_buffer("mean", torch.zeros(5))
+
+    def forward(self, x):
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * x.detach().mean(dim=0)
+        return self.out(x - self.mean)
+
+
+def test_a_buffer_that_is_replaced_is_averaged_and_does_not_leak_between_clients():
+    clients = [np.arange(10), np.arange(10, 20)]
+    asked = FedAvg(n_rounds=1, cohort_size=2, weighting="uniform")
+    one, two = (
+        train(asked, MovingMean, DATA, clients, seed=0, engine="workers", n_workers=n)
+        for n in (1, 2)
+    )
+    expected = 0.1 * torch.tensor(DATA.features[:20], dtype=torch.float32).mean(dim=0)
+    assert torch.allclose(one.state["mean"], expected, atol=1e-6)
+    assert same_bits(one, two)
+    longer = asked.with_changes({"n_rounds": 4, "evaluate_every": 1})
+    assert train(longer, MovingMean, DATA, clients, seed=0, n_workers=1).engine == "workers"
+
+
+def test_a_model_that_changes_its_buffers_is_not_batched():
+    class Counting(nn.Linear):
+        def __init__(self):
+            super().__init__(5, 3)
+            self.register_buffer("n", torch.tensor(0.0))
+
+        def forward(self, x):
+            if self.training:
+                self.n += 1
+            return super().forward(x) / (1 + self.n)
+
+    for model, reason in ((MovingMean, "it changes its buffer 'mean'"), (Counting, "in-place")):
+        with pytest.raises(ParameterError, match=reason):
+            train(
+                FedAvg(n_rounds=1, cohort_size=1), model, DATA, [[1, 2]], seed=0, engine="batched"
+            )
+
+
+def with_batch_norm(**options):
+    return lambda: nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4, **options), nn.Linear(4, 3))
+
+
+def test_batch_norm_gets_on_with_a_single_point_left_over_and_with_clients_of_one_point():
+    asked = FedAvg(n_rounds=2, cohort_size=3, batch_size=5)
+    clients = ragged(400, [11, 1, 6])
+    run = train(asked, with_batch_norm(), DATA, clients, seed=0, n_workers=1)
+    # Two batches, none and one: the client of one point leaves the statistics alone.
+    per_round = (2 * 11 + 0 * 1 + 1 * 6) / 18
+    assert run.state["1.num_batches_tracked"] == round(2 * per_round)
+    assert not run.diverged
+
+
+@pytest.mark.parametrize(
+    ("model", "batch_size", "message"),
+    [
+        (with_batch_norm(), 1, "batch_size of at least 2"),
+        (with_batch_norm(track_running_stats=False), 5, "a client holds a single point"),
+    ],
+)
+def test_batch_norm_that_cannot_do_with_a_point_is_refused_before_training(
+    model, batch_size, message
+):
+    asked = FedAvg(n_rounds=1, cohort_size=1, batch_size=batch_size)
+    with pytest.raises(ParameterError, match=message):
+        train(asked, model, DATA, ragged(400, [11, 1]), seed=0, n_workers=1)
+
+
+# --------------------------------------------------------------- all clients at once, in detail
+
+
+@pytest.mark.parametrize("trace_after", [0, 50])
+def test_with_dropout_a_run_does_not_depend_on_the_columns_beside_it(trace_after, monkeypatch):
+    monkeypatch.setattr("polyurn.training.batched.TRACE_AFTER", trace_after)
+
+    def model():
+        return nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.Linear(8, 3)).double()
+
+    base = FedAvg(n_rounds=3, cohort_size=4)
+    columns = [base.with_changes({"local_learning_rate": rate}) for rate in (0.1, 0.2, 0.3)]
+    clients = holdings(ragged(400, [3, 11, 25, 8, 30, 1]), n_points=400, seed=0)
+    together = train_columns(columns, model, DATA, clients, seed=5, engine="batched")
+    for column, run in zip(columns, together, strict=True):
+        alone = train_columns([column], model, DATA, clients, seed=5, engine="batched")[0]
+        assert close(alone, run)
+
+
+def test_padding_is_made_of_the_clients_own_points():
+    features = DATA.features.copy()
+    features[0] = np.nan  # held by nobody
+    data = type(DATA)(features, DATA.labels, DATA.test_features, DATA.test_labels)
+    clients = [np.arange(1, 4), np.arange(5, 30)]
+    run = train(FedAvg(n_rounds=2, cohort_size=2), MLP, data, clients, seed=0, engine="batched")
+    assert not run.diverged
+
+
+def test_parts_cover_all_clients_within_memory():
+    sizes = np.array([1_000_000, 50_000, 400, 400, 3, 1])
+    asked = FedAvg(n_rounds=1, cohort_size=6, batch_size=400)
+    cut = parts(sizes, asked, copy_bytes=400, point_bytes=4_000)
+    assert [i for part in cut for i in range(6)[part]] == [*range(6)]
+    assert cut[0] == slice(0, 1)
+    for part in cut[1:]:
+        n = part.stop - part.start
+        assert n * 400 * 4_000 * 16 <= 256 * 2**20 or n == 1
+        assert n * sizes[part.start] * 8 <= 64 * 2**20 or n == 1
+
+
+def test_a_client_with_most_of_the_points_sends_training_to_the_workers():
+    asked = FedAvg(n_rounds=1, cohort_size=2)
+    for sizes, engine in (([200, 20, 30], "workers"), ([20, 20, 30], "batched")):
+        run = train(asked, "softmax", DATA, ragged(400, sizes), seed=0, n_workers=1)
+        assert run.engine == engine

@@ -21,8 +21,13 @@ from polyurn.training import schedule
 from polyurn.training.local import Work, per_example, shares
 from polyurn.training.settings import FedAvg
 
-_COPIES_BYTES = 64 * 2**20  # weights of the clients that are trained together
-_TEST_BYTES = 16 * 2**20
+# Memory of the clients that are trained together: their weights, the activations of one step, and the
+# list of all their points.
+_COPIES_BYTES = 64 * 2**20
+_STEP_BYTES = 256 * 2**20
+_LIST_BYTES = 64 * 2**20
+_TEST_BYTES = 64 * 2**20
+_MOST_COLUMNS = 16  # reckoned with, whatever their number: a run must not depend on those beside it
 _LEVELS = 8  # distinct numbers of clients that a step is traced for; those in between are padded
 
 # A step is always the same list of operations, dice included: written down once, vmap's bookkeeping is
@@ -39,8 +44,9 @@ class BatchedEngine:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._model = work.model.to(work.points.device)
-        self._traced: dict[int, Gradients] = {}
-        self._n_calls: Counter[int] = Counter()
+        self._point_bytes = activation_bytes(work)
+        self._traced: dict[tuple[int, ...], Gradients] = {}
+        self._n_calls: Counter[tuple[int, ...]] = Counter()
 
     def mean_updates(
         self, columns: Sequence[FedAvg], weights: Tensor, cohort: NDArray[np.int64], round_: int
@@ -52,15 +58,19 @@ class BatchedEngine:
         sizes = self._work.holdings.sizes[cohort]
         share = np.stack([shares(settings, sizes.tolist()) for settings in columns], axis=1)
         longest_first = np.argsort(-sizes, kind="stable")
-        n_together = max(1, _COPIES_BYTES // weights.nbytes)
         mean = torch.zeros_like(weights)
         torch.manual_seed(schedule.dice(seed=self._work.seed, round_=round_, client=0))
         self._model.train()
-        for first in range(0, len(cohort), n_together):
-            part = longest_first[first : first + n_together]
+        for cut in parts(
+            sizes[longest_first],
+            columns[0],
+            copy_bytes=weights[0].nbytes,
+            point_bytes=self._point_bytes,
+        ):
+            part = longest_first[cut]
             batches = self._batches(columns[0], cohort[part], round_)
             copies = weights.repeat(len(part), 1, 1)
-            self._descend(columns, copies, batches)
+            self._descend(columns, copies, weights, batches)
             copies -= weights
             factors = torch.as_tensor(share[part], dtype=weights.dtype, device=weights.device)
             mean += torch.einsum("kc,kcp->cp", factors, copies)
@@ -77,8 +87,7 @@ class BatchedEngine:
 
         names = {slot.name: slot.view(weights) for slot in self._work.layout.trained}
         total = torch.zeros(len(weights), len(functions), dtype=torch.float64)
-        width = points.test_features[0].nbytes * len(weights)
-        length = min(max(100, _TEST_BYTES // max(width, 1)), 10_000)
+        length = min(max(1, _TEST_BYTES // (self._point_bytes * len(weights))), 10_000)
         with torch.no_grad():
             for x, y in zip(
                 torch.split(points.test_features, length),
@@ -111,8 +120,9 @@ class BatchedEngine:
         )
         batch, slot = np.divmod(place, width)
         where = (epoch * n_batches[client] + batch, client, slot)
-        index = np.zeros((n_steps[0], len(clients), width), dtype=np.int64)
         first = self._work.holdings.offsets[clients]
+        padding = self._work.holdings.indices[first]  # a point of its own: others may be anything
+        index = np.tile(padding[:, None], (n_steps[0], 1, width))
         index[where] = self._work.holdings.indices[first[client] + order[client, epoch, place]]
         factor = np.zeros(index.shape)
         factor[where] = 1.0 / np.minimum(width, sizes[client] - batch * width)
@@ -125,45 +135,44 @@ class BatchedEngine:
         )
 
     def _descend(
-        self, columns: Sequence[FedAvg], copies: Tensor, batches: tuple[Tensor, Tensor, list[int]]
+        self,
+        columns: Sequence[FedAvg],
+        copies: Tensor,
+        weights: Tensor,
+        batches: tuple[Tensor, Tensor, list[int]],
     ) -> None:
-        """Local SGD of every copy (n_clients, n_columns, size), in place."""
+        """Local SGD of every copy (n_clients, n_columns, size) of the weights, in place."""
         index, factor, active = batches
-        points, n_columns = self._work.points, len(columns)
-        flat = copies.view(-1, copies.shape[-1])
-        parameters = [slot.view(flat) for slot in self._work.layout.trained]
-        rates = [settings.local_learning_rate for settings in columns]
+        points, slots = self._work.points, self._work.layout.trained
+        parameters = [slot.view(copies) for slot in slots]
         proximal = [settings.proximal for settings in columns]
-        anchors = [p.clone() for p in parameters] if any(proximal) else None
+        anchors = [slot.view(weights) for slot in slots] if any(proximal) else None
         rate, pull = (
-            torch.tensor(values * len(copies), dtype=flat.dtype, device=flat.device)
-            for values in (rates, proximal)
+            torch.tensor(values, dtype=copies.dtype, device=copies.device)
+            for values in ([settings.local_learning_rate for settings in columns], proximal)
         )
         level = -(-len(copies) // _LEVELS)
         for step, n_active in enumerate(active):
-            n_clients = min(-(-n_active // level) * level, len(copies))
-            n = n_clients * n_columns
-            x = points.features[index[step, :n_clients]]
-            y, w = points.labels[index[step, :n_clients]], factor[step, :n_clients]
-            if n_columns > 1:
-                x, y, w = (t.repeat_interleave(n_columns, dim=0) for t in (x, y, w))
+            n = min(-(-n_active // level) * level, len(copies))
+            x, y = (t[index[step, :n]] for t in (points.features, points.labels))
+            w = factor[step, :n]
             now = [p[:n] for p in parameters]
             gradients = self._gradients(now, x, y, w)
             if anchors is not None:
                 # a client that is done feels no pull either
-                felt = pull[:n] * (w.sum(dim=1) > 0)
+                felt = (w.sum(dim=1) > 0).unsqueeze(1) * pull
                 gradients = [
-                    g + _like(felt, p) * (p - a[:n])
+                    g + _like(felt, p) * (p - a)
                     for g, p, a in zip(gradients, now, anchors, strict=True)
                 ]
             for p, g in zip(now, gradients, strict=True):
-                if n_columns == 1:
-                    p.add_(g, alpha=-rates[0])
+                if len(columns) == 1:
+                    p.add_(g, alpha=-columns[0].local_learning_rate)
                 else:
-                    p.addcmul_(g, _like(rate[:n], p), value=-1.0)
+                    p.addcmul_(g, _like(rate.unsqueeze(0), p), value=-1.0)
 
     def _gradients(self, parameters: list[Tensor], x: Tensor, y: Tensor, w: Tensor) -> list[Tensor]:
-        key = len(x)
+        key = tuple(parameters[0].shape[:2])
         self._n_calls[key] += 1
         if key not in self._traced:
             function = stacked_gradients(self._work)
@@ -173,15 +182,75 @@ class BatchedEngine:
         return self._traced[key](parameters, x, y, w)
 
 
+def parts(
+    sizes: NDArray[np.int64], settings: FedAvg, *, copy_bytes: int, point_bytes: int
+) -> list[slice]:
+    """How clients of decreasing sizes are cut into those that are trained together.
+
+    Parameters
+    ----------
+    sizes : int array of shape (n_clients,)
+    settings : FedAvg
+    copy_bytes : int
+        Memory of the weights.
+    point_bytes : int
+        Memory of the activations of a point.
+
+    Examples
+    --------
+    >>> asked = FedAvg(n_rounds=1, cohort_size=4)
+    >>> parts(np.array([3_000_000, 9, 9, 2]), asked, copy_bytes=100, point_bytes=100)
+    [slice(0, 1, None), slice(1, 4, None)]
+    """
+    cut, first = [], 0
+    while first < len(sizes):
+        largest = int(sizes[first])
+        width = min(settings.batch_size, largest)
+        n = min(
+            _COPIES_BYTES // (copy_bytes * _MOST_COLUMNS),
+            _STEP_BYTES // (width * point_bytes * _MOST_COLUMNS),
+            _LIST_BYTES // (8 * settings.local_epochs * largest),
+        )
+        cut.append(slice(first, min(first + max(n, 1), len(sizes))))
+        first = cut[-1].stop
+    return cut
+
+
+def activation_bytes(work: Work) -> int:
+    """Memory that the layers' inputs and outputs take for one point, tried on one."""
+    point = work.points.test_features[:1].clone()
+    n_bytes = [point.nbytes]
+
+    def measure(_: object, __: object, output: object) -> None:
+        if isinstance(output, Tensor):
+            n_bytes.append(output.nbytes)
+
+    layers = [m for m in work.model.modules() if not any(m.children())]
+    hooks = [layer.register_forward_hook(measure) for layer in layers]
+    try:
+        with torch.no_grad():
+            work.model.eval()(point)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return max(sum(n_bytes), 1)
+
+
 def stacked_gradients(work: Work) -> Gradients:
-    """Gradients of stacked clients: every argument has the clients as its first axis."""
+    """Gradients of stacked clients.
+
+    Every argument has the clients as its first axis, the parameters have columns as their second.
+    Clients throw their own dice; all columns of a client see the same, so that a run does not depend
+    on those beside it.
+    """
     names = [slot.name for slot in work.layout.trained]
 
     def loss(parameters: list[Tensor], x: Tensor, y: Tensor, w: Tensor) -> Tensor:
         outputs = functional_call(work.model, dict(zip(names, parameters, strict=True)), (x,))
         return (per_example(work.loss, outputs, y) * w).sum()
 
-    stacked: Gradients = vmap(grad(loss), randomness="different")
+    columns = vmap(grad(loss), in_dims=(0, None, None, None), randomness="same")
+    stacked: Gradients = vmap(columns, randomness="different")
     return stacked
 
 
@@ -207,6 +276,6 @@ def _traced(function: Gradients, *arguments: Any) -> Gradients:
 
 
 def _like(values: Tensor, other: Tensor) -> Tensor:
-    """A vector shaped so that it multiplies the first axis of `other`."""
-    shape: Any = (-1, *[1] * (other.dim() - 1))
+    """A matrix shaped so that it multiplies the first two axes of `other`."""
+    shape: Any = (*values.shape, *[1] * (other.dim() - 2))
     return values.view(shape)

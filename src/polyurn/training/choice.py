@@ -3,8 +3,9 @@
 The rule was measured with `benchmarks/training_speed.py --rule`. Nothing is trained here.
 """
 
+import copy
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
@@ -65,10 +66,15 @@ def open_engine(
 
 
 def suits_batching(work: Work) -> bool:
-    """Whether "auto" takes the engine "batched"."""
+    """Whether "auto" takes the engine "batched".
+
+    Not if one client has more points than all others together: they would wait for it, one by one.
+    """
     small = work.layout.n_trained <= LARGEST_BATCHED
     convolves = any(isinstance(m, nn.modules.conv._ConvNd) for m in work.model.modules())
-    if not small or (convolves and work.points.device.type == "cpu"):
+    sizes = work.holdings.sizes
+    lopsided = len(sizes) > 1 and sizes.max() > sizes.sum() / 2
+    if not small or lopsided or (convolves and work.points.device.type == "cpu"):
         return False
     return why_not_batched(work) is None
 
@@ -79,19 +85,22 @@ def why_not_batched(work: Work) -> str | None:
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
             return f"{type(module).__name__} mixes the points of a batch, which may be padding"
     points, device = work.points, work.points.device
-    parameters = [
-        slot.view(work.layout.pack(work.model).to(device).repeat(2, 1))
-        for slot in work.layout.trained
-    ]
+    vectors = work.layout.pack(work.model).to(device).repeat(2, 2, 1)
+    parameters = [slot.view(vectors) for slot in work.layout.trained]
     x, y = (t[:1].expand(2, 2, *t.shape[1:]) for t in (points.features, points.labels))
-    work.model.to(device).train()
     try:
+        # A copy: what a model keeps of the trial is a tensor of vmap's.
+        model = copy.deepcopy(work.model).to(device).train()
+        before = {name: (b, b._version) for name, b in model.named_buffers()}
         with alone():
-            stacked_gradients(work)(
+            stacked_gradients(replace(work, model=model))(
                 parameters, x, y, torch.ones(2, 2, dtype=work.layout.dtype, device=device)
             )
     except (RuntimeError, NotImplementedError) as error:
         return str(error).splitlines()[0]
+    for name, found in model.named_buffers():
+        if name not in before or found is not before[name][0] or found._version != before[name][1]:
+            return f"it changes its buffer {name!r}, which every client has for itself"
     return None
 
 

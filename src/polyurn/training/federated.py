@@ -23,7 +23,7 @@ except ImportError as error:
 from polyurn.training import schedule
 from polyurn.training.choice import open_engine
 from polyurn.training.examples import Examples, Holdings, Population, holdings
-from polyurn.training.local import Points, Work, alone
+from polyurn.training.local import Points, Work, alone, check_batches
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.models import ModelFunction, named_model
 from polyurn.training.server import Server
@@ -198,6 +198,7 @@ def train_columns(
     _check_columns(columns, len(clients), seed)
     settings, metrics = columns[0], {"accuracy": accuracy} if metrics is None else metrics
     work = prepare(model, data, clients, seed=seed, loss=loss, metrics=metrics, device=device)
+    check_batches(settings, work.model, clients.sizes)
     weights = work.layout.pack(work.model).to(work.points.device).repeat(len(columns), 1)
     servers = [Server(c, work.layout, row) for c, row in zip(columns, weights, strict=True)]
     curves: list[list[Evaluation]] = [[] for _ in columns]

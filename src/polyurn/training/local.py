@@ -11,6 +11,7 @@ from threading import RLock
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from polyurn.errors import ParameterError
@@ -61,6 +62,7 @@ class Worker:
         self._model = work.model.to(work.points.device)
         work.layout.bind(self._model, self._vector)
         self._parameters = [p for p in self._model.parameters() if p.requires_grad]
+        self._norms = batch_norms(self._model)
 
     def block_sum(
         self,
@@ -89,10 +91,12 @@ class Worker:
         with torch.inference_mode():
             # A copy: a model may change its input in place.
             outputs = self._model(work.points.test_features[part].clone())
-            return [
+            sums = [
                 per_example(function, outputs, labels).sum(dtype=torch.float64).item()
                 for function in (work.loss, *work.metrics.values())
             ]
+        work.layout.settle(self._model, self._vector)
+        return sums
 
     def _train(self, settings: FedAvg, weights: Tensor, *, round_: int, client: int) -> None:
         """Local SGD from `weights`; the result stays in the vector."""
@@ -100,18 +104,24 @@ class Worker:
         size, who = np.array([len(held)]), np.array([client])
         self._load(weights)
         self._model.train()
+        if len(held) == 1:
+            for norm in self._norms:  # a single point has no statistics
+                norm.eval()
+        lengths = batch_lengths(len(held), settings.batch_size, joined=bool(self._norms))
         anchors = [slot.view(weights) for slot in work.layout.trained]
         torch.manual_seed(schedule.dice(seed=work.seed, round_=round_, client=client))
         for order in schedule.orders(settings, size, who, seed=work.seed, round_=round_)[0]:
             index = torch.from_numpy(held[order]).to(work.points.device)
             features, labels = work.points.features[index], work.points.labels[index]
             for x, y in zip(
-                torch.split(features, settings.batch_size),
-                torch.split(labels, settings.batch_size),
+                torch.split(features, lengths),
+                torch.split(labels, lengths),
                 strict=True,
             ):
                 self._step(settings, x, y, anchors)
-        work.layout.store_counters(self._model, self._vector)
+        with torch.no_grad():
+            work.layout.settle(self._model, self._vector)
+            work.layout.store_counters(self._model, self._vector)
 
     def _step(self, settings: FedAvg, x: Tensor, y: Tensor, anchors: Sequence[Tensor]) -> None:
         loss = per_example(self._work.loss, self._model(x), y).mean()
@@ -129,6 +139,45 @@ class Worker:
     def _load(self, weights: Tensor) -> None:
         self._vector.copy_(weights)
         self._work.layout.load_counters(self._model, self._vector)
+
+
+def batch_norms(model: nn.Module) -> list[nn.Module]:
+    """The layers that need the statistics of a batch."""
+    kind = nn.modules.batchnorm._BatchNorm
+    return [module for module in model.modules() if isinstance(module, kind)]
+
+
+def check_batches(settings: FedAvg, model: nn.Module, sizes: NDArray[np.int64]) -> None:
+    """Raise a `ParameterError` where batch norm would see a single point and cannot do without."""
+    norms = batch_norms(model)
+    if norms and settings.batch_size == 1:
+        raise ParameterError("expected batch_size of at least 2: the model has batch norm")
+    if any(getattr(norm, "running_mean", None) is None for norm in norms) and 1 in sizes:
+        raise ParameterError(
+            "a client holds a single point, and batch norm without running statistics has none for "
+            "it: drop clients of one point, or set track_running_stats=True"
+        )
+
+
+def batch_lengths(size: int, batch_size: int, *, joined: bool) -> list[int]:
+    """How many points each batch of an epoch has.
+
+    Parameters
+    ----------
+    size, batch_size : int
+    joined : bool
+        Whether a single point that is left over joins the batch before it, as batch norm needs.
+
+    Examples
+    --------
+    >>> batch_lengths(7, 3, joined=False), batch_lengths(7, 3, joined=True)
+    ([3, 3, 1], [3, 4])
+    """
+    n_full, rest = divmod(size, batch_size)
+    lengths = [batch_size] * n_full + [rest] * (rest > 0)
+    if joined and rest == 1 and n_full > 0:
+        lengths[-2:] = [batch_size + 1]
+    return lengths
 
 
 def per_example(function: PerExample, outputs: Tensor, labels: Tensor) -> Tensor:

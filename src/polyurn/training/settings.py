@@ -42,7 +42,8 @@ class FedAvg:
     local_learning_rate : float
         Of the clients' SGD.
     batch_size : int
-        A client's last batch of an epoch may be smaller.
+        A client's last batch of an epoch may be smaller. In a model with batch norm, a last single
+        point joins the batch before it, and a client with one point keeps the running statistics.
     server_learning_rate : float
         Passed to the server optimiser as `lr`.
     weighting : {"points", "uniform"}

@@ -85,6 +85,25 @@ class Layout:
         for slot, tensor in self._counters(model):
             slot.view(vector).copy_(tensor)
 
+    def settle(self, model: nn.Module, vector: Tensor) -> None:
+        """Take over the buffers that the model replaced (`self.mean = ...`), and bind them again."""
+        slots = [s for s in self.kept if s.dtype == self.dtype]
+        if not slots:
+            return
+        buffers = dict(model.named_buffers())
+        for slot in slots:
+            view, found = slot.view(vector), buffers.get(slot.name)
+            if found is None or found.data_ptr() == view.data_ptr():
+                continue
+            if found.shape != slot.shape:
+                raise ParameterError(
+                    f"the buffer {slot.name!r} changed its shape from {tuple(slot.shape)} to "
+                    f"{tuple(found.shape)}, which cannot be averaged"
+                )
+            view.copy_(found.detach())
+            owner, _, leaf = slot.name.rpartition(".")
+            setattr(model.get_submodule(owner), leaf, view)
+
     def state(self, vector: Tensor) -> dict[str, Tensor]:
         """The vector's tensors by name, as `load_state_dict(..., strict=False)` takes them."""
         state = {}

@@ -111,12 +111,12 @@ def test_a_parquet_table_has_its_features_in_the_other_columns(folder):
         "age": rng.integers(0, 90, 50),
         "rich": rng.integers(0, 2, 50),
         "place": [["x", "y"][i] for i in rng.integers(0, 2, 50)],
-        "client": np.arange(50) % 7,
+        "writer": np.arange(50) % 7,
     }
     pyarrow.parquet.write_table(pa.table(columns), folder / "points.parquet")
     asked = TABLE | {
         "data": {"file": "points.parquet", "label": "rich", "category": "place"},
-        "clients": {"true": {"column": "client"}, "oracle": {"oracle": "true"}},
+        "clients": {"true": {"column": "writer"}, "oracle": {"oracle": "true"}},
     }
     inputs = read_inputs(parse_config(asked, folder=folder))
     assert inputs.data.features.shape == (40, 2)

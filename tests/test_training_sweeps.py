@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 
 import joblib
 import numpy as np
@@ -16,7 +17,9 @@ from torch import nn
 
 from polyurn.errors import FileError, ParameterError, TrainingError
 from polyurn.training.federated import train
+from polyurn.training.losses import squared_error
 from polyurn.training.records import RunLog, RunRecord, read_runs
+from polyurn.training.runs import function_fingerprint
 from polyurn.training.settings import FedAvg, Search
 from polyurn.training.sweeps import sweep
 from training_cases import tabular
@@ -192,6 +195,8 @@ def test_a_folder_with_another_sweep_is_refused(tmp_path):
         ({"settings": BASE.with_changes({"n_rounds": 3})}, "settings"),
         ({"model": "mlp"}, "model"),
         ({"data": tabular(seed=1)}, "data"),
+        ({"loss": squared_error}, "loss"),
+        ({"metrics": {"accuracy": lambda outputs, labels: outputs[:, 0]}}, "metrics"),
     ]:
         with pytest.raises(FileError, match=f"other {what}; ask for the same"):
             small_sweep(tmp_path, **({"seeds": [0]} | changes))
@@ -199,6 +204,32 @@ def test_a_folder_with_another_sweep_is_refused(tmp_path):
     (tmp_path / "else" / "notes.txt").write_text("mine")
     with pytest.raises(FileError, match="holds something else"):
         small_sweep(tmp_path / "else")
+
+
+def test_a_model_with_the_same_shapes_is_not_the_same_model(tmp_path):
+    def dense(activation, scale=1.0):
+        def build():
+            model = nn.Sequential(nn.Linear(5, 4), activation(), nn.Linear(4, 3))
+            nn.init.normal_(model[2].weight, std=scale)
+            return model
+
+        return build
+
+    asked = {"seeds": [0], "grid": {"local_epochs": [1]}}
+    small_sweep(tmp_path, model=dense(nn.ReLU), **asked)
+    small_sweep(tmp_path, model=dense(nn.ReLU), **asked)
+    for other in (dense(nn.Tanh), dense(nn.ReLU, scale=0.1)):
+        with pytest.raises(FileError, match="other model; ask for the same"):
+            small_sweep(tmp_path, model=other, **asked)
+
+
+def test_functions_are_known_by_what_they_do():
+    def scaled(factor):
+        return lambda outputs, labels: outputs[:, 0] * factor
+
+    assert function_fingerprint(scaled(2.0)) == function_fingerprint(scaled(2.0))
+    assert function_fingerprint(scaled(2.0)) != function_fingerprint(scaled(3.0))
+    assert function_fingerprint(partial(max, key=len)) != function_fingerprint(partial(max))
 
 
 def test_two_sweeps_cannot_write_to_one_folder(tmp_path):

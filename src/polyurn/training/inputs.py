@@ -59,7 +59,8 @@ class _Table:
 
 def read_inputs(config: SweepConfig) -> Inputs:
     """Read the data and the clients that a file names."""
-    table = _points(config.data, config.folder)
+    owners = {entry.column for entry in config.clients.values()}
+    table = _points(config.data, config.folder, owners)
     chosen, held_out = _split(table, config.data)
     labels = table.column(config.data.label)
     test = table.test or (table.features[held_out], labels[held_out])
@@ -153,14 +154,14 @@ def _counts(
     return oracle
 
 
-def _points(asked: DataConfig, folder: Path) -> _Table:
+def _points(asked: DataConfig, folder: Path, owners: set[str | None]) -> _Table:
     if asked.builtin is not None:
         found = digits().train
         pictures = _shaped(np.asarray(found.features).reshape(-1, 1, 8, 8), asked)
         return _Table(pictures, {asked.label: found.labels}, None, "the digits data")
     path = folder / str(asked.file)
     if path.suffix == ".parquet":
-        return _from_parquet(asked, path)
+        return _from_parquet(asked, path, owners)
     if path.suffix != ".npz":
         raise FileError(f"expected an .npz or .parquet file of points, got {path.name!r}")
     try:
@@ -181,10 +182,10 @@ def _points(asked: DataConfig, folder: Path) -> _Table:
     return _Table(features, columns, test, str(path))
 
 
-def _from_parquet(asked: DataConfig, path: Path) -> _Table:
+def _from_parquet(asked: DataConfig, path: Path, owners: set[str | None]) -> _Table:
     table = read_table(path)
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    not_features = {asked.label, asked.category, "client"}
+    not_features = {asked.label, asked.category, *owners, "client"}
     features = [
         column
         for name, column in columns.items()

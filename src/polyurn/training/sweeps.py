@@ -5,6 +5,7 @@ what it means. Runs are spread with joblib, so that the backend which is active 
 machine, Dask, Ray) does them.
 """
 
+import hashlib
 import itertools
 import json
 import os
@@ -20,7 +21,8 @@ from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
 
 try:
     import joblib
-    import torch  # noqa: F401
+    import torch
+    from torch import nn
 except ImportError as error:
     raise MissingDependencyError(error.name or "torch", "train", "a sweep") from error
 
@@ -30,7 +32,7 @@ from polyurn.training.federated import build, prepare
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.models import ModelFunction
 from polyurn.training.records import RunLog, RunRecord, run_key
-from polyurn.training.runs import Training, run_columns
+from polyurn.training.runs import Training, function_fingerprint, run_columns
 from polyurn.training.search import Studies
 from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg, Search
 
@@ -286,10 +288,20 @@ def _described(
         "seeds": list(dict.fromkeys(seed for _, seed in clients)),
         "populations": populations,
         "data": training.data.fingerprint(),
-        "model": {name: list(value.shape) for name, value in module.state_dict().items()},
-        "loss": getattr(training.loss, "__name__", "loss"),
-        "metrics": list(training.metrics),
+        "model": {"layers": repr(module), "weights": _weights_digest(module)},
+        "loss": function_fingerprint(training.loss),
+        "metrics": {
+            name: function_fingerprint(function) for name, function in training.metrics.items()
+        },
     }
+
+
+def _weights_digest(module: nn.Module) -> str:
+    digest = hashlib.sha256()
+    for name, value in module.state_dict().items():
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()[:16]
 
 
 def _place(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Any]:

@@ -154,9 +154,9 @@ ALLOWED = {
         "training.settings",
     },
     "training.sweeps": {
-        "errors", "training.choice", "training.examples", "training.federated", "training.losses",
-        "training.models", "training.records", "training.runs", "training.search",
-        "training.settings",
+        "errors", "training.choice", "training.examples", "training.federated", "training.local",
+        "training.losses", "training.models", "training.records", "training.runs",
+        "training.search", "training.server", "training.settings", "training.vectors",
     },
     "training.verdict": {"errors", "training.records"},
     "training.config": {"errors", "training.settings"},

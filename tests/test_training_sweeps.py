@@ -299,6 +299,14 @@ def test_out_of_memory_is_one_clear_line(tmp_path):
         ({"grid": None}, "either a grid or optuna"),
         ({"populations": {}}, "at least one population"),
         ({"seeds": [1, 1]}, "different seeds"),
+        ({"seeds": [-1]}, "seeds as integers of at least 0, got -1"),
+        (
+            {"grid": {"cohort_size": [4, 21]}},
+            "true: expected a cohort of at most 20 clients, got 21",
+        ),
+        ({"grid": {"server_optimizer": ["SGD", "Sgd"]}}, "no optimiser 'Sgd'"),
+        ({"grid": {"server_optimizer": ["SGD", "SparseAdam"]}}, "torch.optim.SparseAdam"),
+        ({"grid": {"local_learning_rate": [1, 1.0]}}, "a value twice"),
         ({"grid": {"local_rate": [1]}}, "no setting 'local_rate'; did you mean"),
         ({"grid": {"local_epochs": []}}, "a list of values for local_epochs"),
         ({"grid": {"local_epochs": "12"}}, "a list of values for local_epochs"),
@@ -306,9 +314,21 @@ def test_out_of_memory_is_one_clear_line(tmp_path):
         ({"populations": {"mdm": [[900]]}}, "mdm: client 0 has points"),
     ],
 )
-def test_mistakes_are_refused_with_one_line(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        small_sweep(**changes)
+def test_mistakes_are_refused_with_one_line_before_a_run(tmp_path, changes, message):
+    with pytest.raises(ParameterError, match=message) as error:
+        small_sweep(tmp_path / "runs", **changes)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    by_numpy = small_sweep(
+        tmp_path, grid={"local_learning_rate": np.array([0.5, 1.0])}, seeds=np.arange(1)
+    )
+    by_hand = small_sweep(tmp_path, grid={"local_learning_rate": [0.5, 1]}, seeds=[0])
+    assert by_hand.runs == by_numpy.runs
+    epochs = small_sweep(grid={"local_epochs": list(np.array([1, 2]))}, seeds=[0])
+    assert len(epochs.runs) == 4
 
 
 # ----------------------------------------------------------------------- adaptive searches
@@ -363,6 +383,13 @@ def test_a_search_goes_on_after_a_loss_of_records_and_a_cut_off_trial(tmp_path):
         ({"space": {}}, "at least one setting"),
         ({"space": {"local_epochs": {"low": 1}}}, "expected low and high"),
         ({"space": {"local_epochs": {"choices": [1], "log": True}}}, "expected low and high"),
+        ({"space": {"local_epochs": {"choices": 3}}}, "choices for local_epochs as a list"),
+        ({"space": {"local_epochs": {"low": 5, "high": 1}}}, "low <= high for local_epochs"),
+        ({"space": {"local_epochs": {"low": "1", "high": 2}}}, "low <= high for local_epochs"),
+        ({"space": {"proximal": {"low": 0, "high": 1.0, "log": True}}}, "low above 0"),
+        ({"space": {"local_epochs": 3}}, "a table of bounds for local_epochs"),
+        ({"space": 3}, "at least one setting"),
+        ({"n_trials": "5"}, "n_trials as an integer"),
     ],
 )
 def test_a_search_refuses_mistakes(changes, message):
@@ -373,9 +400,10 @@ def test_a_search_refuses_mistakes(changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [({"sampler": "Best"}, "no 'Best'"), ({"pruner_options": {"x": 1}}, "MedianPruner"),
-     ({"metric": "speed"}, "not a metric")],
+     ({"metric": "speed"}, "not a metric"),
+     ({"space": {"cohort_size": {"low": 1, "high": 99}}}, "a cohort of at most 20 clients, got 99")],
 )  # fmt: skip
 def test_a_search_names_what_optuna_does_not_have(changes, message):
-    search = Search({"local_epochs": {"low": 1, "high": 2}}, n_trials=1, **changes)
+    search = Search(**({"space": {"local_epochs": {"low": 1, "high": 2}}, "n_trials": 1} | changes))
     with pytest.raises(ParameterError, match=message):
         small_sweep(grid=None, optuna=search)

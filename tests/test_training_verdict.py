@@ -94,6 +94,46 @@ def test_only_settings_of_both_count_and_pruned_runs_do_not():
     assert verdict.regret.mean == pytest.approx(0.3)  # from the best of all true runs
 
 
+def test_a_diverged_run_is_never_the_best_of_a_negative_metric():
+    records = [*runs("true", [-0.5, -2.0, None]), *runs("iid", [-0.4, -3.0, None])]
+    verdict = compare_sweeps(records)["iid"]
+    assert verdict.regret.mean == 0
+    assert verdict.rank_correlation.mean == pytest.approx(1)
+
+
+def test_a_score_that_is_not_a_number_counts_as_diverged():
+    odd = run("iid", 2, math.nan, diverged_at=None)
+    verdict = compare_sweeps([*runs("true", [0.5, 0.6]), *runs("iid", [0.5]), odd])["iid"]
+    assert verdict.difference.mean == pytest.approx(0.3)
+    assert verdict.n_diverged == 1
+
+
+def test_a_population_without_a_common_run_does_not_hide_the_others():
+    records = [*runs("true", [0.5]), *runs("iid", [0.9]), *runs("mdm", [0.6], seed=7)]
+    verdict = compare_sweeps(records)
+    assert [v.population for v in verdict.populations] == ["iid", "mdm"]
+    assert verdict["iid"].difference.mean == pytest.approx(0.4)
+    assert math.isnan(verdict["mdm"].difference.mean)
+    assert (verdict["mdm"].n_seeds, verdict["mdm"].n_missing) == (0, 2)
+
+
+def test_seeds_without_a_rank_correlation_are_left_out_of_it():
+    records = [
+        record
+        for name, tied in (("true", [0.5, 0.5]), ("iid", [0.4, 0.6]))
+        for seed, values in ((0, [0.1, 0.2]), (1, [0.3, 0.6]), (2, tied))
+        for record in runs(name, values, seed=seed)
+    ]
+    verdict = compare_sweeps(records)["iid"]
+    assert verdict.rank_correlation.mean == pytest.approx(1)
+    assert verdict.n_seeds == 3
+
+
+def test_runs_without_a_counterpart_are_counted():
+    records = [*runs("true", [0.5, 0.6, 0.9]), *runs("iid", [0.5]), run("iid", 9, 0.1)]
+    assert compare_sweeps(records)["iid"].n_missing == 3
+
+
 def test_populations_are_ordered_by_their_difference():
     records = [*runs("true", [0.5]), *runs("iid", [0.9]), *runs("mdm", [0.6])]
     assert [v.population for v in compare_sweeps(records).populations] == ["mdm", "iid"]

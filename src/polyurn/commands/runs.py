@@ -87,7 +87,15 @@ def verdict_table(verdict: Verdict) -> Table:
     """One row per population."""
     table = Table(title=f"{verdict.metric}: what simulated clients say about {verdict.true!r}")
     table.add_column("clients")
-    for heading in ("difference", "rank correlation", "regret", "settings", "seeds", "diverged"):
+    for heading in (
+        "difference",
+        "rank correlation",
+        "regret",
+        "settings",
+        "seeds",
+        "diverged",
+        "missing",
+    ):
         table.add_column(heading, justify="right")
     for found in verdict.populations:
         table.add_row(
@@ -98,6 +106,7 @@ def verdict_table(verdict: Verdict) -> Table:
             str(found.n_settings),
             str(found.n_seeds),
             f"{found.n_diverged} | {found.n_diverged_true}",
+            str(found.n_missing),
         )
     return table
 
@@ -125,6 +134,8 @@ def _line(run: RunRecord) -> str:
 
 
 def _percent(estimate: Estimate) -> str:
+    if math.isnan(estimate.mean):
+        return "–"
     if math.isnan(estimate.low):
         return f"{estimate.mean:.2%}"
     return f"{estimate.mean:.2%} [{estimate.low:.2%}, {estimate.high:.2%}]"

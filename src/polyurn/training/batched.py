@@ -25,7 +25,7 @@ from polyurn.training.settings import FedAvg
 # list of all their points.
 _COPIES_BYTES = 64 * 2**20
 _STEP_BYTES = 256 * 2**20
-_LIST_BYTES = 64 * 2**20
+_LIST_BYTES = 16 * 2**20
 _TEST_BYTES = 64 * 2**20
 _MOST_COLUMNS = 16  # reckoned with, whatever their number: a run must not depend on those beside it
 _LEVELS = 8  # distinct numbers of clients that a step is traced for; those in between are padded

@@ -26,7 +26,7 @@ from polyurn.training.examples import Examples, Holdings, Population, holdings
 from polyurn.training.local import Points, Work, alone, check_batches
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.models import ModelFunction, named_model
-from polyurn.training.server import Server
+from polyurn.training.server import Server, check_server
 from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg
 from polyurn.training.vectors import layout
 
@@ -62,6 +62,7 @@ class Run:
     diverged_at : int or None
         The round after which a weight, or the loss, was not a finite number; training stopped there.
     seconds : float
+    metric_names : tuple of str
     state : dict of str to tensor
         The last weights, for `module.load_state_dict(state)`.
     """
@@ -72,6 +73,7 @@ class Run:
     curve: tuple[Evaluation, ...]
     diverged_at: int | None
     seconds: float
+    metric_names: tuple[str, ...]
     state: Mapping[str, Tensor] = field(repr=False)
 
     @property
@@ -90,16 +92,14 @@ class Run:
     @property
     def metrics(self) -> dict[str, list[float]]:
         """Each metric after each of `rounds`."""
-        names = self.curve[0].metrics if self.curve else ()
-        return {name: [point.metrics[name] for point in self.curve] for name in names}
+        return {name: [point.metrics[name] for point in self.curve] for name in self.metric_names}
 
     @property
     def final(self) -> dict[str, float]:
         """The metrics after the last round; NaN if the run diverged."""
-        if not self.curve:
-            return {}
-        last = self.curve[-1].metrics
-        return {name: float("nan") if self.diverged else value for name, value in last.items()}
+        if self.diverged:
+            return dict.fromkeys(self.metric_names, float("nan"))
+        return dict(self.curve[-1].metrics)
 
 
 def train(
@@ -200,6 +200,8 @@ def train_columns(
     work = prepare(model, data, clients, seed=seed, loss=loss, metrics=metrics, device=device)
     check_batches(settings, work.model, clients.sizes)
     weights = work.layout.pack(work.model).to(work.points.device).repeat(len(columns), 1)
+    for column in columns:
+        check_server(column, work.layout, weights[0])
     servers = [Server(c, work.layout, row) for c, row in zip(columns, weights, strict=True)]
     curves: list[list[Evaluation]] = [[] for _ in columns]
     diverged_at: dict[int, int] = {}
@@ -242,6 +244,7 @@ def train_columns(
             curve=tuple(curve),
             diverged_at=diverged_at.get(c),
             seconds=seconds,
+            metric_names=tuple(metrics),
             state=work.layout.state(row.cpu()),
         )
         for c, (column, curve, row) in enumerate(zip(columns, curves, weights, strict=True))

@@ -4,6 +4,7 @@ Optuna's journal is the memory: a finished trial carries its record, so that not
 the end of a run and its line in `runs.jsonl`. Trials that were cut off are given up and asked anew.
 """
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from polyurn.training.records import RunRecord, finite
 from polyurn.training.runs import Training, run_columns
 from polyurn.training.settings import FedAvg, Search
 
-DIVERGED_SCORE = 0.0  # what Optuna is told of a run that diverged; verdict.py says the same
+DIVERGED_SCORE = -math.inf  # what Optuna is told of a run that diverged: worse than any other
 
 
 class Studies:
@@ -94,7 +95,7 @@ class Studies:
                 if not run.pruned and not run.diverged
             ]
             if whole:
-                best = max(whole, key=lambda run: run.final[self._search.metric] or 0.0)
+                best = max(whole, key=lambda run: _score(run, self._search.metric))
                 found.append((true, seed, best.settings))
         return found
 
@@ -147,9 +148,13 @@ def run_trial(
     if run.pruned:
         study.tell(trial, state=optuna.trial.TrialState.PRUNED)
     else:
-        score = run.final[search.metric]
-        study.tell(trial, DIVERGED_SCORE if score is None else score)
+        study.tell(trial, _score(run, search.metric))
     return [run]
+
+
+def _score(run: RunRecord, metric: str) -> float:
+    value = run.final[metric]
+    return DIVERGED_SCORE if value is None else value
 
 
 def _pruned(

@@ -50,6 +50,17 @@ class Server:
             self._optimizer.step()
 
 
+def check_server(settings: FedAvg, layout: Layout, weights: Tensor) -> None:
+    """Raise a `ParameterError` if the optimiser cannot be made, or cannot take a step."""
+    copy = weights.clone()
+    server = Server(settings, layout, copy)
+    try:
+        server.step(torch.zeros_like(copy))
+    except (RuntimeError, TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ParameterError(f"torch.optim.{settings.server_optimizer}: {reason}") from error
+
+
 def _optimizer(settings: FedAvg, parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
     made: Any = getattr(torch.optim, settings.server_optimizer, None)
     bases = made.__mro__ if isinstance(made, type) else ()
@@ -64,6 +75,6 @@ def _optimizer(settings: FedAvg, parameters: list[torch.nn.Parameter]) -> torch.
         optimizer: torch.optim.Optimizer = made(
             parameters, lr=settings.server_learning_rate, **settings.server_options
         )
-    except (TypeError, ValueError) as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         raise ParameterError(f"torch.optim.{settings.server_optimizer}: {error}") from error
     return optimizer

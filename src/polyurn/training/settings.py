@@ -5,9 +5,10 @@ here: nothing is trained.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import Any, Literal
 
 from polyurn.errors import ParameterError
@@ -84,8 +85,9 @@ class FedAvg:
     def __post_init__(self) -> None:
         for name in ("n_rounds", "cohort_size", "local_epochs", "batch_size", "evaluate_every"):
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ParameterError(f"expected {name} as an integer of at least 1, got {value!r}")
+            object.__setattr__(self, name, int(value))
         for name in ("local_learning_rate", "server_learning_rate"):
             if not _is_number(getattr(self, name)) or getattr(self, name) <= 0:
                 raise ParameterError(f"expected {name} above 0, got {getattr(self, name)!r}")
@@ -101,6 +103,10 @@ class FedAvg:
             raise ParameterError(
                 "expected server_options as a mapping without 'lr', which is server_learning_rate"
             )
+        for name in ("local_learning_rate", "server_learning_rate", "proximal"):
+            object.__setattr__(self, name, float(getattr(self, name)))  # 1 and 1.0 are one setting
+        options = {name: plain(value) for name, value in self.server_options.items()}
+        object.__setattr__(self, "server_options", options)
 
     def to_record(self) -> dict[str, Any]:
         """The settings as JSON values, in the order of the fields."""
@@ -153,10 +159,14 @@ class Search:
     pruner_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.space, Mapping) or not self.space:
+            raise ParameterError("expected a space of at least one setting")
+        if type(self.n_trials) is not int or self.n_trials < 1:
+            raise ParameterError(f"expected n_trials as an integer above 0, got {self.n_trials!r}")
         check_names(self.space)
-        if not self.space or self.n_trials < 1:
-            raise ParameterError("expected a space of at least one setting, and n_trials above 0")
         for name, bounds in self.space.items():
+            if not isinstance(bounds, Mapping):
+                raise ParameterError(f"expected a table of bounds for {name}, got {bounds!r}")
             known = {"choices"} if "choices" in bounds else {"low", "high", "log", "step"}
             if not set(bounds) <= known or not (
                 {"low", "high"} <= set(bounds) or "choices" in bounds
@@ -165,12 +175,49 @@ class Search:
                     f"expected low and high (and log or step), or choices, for {name}, "
                     f"got {', '.join(bounds)}"
                 )
+            _check_bounds(name, bounds)
+
+    def extremes(self, settings: FedAvg) -> list[FedAvg]:
+        """Settings that have every bound and every choice between them, to be checked.
+
+        Examples
+        --------
+        >>> search = Search({"local_epochs": {"low": 1, "high": 5}}, n_trials=3)
+        >>> [found.local_epochs for found in search.extremes(FedAvg(n_rounds=1, cohort_size=1))]
+        [1, 5]
+        """
+        values = {
+            name: list(bounds["choices"])
+            if "choices" in bounds
+            else [bounds["low"], bounds["high"]]
+            for name, bounds in self.space.items()
+        }
+        longest = max(map(len, values.values()))
+        return [
+            settings.with_changes({name: some[i % len(some)] for name, some in values.items()})
+            for i in range(longest)
+        ]
 
     def to_record(self) -> dict[str, Any]:
         """The search as JSON values."""
         record = {name: getattr(self, name) for name in self.__dataclass_fields__}
         record["space"] = {name: dict(bounds) for name, bounds in self.space.items()}
         return record
+
+
+def _check_bounds(name: str, bounds: Mapping[str, Any]) -> None:
+    if "choices" in bounds:
+        choices = bounds["choices"]
+        if isinstance(choices, str) or not isinstance(choices, Sequence) or not choices:
+            raise ParameterError(f"expected choices for {name} as a list, got {choices!r}")
+        return
+    low, high, step = bounds["low"], bounds["high"], bounds.get("step")
+    if not (_is_number(low) and _is_number(high) and low <= high):
+        raise ParameterError(f"expected numbers low <= high for {name}, got {low!r} and {high!r}")
+    if bounds.get("log") and (low <= 0 or step is not None):
+        raise ParameterError(f"expected low above 0 and no step for {name}, which is log")
+    if step is not None and (not _is_number(step) or step <= 0):
+        raise ParameterError(f"expected step above 0 for {name}, got {step!r}")
 
 
 def check_names(names: Mapping[str, Any]) -> None:
@@ -184,4 +231,9 @@ def check_names(names: Mapping[str, Any]) -> None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def plain(value: Any) -> Any:
+    """A number of numpy as Python has it; all else as it is."""
+    return value.item() if isinstance(value, Real) and hasattr(value, "item") else value

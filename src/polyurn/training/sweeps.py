@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,12 +30,15 @@ except ImportError as error:
 from polyurn.training.choice import suits_batching
 from polyurn.training.examples import Examples, Holdings, Population, holdings
 from polyurn.training.federated import build, prepare
+from polyurn.training.local import check_batches
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.models import ModelFunction
 from polyurn.training.records import RunLog, RunRecord, run_key
 from polyurn.training.runs import Training, function_fingerprint, run_columns
 from polyurn.training.search import Studies
-from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg, Search
+from polyurn.training.server import check_server
+from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg, Search, plain
+from polyurn.training.vectors import layout
 
 MOST_COLUMNS = 16  # settings trained side by side in one task
 
@@ -141,15 +145,19 @@ def sweep(
     """
     if (grid is None) == (optuna is None):
         raise ParameterError("expected either a grid or optuna")
-    if not populations or not seeds or len(set(seeds)) != len(seeds):
-        raise ParameterError("expected at least one population, and different seeds")
+    seeds = _checked_seeds(seeds)
+    if not populations:
+        raise ParameterError("expected at least one population")
     training = Training(model, data, loss, metrics or {"accuracy": accuracy}, engine, device)
     clients = {
         (name, seed): holdings(population, n_points=len(data), seed=seed, name=name)
         for name, population in populations.items()
         for seed in seeds
     }
+    grid = None if grid is None else _plain_grid(grid)
     points = [] if grid is None else grid_points(settings, grid)
+    extremes = [] if optuna is None else optuna.extremes(settings)
+    _check_points(training, points or extremes, clients)
     described = _described(training, settings, clients, grid=grid, search=optuna)
     with _place(folder) as place, RunLog(place, described) as log:
         report = _Reporter(log, on_run)
@@ -189,6 +197,45 @@ def grid_points(settings: FedAvg, grid: Mapping[str, Sequence[Any]]) -> list[Fed
     if len({run_key("", 0, point) for point in points}) != len(points):
         raise ParameterError("the grid has a value twice")
     return points
+
+
+def _plain_grid(grid: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
+    """The grid with arrays as lists, and numbers as Python has them."""
+    lists = {name: getattr(values, "tolist", lambda v=values: v)() for name, values in grid.items()}
+    return {
+        name: [plain(value) for value in values] if isinstance(values, list | tuple) else values
+        for name, values in lists.items()
+    }
+
+
+def _checked_seeds(seeds: Sequence[int]) -> list[int]:
+    checked = list(seeds)
+    for seed in checked:
+        if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
+            raise ParameterError(f"expected seeds as integers of at least 0, got {seed!r}")
+    if not checked or len(set(checked)) != len(checked):
+        raise ParameterError("expected at least one seed, and different seeds")
+    return [int(seed) for seed in checked]
+
+
+def _check_points(
+    training: Training, points: Sequence[FedAvg], clients: Mapping[tuple[str, int], Holdings]
+) -> None:
+    """Find out before the first run what would stop a later one."""
+    module = build(training.model, training.data, seed=0)
+    found = layout(module)
+    for (name, _), held in clients.items():
+        for point in points:
+            if point.cohort_size > len(held):
+                raise ParameterError(
+                    f"{name}: expected a cohort of at most {len(held)} clients, "
+                    f"got {point.cohort_size}"
+                )
+            check_batches(point, module, held.sizes)
+    fields = ("server_optimizer", "server_options", "server_learning_rate")
+    servers = {json.dumps([getattr(point, name) for name in fields]): point for point in points}
+    for point in servers.values():
+        check_server(point, found, found.pack(module))
 
 
 def _grid_tasks(

@@ -1,7 +1,7 @@
 """The verdict of a sweep: does tuning on simulated clients pick what wins on the true ones?
 
-Numbers in, numbers out. A run that diverged scores `diverged_score`, by default 0: a model whose
-weights are not numbers classifies nothing. Nothing is trained or read here.
+Numbers in, numbers out. A run that diverged scores 0, since a model whose weights are not numbers
+classifies nothing, and below all others where a metric can be negative. Nothing is trained or read here.
 """
 
 import json
@@ -48,11 +48,15 @@ class PopulationVerdict:
     difference : Estimate
         Mean over settings of |metric on these clients - metric on the true ones|: the paper's number.
     rank_correlation : Estimate
-        Spearman's, over settings. NaN if there are fewer than two, or all score the same.
+        Spearman's, over settings. Seeds with fewer than two, or where all score the same, have none
+        and are left out; NaN if all are.
     regret : Estimate
         Metric lost on the true clients by choosing the settings that won on these.
     n_diverged, n_diverged_true : int
-        Diverged runs among them, on these clients and on the true ones.
+        Diverged runs among them, on these clients and on the true ones. A metric that is not a finite
+        number counts as diverged.
+    n_missing : int
+        Runs on these or on the true clients that have no counterpart, and are left out.
     """
 
     population: str
@@ -63,6 +67,7 @@ class PopulationVerdict:
     regret: Estimate
     n_diverged: int
     n_diverged_true: int
+    n_missing: int
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,8 @@ class Verdict:
     ----------
     true, metric : str
     populations : tuple of PopulationVerdict
-        The smallest difference first.
+        The smallest difference first; last those without a run in common with the true clients, whose
+        estimates are NaN.
     """
 
     true: str
@@ -92,7 +98,7 @@ def compare_sweeps(
     *,
     true: str = "true",
     metric: str = "accuracy",
-    diverged_score: float = 0.0,
+    diverged_score: float | None = None,
     confidence: float = 0.95,
 ) -> Verdict:
     """Say how well each population predicts the true clients.
@@ -108,8 +114,9 @@ def compare_sweeps(
         The population that the others are compared with.
     metric : str
         A larger one is better.
-    diverged_score : float
-        The metric of a run that diverged.
+    diverged_score : float, optional
+        The metric of a run that diverged. By default 0; if a run scores less, as far below the worst
+        run as the best is above it.
     confidence : float
 
     Examples
@@ -140,26 +147,43 @@ def compare_sweeps(
     ]
     if not found:
         raise ParameterError(f"only the population {true!r} was trained: nothing to compare")
-    return Verdict(true, metric, tuple(sorted(found, key=lambda v: v.difference.mean)))
+    if not any(verdict.n_seeds for verdict in found):
+        names = ", ".join(repr(verdict.population) for verdict in found)
+        raise ParameterError(f"{names} has no run with the seed and settings of a true one")
+    return Verdict(
+        true, metric, tuple(sorted(found, key=lambda v: (v.n_seeds == 0, v.difference.mean)))
+    )
 
 
 # population → seed → settings → (score, whether the run diverged)
 _Scores = dict[str, dict[int, dict[str, tuple[float, bool]]]]
 
 
-def _scores(runs: Iterable[RunRecord], metric: str, diverged_score: float) -> _Scores:
+def _scores(runs: Iterable[RunRecord], metric: str, diverged_score: float | None) -> _Scores:
+    whole = [run for run in runs if not run.pruned]
+    worst = lowest_score(whole, metric) if diverged_score is None else diverged_score
     scores: _Scores = {}
-    for run in runs:
-        if run.pruned:
-            continue
-        if metric not in run.final:
-            raise ParameterError(f"runs have no metric {metric!r}; expected {', '.join(run.final)}")
-        value = run.final[metric]
-        score = diverged_score if run.diverged or value is None else value
+    for run in whole:
+        value = score(run, metric)
         settings = json.dumps(run.settings.to_record(), sort_keys=True)
         by_seed = scores.setdefault(run.population, {}).setdefault(run.seed, {})
-        by_seed[settings] = (score, run.diverged)
+        by_seed[settings] = (worst, True) if value is None else (value, False)
     return scores
+
+
+def score(run: RunRecord, metric: str) -> float | None:
+    """The metric of a run; None if it diverged."""
+    if metric not in run.final:
+        raise ParameterError(f"runs have no metric {metric!r}; expected {', '.join(run.final)}")
+    value = run.final[metric]
+    return None if run.diverged or value is None or not math.isfinite(value) else value
+
+
+def lowest_score(runs: Iterable[RunRecord], metric: str) -> float:
+    """What a run that diverged scores among these: see `compare_sweeps`."""
+    values = [value for run in runs if (value := score(run, metric)) is not None]
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    return 0.0 if low >= 0 else low - (high - low)
 
 
 def _verdict(
@@ -168,9 +192,10 @@ def _verdict(
     true: Mapping[int, Mapping[str, tuple[float, bool]]],
     confidence: float,
 ) -> PopulationVerdict:
-    pairs, regrets, n_diverged, n_diverged_true = [], [], 0, 0
-    for seed in sorted(set(simulated) & set(true)):
-        common = sorted(set(simulated[seed]) & set(true[seed]))
+    pairs, regrets, n_diverged, n_diverged_true, n_missing = [], [], 0, 0, 0
+    for seed in sorted(set(simulated) | set(true)):
+        n_missing += len(set(simulated.get(seed, {})) ^ set(true.get(seed, {})))
+        common = sorted(set(simulated.get(seed, {})) & set(true.get(seed, {})))
         if not common:
             continue
         here, there = ([scores[seed][s] for s in common] for scores in (simulated, true))
@@ -180,17 +205,16 @@ def _verdict(
         pairs.append((a, b))
         best = max(score for score, _ in true[seed].values())
         regrets.append(regret(a, b, best=best))
-    if not pairs:
-        raise ParameterError(f"{name!r} has no run with the seed and settings of a true one")
     return PopulationVerdict(
         population=name,
-        n_settings=max(len(a) for a, _ in pairs),
+        n_settings=max((len(a) for a, _ in pairs), default=0),
         n_seeds=len(pairs),
         difference=_over_seeds(pairs, lambda a, b: float(np.abs(a - b).mean()), confidence),
         rank_correlation=_over_seeds(pairs, rank_correlation, confidence),
         regret=_estimate(regrets, confidence),
         n_diverged=n_diverged,
         n_diverged_true=n_diverged_true,
+        n_missing=n_missing,
     )
 
 
@@ -224,12 +248,13 @@ def _over_seeds(
     statistic: Callable[[NDArray[np.float64], NDArray[np.float64]], float],
     confidence: float,
 ) -> Estimate:
-    return _estimate([statistic(a, b) for a, b in pairs], confidence)
+    values = [statistic(a, b) for a, b in pairs]
+    return _estimate([value for value in values if not math.isnan(value)], confidence)
 
 
 def _estimate(values: Sequence[float], confidence: float) -> Estimate:
-    mean = float(np.mean(values))
-    if len(values) < 2 or math.isnan(mean):
+    mean = float(np.mean(values)) if values else math.nan
+    if len(values) < 2:
         return Estimate(mean, math.nan, math.nan)
     error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
     reach = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * error

@@ -146,15 +146,15 @@ ALLOWED = {
     },
     "training.records": {"errors", "files", "training.settings"},
     "training.runs": {
-        "training.examples", "training.federated", "training.losses", "training.models",
-        "training.records", "training.settings",
+        "training.choice", "training.examples", "training.federated", "training.losses",
+        "training.models", "training.records", "training.settings",
     },
     "training.search": {
         "errors", "training.examples", "training.federated", "training.records", "training.runs",
         "training.settings",
     },
     "training.sweeps": {
-        "errors", "training.choice", "training.examples", "training.federated", "training.local",
+        "errors", "training.examples", "training.federated", "training.local",
         "training.losses", "training.models", "training.records", "training.runs",
         "training.search", "training.server", "training.settings", "training.vectors",
     },

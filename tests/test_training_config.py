@@ -190,7 +190,7 @@ def test_sweep_trains_keeps_and_gives_its_verdict(run, folder):
     verdict = ran.json()
     assert {p["population"] for p in verdict["populations"]} == {"mdm", "iid", "oracle"}
     assert verdict["populations"][0]["n_settings"] == 2
-    assert "run 16 of 16: " in ran.err
+    assert "run 16 of 16 (0:00:00 left): " in ran.err
     lines = (folder / "runs" / "runs.jsonl").read_text().splitlines()
     assert len(lines) == 16
     assert json.loads(lines[0])["format"] == "polyurn.run"
@@ -208,11 +208,15 @@ def test_progress_on_a_terminal_counts_runs_and_shows_the_time_left():
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
     with sweep_progress(console) as on_run:
         on_run(Progress(2, 4, None))
-        on_run(Progress(3, 4, done))
+        on_run(Progress(3, 4, done, seconds_left=3600.0))  # runs may take an hour each
     shown = console.file.getvalue()
     assert "3/4" in shown
     assert "mdm, seed 3: accuracy 0.5000" in shown
-    assert ":" in shown.split("3/4")[-1]
+    assert "1:00:00" in shown.split("3/4")[-1]
+    piped = Console(file=io.StringIO())
+    with sweep_progress(piped) as on_run:
+        on_run(Progress(3, 4, done, seconds_left=90.0))
+    assert piped.file.getvalue().startswith("run 3 of 4 (0:01:30 left): mdm, seed 3")
 
 
 def test_sweep_refuses_in_one_line(run, folder):

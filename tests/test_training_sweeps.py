@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from functools import partial
 
 import joblib
@@ -18,7 +19,7 @@ from torch import nn
 from polyurn.errors import FileError, ParameterError, TrainingError
 from polyurn.training.federated import train
 from polyurn.training.losses import squared_error
-from polyurn.training.records import RunLog, RunRecord, read_runs
+from polyurn.training.records import RunLog, RunRecord, read_runs, run_key
 from polyurn.training.runs import function_fingerprint
 from polyurn.training.settings import FedAvg, Search
 from polyurn.training.sweeps import sweep
@@ -352,12 +353,67 @@ def test_a_search_runs_its_trials_prunes_and_tries_the_winners_on_the_true_clien
         (name, number) for name in ("iid", "true") for number in range(4)
     ]
     assert any(run.pruned and run.rounds[-1] < 4 for run in trials)
+    assert {run.engine for run in trials} == {"batched"}
+    assert all(run.seconds > 0 for run in trials)
     assert len({run.settings.local_learning_rate for run in trials}) >= 4
     best = max(
         (r for r in trials if r.population == "iid" and not r.pruned),
         key=lambda r: r.final["accuracy"],
     )
     assert any(r.population == "true" and r.settings == best.settings for r in done.runs)
+
+
+def test_the_time_left_follows_from_the_runs_of_this_start(monkeypatch):
+    clock = iter([100.0, 130.0, 160.0])
+    monkeypatch.setattr("polyurn.training.sweeps.monotonic", lambda: next(clock))
+    seen = []
+    small_sweep(grid={"local_learning_rate": [0.1, 0.2]}, seeds=[0], on_run=seen.append)
+    # Two tasks of two runs each, half a minute a task.
+    assert [p.seconds_left for p in seen] == [None, 30.0, 30.0, 0.0, 0.0]
+
+
+def negative_loss(outputs, labels):
+    return -squared_error(outputs, nn.functional.one_hot(labels, 3))
+
+
+def test_a_search_never_takes_a_diverged_run_for_the_best(tmp_path):
+    import optuna
+
+    space = {"local_learning_rate": {"choices": [1e30, 0.01]}}
+    search = Search(space, 6, metric="score", sampler="RandomSampler", pruner="NopPruner")
+    done = small_sweep(
+        tmp_path, grid=None, optuna=search, seeds=[0], metrics={"score": negative_loss}, model="mlp"
+    )
+    assert {run.diverged for run in done.runs} == {True, False}
+    storage = optuna.storages.JournalStorage(
+        optuna.storages.journal.JournalFileBackend(str(tmp_path / "optuna.journal"))
+    )
+    for name in ("true", "iid"):
+        best = optuna.load_study(study_name=f"{name}, seed 0", storage=storage).best_trial
+        assert best.params == {"local_learning_rate": 0.01}
+
+
+@pytest.mark.parametrize("storage", ["journal", "sqlite"])
+def test_a_search_in_threads_and_on_resuming_draws_what_one_after_the_other_draws(
+    tmp_path, storage, monkeypatch
+):
+    search = replace(SEARCH, storage=storage, sampler="RandomSampler", pruner="NopPruner",
+                     pruner_options={})  # fmt: skip
+    asked = {"grid": None, "optuna": search, "seeds": [0]}
+    monkeypatch.chdir(tmp_path)
+    seen = []
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        spread = small_sweep("spread", n_jobs=None, on_run=seen.append, **asked)
+    assert (seen[-1].n_done, seen[-1].n_total) == (len(spread.runs), len(spread.runs))
+    assert (
+        tmp_path / "spread" / {"journal": "optuna.journal", "sqlite": "optuna.db"}[storage]
+    ).exists()
+
+    def tried(runs):
+        return sorted(run_key(run.population, run.seed, run.settings) for run in runs)
+
+    one = small_sweep("one", **asked)
+    assert tried(spread.runs) == tried(one.runs)
 
 
 def test_a_search_goes_on_after_a_loss_of_records_and_a_cut_off_trial(tmp_path):

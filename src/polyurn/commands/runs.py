@@ -5,15 +5,18 @@ What the verdict is, is `training/verdict.py`.
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
+from rich.text import Text
 
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.terminal import PIPED_LINES
@@ -48,7 +51,8 @@ def sweep_progress(console: Console) -> Iterator[Callable[["Progress"], None]]:
         def on_run(done: "Progress") -> None:
             every = max(1, done.n_total // PIPED_LINES)
             if done.run is not None and (done.n_done % every == 0 or done.n_done == done.n_total):
-                console.out(f"run {done.n_done} of {done.n_total}: {_line(done.run)}")
+                left = "" if done.seconds_left is None else f" ({_clock(done.seconds_left)} left)"
+                console.out(f"run {done.n_done} of {done.n_total}{left}: {_line(done.run)}")
 
         yield on_run
         return
@@ -56,20 +60,35 @@ def sweep_progress(console: Console) -> Iterator[Callable[["Progress"], None]]:
     bar = Bar(
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
+        _TimeLeft(),
         TextColumn("{task.description}"),
         console=console,
     )
     with bar:
-        task = bar.add_task("training", total=None)
+        task = bar.add_task("training", total=None, ends=None)
 
         def on_run_bar(done: "Progress") -> None:
             if done.run is None:  # runs of an earlier start say nothing about the speed of this one
                 bar.reset(task, total=done.n_total, completed=done.n_done)
             else:
-                bar.update(task, completed=done.n_done, description=_line(done.run))
+                left = done.seconds_left
+                ends = None if left is None else time.monotonic() + left
+                bar.update(task, completed=done.n_done, description=_line(done.run), ends=ends)
 
         yield on_run_bar
+
+
+class _TimeLeft(ProgressColumn):
+    """Counts down to the end that the last run foretold, however long runs take."""
+
+    def render(self, task: Task) -> Text:
+        ends = task.fields["ends"]
+        left = "-:--:--" if ends is None else _clock(max(0.0, ends - time.monotonic()))
+        return Text(left, style="progress.remaining")
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=math.ceil(seconds)))
 
 
 def run_sentence(runs: Sequence[RunRecord], folder: Path) -> str:
@@ -87,15 +106,7 @@ def verdict_table(verdict: Verdict) -> Table:
     """One row per population."""
     table = Table(title=f"{verdict.metric}: what simulated clients say about {verdict.true!r}")
     table.add_column("clients")
-    for heading in (
-        "difference",
-        "rank correlation",
-        "regret",
-        "settings",
-        "seeds",
-        "diverged",
-        "missing",
-    ):
+    for heading in ("difference", "rank correlation", "regret", "settings", "seeds", "diverged"):
         table.add_column(heading, justify="right")
     for found in verdict.populations:
         table.add_row(
@@ -106,8 +117,10 @@ def verdict_table(verdict: Verdict) -> Table:
             str(found.n_settings),
             str(found.n_seeds),
             f"{found.n_diverged} | {found.n_diverged_true}",
-            str(found.n_missing),
         )
+    missing = [f"{v.population} {v.n_missing}" for v in verdict.populations if v.n_missing]
+    if missing:
+        table.caption = f"runs without a counterpart, left out: {', '.join(missing)}"
     return table
 
 

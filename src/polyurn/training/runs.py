@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+from polyurn.training.choice import suits_batching
 from polyurn.training.examples import Examples, Holdings
-from polyurn.training.federated import Evaluation, Run, train_columns
+from polyurn.training.federated import Evaluation, Run, prepare, train_columns
 from polyurn.training.losses import PerExample
 from polyurn.training.models import ModelFunction
 from polyurn.training.records import RunRecord, finite
@@ -56,6 +57,22 @@ def run_columns(
         on_round=on_round,
     )
     return [record_of(run, population, list(training.metrics)) for run in runs]
+
+
+def engine_of(training: Training, seed: int, clients: Holdings) -> str:
+    """The engine that trains these clients."""
+    if training.engine != "auto":
+        return training.engine
+    work = prepare(
+        training.model,
+        training.data,
+        clients,
+        seed=seed,
+        loss=training.loss,
+        metrics=training.metrics,
+        device=training.device,
+    )
+    return "batched" if suits_batching(work) else "workers"
 
 
 def record_of(run: Run, population: str, metrics: Sequence[str]) -> RunRecord:

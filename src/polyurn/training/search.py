@@ -1,11 +1,12 @@
 """Adaptive searches with Optuna: one study per population and seed, kept in the sweep's folder.
 
-Optuna's journal is the memory: a finished trial carries its record, so that nothing is lost between
+Optuna's storage is the memory: a finished trial carries its record, so that nothing is lost between
 the end of a run and its line in `runs.jsonl`. Trials that were cut off are given up and asked anew.
 """
 
 import math
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +19,12 @@ from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.training.examples import Holdings
 from polyurn.training.federated import Evaluation
 from polyurn.training.records import RunRecord, finite
-from polyurn.training.runs import Training, run_columns
+from polyurn.training.runs import Training, engine_of, run_columns
 from polyurn.training.settings import FedAvg, Search
 
 DIVERGED_SCORE = -math.inf  # what Optuna is told of a run that diverged: worse than any other
+_FILES = {"journal": "optuna.journal", "sqlite": "optuna.db"}
+_LOCK_SECONDS = 600  # SQLite has one writer at a time; the others wait
 
 
 class Studies:
@@ -47,13 +50,14 @@ class Studies:
     ) -> None:
         if search.metric not in training.metrics:
             raise ParameterError(f"the search looks at {search.metric!r}, which is not a metric")
-        self._journal = str(Path(folder) / "optuna.journal")
+        # Workers may stand in another folder.
+        self._place = str(Path(folder).resolve() / _FILES[search.storage])
         self._search, self._settings = search, settings
         self._training, self._clients = training, clients
         optuna = _optuna()
         for key in clients:
             study = optuna.create_study(
-                storage=_storage(self._journal),
+                storage=_storage(self._place),
                 study_name=_study_name(*key),
                 direction="maximize",
                 load_if_exists=True,
@@ -68,15 +72,16 @@ class Studies:
 
     def tasks(self) -> Iterator[Any]:
         """The trials that are left, the studies in turn."""
-        left = {
-            key: self._search.n_trials - sum(1 for _ in self._records(*key))
+        done = {
+            key: {t.user_attrs.get("turn", t.number) for t in self._finished(*key)}
             for key in self._clients
         }
         for turn in range(self._search.n_trials):
-            for (population, seed), n in left.items():
-                if turn < n:
+            for population, seed in self._clients:
+                if turn not in done[population, seed]:
                     yield joblib.delayed(run_trial)(
-                        self._journal,
+                        self._place,
+                        turn,
                         self._search,
                         self._settings,
                         self._training,
@@ -100,16 +105,20 @@ class Studies:
         return found
 
     def _records(self, population: str, seed: int) -> Iterator[RunRecord]:
+        for trial in self._finished(population, seed):
+            yield RunRecord.from_json(trial.user_attrs["record"])
+
+    def _finished(self, population: str, seed: int) -> list[Any]:
         study = _optuna().load_study(
-            storage=_storage(self._journal), study_name=_study_name(population, seed)
+            storage=_storage(self._place), study_name=_study_name(population, seed)
         )
-        for trial in study.get_trials(deepcopy=False):
-            if trial.state.name in ("COMPLETE", "PRUNED"):
-                yield RunRecord.from_json(trial.user_attrs["record"])
+        states = ("COMPLETE", "PRUNED")
+        return [t for t in study.get_trials(deepcopy=False) if t.state.name in states]
 
 
 def run_trial(
-    journal: str,
+    place: str,
+    turn: int,
     search: Search,
     settings: FedAvg,
     training: Training,
@@ -120,16 +129,19 @@ def run_trial(
     """Ask a study for settings, train, and tell it what came of them."""
     optuna = _optuna()
     study = optuna.load_study(
-        storage=_storage(journal), study_name=_study_name(population, seed), pruner=_pruner(search)
+        storage=_storage(place), study_name=_study_name(population, seed), pruner=_pruner(search)
     )
-    # A sampler is made anew for each trial: with the same seed its first draws would be the same.
+    # A sampler is made anew for each trial: with the same seed its first draws would be the same. The
+    # turn, not the number of trials so far, which depends on who asks first.
     # They are the same for every population, so that populations can be compared there.
-    study.sampler = _sampler(search, (seed, len(study.get_trials(deepcopy=False))))
+    study.sampler = _sampler(search, (seed, turn))
     trial = study.ask()
+    trial.set_user_attr("turn", turn)
     chosen = settings.with_changes(
         {name: _suggested(trial, name, bounds) for name, bounds in search.space.items()}
     )
     seen: list[Evaluation] = []
+    started = time.perf_counter()
 
     def watch(_: int, evaluation: Evaluation) -> None:
         seen.append(evaluation)
@@ -143,7 +155,15 @@ def run_trial(
         (run,) = run_columns(training, population, seed, clients, [chosen], on_round=watch)
         run = replace(run, trial=trial.number)
     except optuna.TrialPruned:
-        run = _pruned(seen, population, seed, chosen, training, trial.number)
+        run = _pruned(
+            seen,
+            population,
+            seed,
+            chosen,
+            engine=engine_of(training, seed, clients),
+            seconds=time.perf_counter() - started,
+            trial=trial.number,
+        )
     trial.set_user_attr("record", run.to_json())
     if run.pruned:
         study.tell(trial, state=optuna.trial.TrialState.PRUNED)
@@ -162,21 +182,23 @@ def _pruned(
     population: str,
     seed: int,
     settings: FedAvg,
-    training: Training,
+    *,
+    engine: str,
+    seconds: float,
     trial: int,
 ) -> RunRecord:
-    curves = {name: finite(point.metrics[name] for point in seen) for name in training.metrics}
+    curves = {name: finite(point.metrics[name] for point in seen) for name in seen[0].metrics}
     return RunRecord(
         population=population,
         seed=seed,
         settings=settings,
-        engine=training.engine,
+        engine=engine,
         rounds=[point.round for point in seen],
         loss=finite(point.loss for point in seen),
         metrics=curves,
         final={name: curve[-1] for name, curve in curves.items()},
         diverged_at=None,
-        seconds=0.0,
+        seconds=round(seconds, 4),
         pruned=True,
         trial=trial,
     )
@@ -213,11 +235,15 @@ def _study_name(population: str, seed: int) -> str:
     return f"{population}, seed {seed}"
 
 
-def _storage(journal: str) -> Any:
-    from optuna.storages import JournalStorage
+def _storage(place: str) -> Any:
+    from optuna.storages import JournalStorage, RDBStorage
     from optuna.storages.journal import JournalFileBackend
 
-    return JournalStorage(JournalFileBackend(journal))
+    if place.endswith(_FILES["sqlite"]):
+        return RDBStorage(
+            f"sqlite:///{place}", engine_kwargs={"connect_args": {"timeout": _LOCK_SECONDS}}
+        )
+    return JournalStorage(JournalFileBackend(place))
 
 
 def _optuna() -> Any:

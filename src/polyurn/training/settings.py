@@ -148,6 +148,8 @@ class Search:
         Classes of `optuna.samplers` and `optuna.pruners`.
     sampler_options, pruner_options : mapping
         Their arguments. The sampler's seed follows from the run's.
+    storage : {"journal", "sqlite"}
+        How Optuna keeps its studies in the sweep's folder: `optuna.journal`, or `optuna.db`.
     """
 
     space: Mapping[str, Mapping[str, Any]]
@@ -157,12 +159,15 @@ class Search:
     pruner: str = "MedianPruner"
     sampler_options: Mapping[str, Any] = field(default_factory=dict)
     pruner_options: Mapping[str, Any] = field(default_factory=dict)
+    storage: Literal["journal", "sqlite"] = "journal"
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, Mapping) or not self.space:
             raise ParameterError("expected a space of at least one setting")
         if type(self.n_trials) is not int or self.n_trials < 1:
             raise ParameterError(f"expected n_trials as an integer above 0, got {self.n_trials!r}")
+        if self.storage not in ("journal", "sqlite"):
+            raise ParameterError(f"expected storage 'journal' or 'sqlite', got {self.storage!r}")
         check_names(self.space)
         for name, bounds in self.space.items():
             if not isinstance(bounds, Mapping):

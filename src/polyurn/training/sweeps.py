@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Any
 
 from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
@@ -27,14 +28,13 @@ try:
 except ImportError as error:
     raise MissingDependencyError(error.name or "torch", "train", "a sweep") from error
 
-from polyurn.training.choice import suits_batching
 from polyurn.training.examples import Examples, Holdings, Population, holdings
-from polyurn.training.federated import build, prepare
+from polyurn.training.federated import build
 from polyurn.training.local import check_batches
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.models import ModelFunction
 from polyurn.training.records import RunLog, RunRecord, run_key
-from polyurn.training.runs import Training, function_fingerprint, run_columns
+from polyurn.training.runs import Training, engine_of, function_fingerprint, run_columns
 from polyurn.training.search import Studies
 from polyurn.training.server import check_server
 from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg, Search, plain
@@ -68,11 +68,14 @@ class Progress:
         Runs; those of an earlier start count as done.
     run : RunRecord or None
         The run that just ended; None at the start.
+    seconds_left : float or None
+        If the others take as long as those of this start did.
     """
 
     n_done: int
     n_total: int
     run: RunRecord | None
+    seconds_left: float | None = None
 
 
 def sweep(
@@ -163,7 +166,7 @@ def sweep(
         report = _Reporter(log, on_run)
         if optuna is None:
             wanted = [(name, seed, point) for name, seed in clients for point in points]
-            tasks = _grid_tasks(training, clients, wanted, log.runs)
+            tasks, _ = _grid_tasks(training, clients, wanted, log.runs)
             report.begin(len(wanted))
             _run_all(tasks, report, n_jobs)
         else:
@@ -172,7 +175,9 @@ def sweep(
             winners = [key for key in clients if key[0] != true and (true, key[1]) in clients]
             report.begin(len(clients) * optuna.n_trials + len(winners))
             _run_all(studies.tasks(), report, n_jobs)
-            tasks = _grid_tasks(training, clients, studies.winners(winners, true), log.runs)
+            chosen = studies.winners(winners, true)
+            tasks, n_left = _grid_tasks(training, clients, chosen, log.runs)
+            report.begin(len(log.runs) + n_left)
             _run_all(tasks, report, n_jobs)
         return Sweep(tuple(log.runs), None if folder is None else Path(folder))
 
@@ -243,11 +248,12 @@ def _grid_tasks(
     clients: Mapping[tuple[str, int], Holdings],
     wanted: Iterable[tuple[str, int, FedAvg]],
     finished: Sequence[RunRecord],
-) -> list[Any]:
-    """The runs that are left, those that can be trained side by side in one task."""
+) -> tuple[list[Any], int]:
+    """The runs that are left, those that can be trained side by side in one task; their number."""
     done = {run_key(run.population, run.seed, run.settings) for run in finished if not run.pruned}
     left: dict[str, tuple[str, int, list[FedAvg]]] = {}
-    side_by_side = _side_by_side(training, clients)
+    (_, first), some = next(iter(clients.items()))
+    side_by_side = engine_of(training, first, some) == "batched"
     for name, seed, point in wanted:
         key = run_key(name, seed, point)
         if key in done:
@@ -256,28 +262,12 @@ def _grid_tasks(
         record = {k: v for k, v in point.to_record().items() if k not in COLUMN_FIELDS}
         shared = json.dumps([name, seed, record]) if side_by_side else key
         left.setdefault(shared, (name, seed, []))[2].append(point)
-    return [
+    tasks = [
         joblib.delayed(run_columns)(training, name, seed, clients[name, seed], columns)
         for name, seed, group in left.values()
         for columns in _batched(group, MOST_COLUMNS)
     ]
-
-
-def _side_by_side(training: Training, clients: Mapping[tuple[str, int], Holdings]) -> bool:
-    if training.engine != "auto":
-        return training.engine == "batched"
-    (_, seed), some = next(iter(clients.items()))
-    return suits_batching(
-        prepare(
-            training.model,
-            training.data,
-            some,
-            seed=seed,
-            loss=training.loss,
-            metrics=training.metrics,
-            device=training.device,
-        )
-    )
+    return tasks, sum(len(group) for _, _, group in left.values())
 
 
 def _run_all(tasks: Iterable[Any], report: "_Reporter", n_jobs: int | None) -> None:
@@ -299,20 +289,27 @@ class _Reporter:
     """Keeps runs and tells how far the sweep is."""
 
     def __init__(self, log: RunLog, on_run: Callable[[Progress], object] | None) -> None:
-        self.log, self._on_run, self._n_total = log, on_run, 0
+        self.log, self._on_run = log, on_run
+        self._n_total, self._n_before, self._started = 0, 0, 0.0
 
     def begin(self, n_total: int) -> None:
-        self._n_total = n_total
+        self._n_total, self._n_before, self._started = n_total, len(self.log.runs), monotonic()
         self._tell(None)
 
     def ended(self, runs: Sequence[RunRecord]) -> None:
         self.log.append(runs)
+        n_done = len(self.log.runs)  # those trained side by side ended together
+        each = (monotonic() - self._started) / (n_done - self._n_before)
+        left = each * (self._n_total - n_done)
         for n_untold, run in zip(reversed(range(len(runs))), runs, strict=True):
-            self._tell(run, n_untold)
+            self._tell(run, n_untold, left)
 
-    def _tell(self, run: RunRecord | None, n_untold: int = 0) -> None:
+    def _tell(
+        self, run: RunRecord | None, n_untold: int = 0, seconds_left: float | None = None
+    ) -> None:
         if self._on_run is not None:
-            self._on_run(Progress(len(self.log.runs) - n_untold, self._n_total, run))
+            n_done = len(self.log.runs) - n_untold
+            self._on_run(Progress(n_done, self._n_total, run, seconds_left))
 
 
 def _described(

@@ -14,7 +14,7 @@ from rich.console import Console
 from cli_walk import assert_refused
 from polyurn import MDM, Sizes, save
 from polyurn.commands.runs import sweep_progress
-from polyurn.errors import ParameterError
+from polyurn.errors import FileError, ParameterError
 from polyurn.training.config import parse_config
 from polyurn.training.examples import holdings
 from polyurn.training.inputs import read_inputs
@@ -150,6 +150,17 @@ def test_digits_are_images_and_can_be_given_another_shape():
         ({"fedavg": {"n_rouns": 1}}, "no setting 'n_rouns'; did you mean 'n_rounds'?"),
         ({"search": {"n_trials": 3}}, r"either \[grid\] or \[search\]"),
         ({"seeds": 3}, "seeds as a list"),
+        ({"seeds": [-1]}, "seeds as a list of whole numbers of at least 0"),
+        ({"model": 5}, "the name of a model, got 5"),
+        ({"data": {"file": 7}}, r"\[data\] expected file as a text, got 7"),
+        ({"data": {"file": "x.npz", "label": ["a"]}}, "expected label as a text"),
+        ({"data": {"file": "x.npz", "test_share": "x"}}, "test_share is between 0 and 1, got 'x'"),
+        ({"data": {"file": "x.npz", "shape": "x"}}, "shape is a list of whole numbers"),
+        ({"data": {"file": "x.npz", "shape": 4}}, "shape is a list of whole numbers"),
+        ({"clients": {"a": {"column": 3}}}, r"\[clients.a\] expected column as a text, got 3"),
+        ({"clients": {"a": {"iid": True, "n_clients": 3}}}, "a number of points, got True"),
+        ({"clients": {"a": {"iid": "b", "n_clients": "5"}}}, "n_clients is a whole number"),
+        ({"clients": {"a": {"iid": "b", "n_clients": 0}}}, "n_clients is a whole number above 0"),
         ({"grid": [1]}, r"expected \[grid\] as a table"),
     ],
 )
@@ -170,6 +181,23 @@ def test_mistakes_name_the_nearest_that_exists(changes, message):
 def test_what_the_data_do_not_have_is_named(folder, changes, message):
     with pytest.raises(ParameterError, match=message):
         read_inputs(parse_config(TABLE | changes, folder=folder))
+
+
+def test_files_that_are_damaged_or_hold_single_numbers_are_refused(folder):
+    whole = (folder / "points.npz").read_bytes()
+    for length in (10, len(whole) // 2):
+        (folder / "points.npz").write_bytes(whole[:length])
+        with pytest.raises(FileError, match="file of plain arrays"):
+            read_inputs(parse_config(TABLE, folder=folder))
+    with open(folder / "points.npz", "wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(FileError, match="it is a single array"):
+        read_inputs(parse_config(TABLE, folder=folder))
+    for name in ("features", "labels"):
+        arrays = {"features": np.zeros((9, 2)), "labels": np.zeros(9, int)} | {name: np.array(3)}
+        np.savez(folder / "points.npz", **arrays)
+        with pytest.raises(ParameterError, match=f"expected '{name}' as an array"):
+            read_inputs(parse_config(TABLE, folder=folder))
 
 
 def test_a_search_is_read_from_the_file():
@@ -200,6 +228,23 @@ def test_sweep_trains_keeps_and_gives_its_verdict(run, folder):
     assert run("compare", folder / "runs", "--json").json() == verdict
     assert_refused(run("compare", folder / "runs", "mdm=mdm.json"), "nothing but the folder")
     assert_refused(run("compare", folder / "mdm.json"), "expected populations as NAME=FILE")
+    for option, word in (("--true=tru", "'tru'"), ("--metric=recall", "'recall'")):
+        assert_refused(run("compare", folder / "runs", option, "--json"), word)
+    for option in ("--seed=1", "--splits=5", "--drop-empty", "-ox.json"):
+        assert_refused(run("compare", folder / "runs", option), "has no meaning with the folder")
+    assert_refused(
+        run("compare", folder / "points.npz", "a=mdm.json", "--true=x"),
+        "--true has no meaning with the table",
+    )
+
+
+def test_a_sweep_without_a_verdict_says_so(run, folder):
+    (folder / "config.toml").write_text(TOML.replace("clients.true", "clients.tru")
+                                        .replace('"true"', '"tru"'))  # fmt: skip
+    ran = run("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1, "--json")
+    assert ran.code == 0
+    assert "no verdict" in ran.err
+    assert ran.json()["populations"] == []
 
 
 def test_progress_on_a_terminal_counts_runs_and_shows_the_time_left():
@@ -226,6 +271,7 @@ def test_sweep_refuses_in_one_line(run, folder):
     assert_refused(run("sweep", folder / "bad.toml", "-o", place), "is not TOML")
     (folder / "bad.toml").write_text(TOML.replace("n_rounds", "rounds"))
     assert_refused(run("sweep", folder / "bad.toml", "-o", place), "did you mean 'n_rounds'")
+    assert_refused(run("sweep", folder / "config.toml", "-o", place, "--jobs", 0), "n_jobs")
     assert not place.exists()
 
 

@@ -29,6 +29,7 @@ from polyurn.errors import FileError, ParameterError
 from polyurn.files import SavedMDM
 
 _KIND, _VERSION = "comparison", 1
+_OF_SWEEPS, _OF_BOTH = {"true", "metric"}, {"held_out", "as_json", "quiet"}
 
 
 def compare_command(
@@ -77,12 +78,14 @@ def compare_command(
     `polyurn compare runs/`
     """
     if held_out.is_dir():
-        if populations or output is not None:
+        if populations:
             raise ParameterError(f"expected nothing but the folder of a sweep with {held_out}")
+        _refuse_options(context, but=_OF_BOTH | _OF_SWEEPS, where=f"the folder {held_out}")
         from polyurn.commands.runs import compare_runs
 
         compare_runs(held_out, true=true, metric=metric, as_json=as_json)
         return
+    _refuse_options(context, but=set(context.params) - _OF_SWEEPS, where=f"the table {held_out}")
     if not populations:
         raise ParameterError(f"expected populations as NAME=FILE to compare with {held_out}")
     if output is not None:
@@ -126,6 +129,14 @@ def compare_command(
         show(comparison_table(verdict))
     for sentence in verdict.sentences():
         say(sentence)
+
+
+def _refuse_options(context: typer.Context, *, but: set[str], where: str) -> None:
+    """Refuse options that were given and mean nothing here."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if name not in but and source is not None and source.name == "COMMANDLINE":
+            raise ParameterError(f"--{name.replace('_', '-')} has no meaning with {where}")
 
 
 def _places(populations: list[str]) -> dict[str, Path]:

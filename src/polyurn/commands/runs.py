@@ -30,13 +30,25 @@ if TYPE_CHECKING:
 def compare_runs(
     folder: Path, *, true: str = "true", metric: str = "accuracy", as_json: bool = False
 ) -> None:
-    """Print the verdict of a sweep's folder; say so if there is nothing to compare."""
-    runs = read_runs(folder)
-    others = {run.population for run in runs} - {true}
-    if len(others) == len({run.population for run in runs}) or not others:
-        say(f"no verdict: it takes runs on {true!r} and on another population")
+    """Print the verdict of a sweep's folder."""
+    print_verdict(compare_sweeps(read_runs(folder), true=true, metric=metric), as_json=as_json)
+
+
+def conclude(
+    runs: Sequence[RunRecord], *, true: str = "true", metric: str = "accuracy", as_json: bool
+) -> None:
+    """Print the verdict of a sweep that just ended; say so if there is nothing to compare."""
+    populations = {run.population for run in runs if not run.pruned}
+    if true in populations and len(populations) > 1:
+        print_verdict(compare_sweeps(runs, true=true, metric=metric), as_json=as_json)
         return
-    verdict = compare_sweeps(runs, true=true, metric=metric)
+    say(f"no verdict: it takes runs on {true!r} and on another population")
+    if as_json:
+        print_json(verdict_record(Verdict(true, metric, ())))
+
+
+def print_verdict(verdict: Verdict, *, as_json: bool) -> None:
+    """The verdict as the command's result."""
     if as_json:
         print_json(verdict_record(verdict))
     else:

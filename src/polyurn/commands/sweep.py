@@ -10,7 +10,7 @@ import typer
 
 from polyurn.commands.console import say, talk
 from polyurn.commands.options import AsJson
-from polyurn.commands.runs import compare_runs, run_sentence, sweep_progress
+from polyurn.commands.runs import conclude, run_sentence, sweep_progress
 from polyurn.training.config import read_config
 
 
@@ -51,4 +51,4 @@ def sweep_command(
             on_run=on_run,
         )
     say(run_sentence(done.runs, output))
-    compare_runs(output, as_json=as_json)
+    conclude(done.runs, as_json=as_json)

@@ -71,12 +71,19 @@ class DataConfig:
     test_share: float = 0.2
 
     def __post_init__(self) -> None:
+        _check_texts(self, ("builtin", "file", "label", "category"))
         if (self.builtin is None) == (self.file is None):
             raise ParameterError("[data] needs either builtin or file")
         if self.builtin not in (None, "digits"):
             raise ParameterError(f"[data] builtin can only be 'digits', got {self.builtin!r}")
-        if not 0 < self.test_share < 1:
-            raise ParameterError(f"[data] test_share is between 0 and 1, got {self.test_share}")
+        if type(self.test_share) not in (int, float) or not 0 < self.test_share < 1:
+            raise ParameterError(f"[data] test_share is between 0 and 1, got {self.test_share!r}")
+        if self.shape is not None and not (
+            isinstance(self.shape, list | tuple) and all(_is_count(n) for n in self.shape)
+        ):
+            raise ParameterError(
+                f"[data] shape is a list of whole numbers above 0, got {self.shape!r}"
+            )
 
 
 @dataclass(frozen=True)
@@ -116,6 +123,11 @@ class ClientsConfig:
             raise ParameterError(
                 f"needs one of {', '.join(KINDS)}, got {', '.join(given) or 'none'}"
             )
+        _check_texts(self, ("column", "partition", "mdm", "oracle"))
+        if self.iid is not None and not isinstance(self.iid, str) and not _is_count(self.iid):
+            raise ParameterError(f"iid is a population or a number of points, got {self.iid!r}")
+        if self.n_clients is not None and not _is_count(self.n_clients):
+            raise ParameterError(f"n_clients is a whole number above 0, got {self.n_clients!r}")
         drawn = self.mdm is not None or isinstance(self.iid, int)
         if drawn and self.n_clients is None:
             raise ParameterError("needs n_clients: how many clients to draw")
@@ -197,8 +209,10 @@ def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepCon
     if ("grid" in table) == ("search" in table):
         raise ParameterError("expected either [grid] or [search]")
     seeds = table["seeds"]
-    if not isinstance(seeds, list) or not all(type(seed) is int for seed in seeds):
-        raise ParameterError("expected seeds as a list of whole numbers")
+    if not isinstance(seeds, list) or not all(type(seed) is int and seed >= 0 for seed in seeds):
+        raise ParameterError("expected seeds as a list of whole numbers of at least 0")
+    if not isinstance(table.get("model", ""), str):
+        raise ParameterError(f"expected the name of a model, got {table['model']!r}")
     return SweepConfig(
         data=_made("[data]", DataConfig, table["data"]),
         clients={
@@ -213,6 +227,17 @@ def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepCon
         search=_made("[search]", Search, table["search"]) if "search" in table else None,
         engine=table.get("engine", "auto"),
     )
+
+
+def _check_texts(entry: object, names: Sequence[str]) -> None:
+    for name in names:
+        value = getattr(entry, name)
+        if value is not None and not isinstance(value, str):
+            raise ParameterError(f"expected {name} as a text, got {value!r}")
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value > 0
 
 
 def _made(where: str, kind: type[Any], entry: Mapping[str, Any]) -> Any:

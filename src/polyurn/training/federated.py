@@ -284,6 +284,10 @@ def prepare(
 
 def build(model: ModelFunction | str, data: Examples, *, seed: int) -> nn.Module:
     """The model with the first weights of a seed."""
+    if not isinstance(model, str) and not callable(model):
+        raise ParameterError(
+            f"expected a model's name, or a function that builds one, got {model!r}"
+        )
     function = (
         named_model(model, data.features.shape[1:], n_classes(data))
         if isinstance(model, str)

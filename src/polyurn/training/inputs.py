@@ -3,11 +3,12 @@
 Simulated clients are drawn anew for each seed, from the seed. Nothing is trained here.
 """
 
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zlib import crc32
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +97,7 @@ def _population(
             raise ParameterError("a partition needs data with test points of their own")
         return load_partition(config.folder / entry.partition)[0]
     counts = _counts(entry, config, codes, n_categories, earlier)
-    word = crc32(name.encode())  # populations must not throw the same dice
+    word = zlib.crc32(name.encode())  # populations must not throw the same dice
 
     def drawn(seed: int) -> Any:
         streams = np.random.default_rng((_DRAWS, seed, word)).spawn(2)
@@ -165,20 +166,25 @@ def _points(asked: DataConfig, folder: Path, owners: set[str | None]) -> _Table:
     if path.suffix != ".npz":
         raise FileError(f"expected an .npz or .parquet file of points, got {path.name!r}")
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as raw:  # numpy leaves a damaged file open that it opened itself
+            file = np.load(raw, allow_pickle=False)
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError("it is a single array")
             arrays = {name: file[name] for name in file.files}
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, EOFError, BadZipFile, zlib.error) as error:
         raise FileError(f"{path} is not an .npz file of plain arrays: {error}") from error
     for name in ("features", asked.label):
         if name not in arrays:
             raise ParameterError(f"{path} has no array {name!r}; it has {', '.join(arrays)}")
+        if arrays[name].ndim == 0:
+            raise ParameterError(f"{path}: expected {name!r} as an array, got a single number")
     features = _shaped(arrays.pop("features"), asked)
     test = None
     if "test_features" in arrays and "test_labels" in arrays:
         test = (_shaped(arrays.pop("test_features"), asked), arrays.pop("test_labels"))
-    columns = {name: array for name, array in arrays.items() if len(array) == len(features)}
+    columns = {name: array for name, array in arrays.items() if array.shape[:1] == (len(features),)}
     return _Table(features, columns, test, str(path))
 
 

@@ -84,8 +84,8 @@ class FedAvg:
 
     def __post_init__(self) -> None:
         for name in ("n_rounds", "cohort_size", "local_epochs", "batch_size", "evaluate_every"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+            value: Any = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise ParameterError(f"expected {name} as an integer of at least 1, got {value!r}")
             object.__setattr__(self, name, int(value))
         for name in ("local_learning_rate", "server_learning_rate"):
@@ -236,7 +236,7 @@ def check_names(names: Mapping[str, Any]) -> None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
 
 
 def plain(value: Any) -> Any:

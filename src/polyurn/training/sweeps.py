@@ -148,6 +148,8 @@ def sweep(
     """
     if (grid is None) == (optuna is None):
         raise ParameterError("expected either a grid or optuna")
+    if n_jobs is not None and (type(n_jobs) is not int or n_jobs == 0):
+        raise ParameterError(f"expected n_jobs as a number of runs at a time, got {n_jobs!r}")
     seeds = _checked_seeds(seeds)
     if not populations:
         raise ParameterError("expected at least one population")
@@ -214,7 +216,7 @@ def _plain_grid(grid: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
 
 
 def _checked_seeds(seeds: Sequence[int]) -> list[int]:
-    checked = list(seeds)
+    checked: list[Any] = list(seeds)
     for seed in checked:
         if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
             raise ParameterError(f"expected seeds as integers of at least 0, got {seed!r}")

@@ -18,7 +18,8 @@ from polyurn.errors import FileError, ParameterError
 from polyurn.training.config import parse_config
 from polyurn.training.examples import holdings
 from polyurn.training.inputs import read_inputs
-from polyurn.training.records import RunRecord
+from polyurn.training.records import RunRecord, read_runs
+from polyurn.training.runs import run_columns
 from polyurn.training.settings import FedAvg, Search
 from polyurn.training.sweeps import Progress
 from training_cases import tabular
@@ -245,6 +246,27 @@ def test_a_sweep_without_a_verdict_says_so(run, folder):
     assert ran.code == 0
     assert "no verdict" in ran.err
     assert ran.json()["populations"] == []
+
+
+def test_an_interrupted_sweep_says_what_it_kept_and_goes_on(run, folder, monkeypatch):
+    asked = ("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1)
+    n_tasks = []
+
+    def interrupted(*arguments):
+        n_tasks.append(arguments)
+        if len(n_tasks) == 3:
+            raise KeyboardInterrupt
+        return run_columns(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("polyurn.training.sweeps.run_columns", interrupted)
+        ran = run(*asked)
+    assert ran.code == 130
+    assert "Traceback" not in ran.err
+    assert ran.err.splitlines()[-1].startswith("interrupted; what was finished is in")
+    assert len(read_runs(folder / "runs")) == 4
+    assert run(*asked).code == 0
+    assert len(read_runs(folder / "runs")) == 16
 
 
 def test_progress_on_a_terminal_counts_runs_and_shows_the_time_left():

@@ -550,7 +550,8 @@ def test_with_dropout_a_run_does_not_depend_on_the_columns_beside_it(trace_after
     monkeypatch.setattr("polyurn.training.batched.TRACE_AFTER", trace_after)
 
     def model():
-        return nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.Linear(8, 3)).double()
+        layers = [nn.Dropout(0.2), nn.Linear(5, 8), nn.Dropout(0.5), nn.Linear(8, 3)]
+        return nn.Sequential(*layers).double()
 
     base = FedAvg(n_rounds=3, cohort_size=4)
     columns = [base.with_changes({"local_learning_rate": rate}) for rate in (0.1, 0.2, 0.3)]

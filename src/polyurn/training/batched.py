@@ -250,7 +250,15 @@ def stacked_gradients(work: Work) -> Gradients:
         return (per_example(work.loss, outputs, y) * w).sum()
 
     columns = vmap(grad(loss), in_dims=(0, None, None, None), randomness="same")
-    stacked: Gradients = vmap(columns, randomness="different")
+    several: Gradients = vmap(columns, randomness="different")
+    single: Gradients = vmap(grad(loss), randomness="different")
+
+    def stacked(parameters: list[Tensor], x: Tensor, y: Tensor, w: Tensor) -> list[Tensor]:
+        if parameters[0].shape[1] > 1:
+            return several(parameters, x, y, w)
+        # One axis less is faster, and throws the same dice.
+        return [g.unsqueeze(1) for g in single([p.squeeze(1) for p in parameters], x, y, w)]
+
     return stacked
 
 

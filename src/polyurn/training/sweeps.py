@@ -218,7 +218,7 @@ def _plain_grid(grid: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
 def _checked_seeds(seeds: Sequence[int]) -> list[int]:
     checked: list[Any] = list(seeds)
     for seed in checked:
-        if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
+        if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
             raise ParameterError(f"expected seeds as integers of at least 0, got {seed!r}")
     if not checked or len(set(checked)) != len(checked):
         raise ParameterError("expected at least one seed, and different seeds")

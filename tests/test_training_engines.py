@@ -360,6 +360,7 @@ def test_targets_with_a_fraction_and_another_loss():
         ({"engine": "fast"}, "expected engine"),
         ({"model": "transformer"}, "expected a model out of softmax, mlp, cnn"),
         ({"model": lambda: 3}, "return a torch.nn.Module"),
+        ({"model": nn.Linear(5, 3)}, "a function that builds one"),
         ({"model": nn.Identity}, "got none"),
         ({"loss": nn.functional.cross_entropy}, "one value per example"),
         (

@@ -194,10 +194,10 @@ def test_a_folder_with_another_sweep_is_refused(tmp_path):
         ({"seeds": [0, 1]}, "seeds, populations"),
         ({"grid": {"local_epochs": [1]}}, "grid"),
         ({"settings": BASE.with_changes({"n_rounds": 3})}, "settings"),
-        ({"model": "mlp"}, "model"),
+        ({"model": "mlp"}, "model, layers, first_weights"),
         ({"data": tabular(seed=1)}, "data"),
-        ({"loss": squared_error}, "loss"),
-        ({"metrics": {"accuracy": lambda outputs, labels: outputs[:, 0]}}, "metrics"),
+        ({"loss": squared_error}, "loss, loss_code"),
+        ({"metrics": {"accuracy": lambda outputs, labels: outputs[:, 0]}}, "metrics_code"),
     ]:
         with pytest.raises(FileError, match=f"other {what}; ask for the same"):
             small_sweep(tmp_path, **({"seeds": [0]} | changes))
@@ -219,9 +219,22 @@ def test_a_model_with_the_same_shapes_is_not_the_same_model(tmp_path):
     asked = {"seeds": [0], "grid": {"local_epochs": [1]}}
     small_sweep(tmp_path, model=dense(nn.ReLU), **asked)
     small_sweep(tmp_path, model=dense(nn.ReLU), **asked)
-    for other in (dense(nn.Tanh), dense(nn.ReLU, scale=0.1)):
-        with pytest.raises(FileError, match="other model; ask for the same"):
+    for other, what in ((dense(nn.Tanh), "layers"), (dense(nn.ReLU, scale=0.1), "first_weights")):
+        with pytest.raises(FileError, match=f"other {what}; ask for the same"):
             small_sweep(tmp_path, model=other, **asked)
+
+
+def test_a_sweep_of_an_earlier_version_goes_on(tmp_path):
+    first = small_sweep(tmp_path, seeds=[0])
+    sheet = tmp_path / "sweep.json"
+    kept = json.loads(sheet.read_text())
+    for name in ("layers", "first_weights", "loss_code", "metrics_code"):
+        del kept[name]
+    sheet.write_text(json.dumps(kept))
+    assert small_sweep(tmp_path, seeds=[0]).runs == first.runs
+    sheet.write_text("{}")
+    with pytest.raises(FileError, match="other format, version, settings"):
+        small_sweep(tmp_path, seeds=[0])
 
 
 def test_functions_are_known_by_what_they_do():

@@ -284,7 +284,7 @@ def prepare(
 
 def build(model: ModelFunction | str, data: Examples, *, seed: int) -> nn.Module:
     """The model with the first weights of a seed."""
-    if not isinstance(model, str) and not callable(model):
+    if isinstance(model, nn.Module) or not (isinstance(model, str) or callable(model)):
         raise ParameterError(
             f"expected a model's name, or a function that builds one, got {model!r}"
         )

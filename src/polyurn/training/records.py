@@ -215,7 +215,9 @@ def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
 def _check_same(sheet: Path, asked: Mapping[str, Any]) -> None:
     try:
         kept = json.loads(sheet.read_bytes())
-        names = [name for name in asked if kept.get(name) != asked[name]]
+        # Sheets of earlier versions do not say all of it.
+        names = [name for name in asked if name in kept and kept[name] != asked[name]]
+        names += [name for name in ("format", "version", "settings") if name not in kept]
     except (ValueError, AttributeError) as error:
         raise FileError(f"{sheet} is damaged: {error}") from error
     if names:

@@ -334,9 +334,13 @@ def _described(
         "seeds": list(dict.fromkeys(seed for _, seed in clients)),
         "populations": populations,
         "data": training.data.fingerprint(),
-        "model": {"layers": repr(module), "weights": _weights_digest(module)},
-        "loss": function_fingerprint(training.loss),
-        "metrics": {
+        "model": {name: list(value.shape) for name, value in module.state_dict().items()},
+        "layers": repr(module),
+        "first_weights": _weights_digest(module),
+        "loss": getattr(training.loss, "__name__", "loss"),
+        "loss_code": function_fingerprint(training.loss),
+        "metrics": list(training.metrics),
+        "metrics_code": {
             name: function_fingerprint(function) for name, function in training.metrics.items()
         },
     }

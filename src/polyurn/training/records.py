@@ -217,7 +217,7 @@ def _check_same(sheet: Path, asked: Mapping[str, Any]) -> None:
         kept = json.loads(sheet.read_bytes())
         # Sheets of earlier versions do not say all of it.
         names = [name for name in asked if name in kept and kept[name] != asked[name]]
-        names += [name for name in ("format", "version", "settings") if name not in kept]
+        names += [name for name in ("format", "version") if name not in kept]
     except (ValueError, AttributeError) as error:
         raise FileError(f"{sheet} is damaged: {error}") from error
     if names:

@@ -128,6 +128,8 @@ def _verdict_table(material: Material, verdicts: tuple[PopulationVerdict, ...]) 
 
 
 def _percent(estimate: Estimate) -> str:
+    if math.isnan(estimate.mean):
+        return "–"
     if math.isnan(estimate.low):
         return f"{estimate.mean:.2%}"
     return f"{estimate.mean:.2%} ({estimate.low:.2%} to {estimate.high:.2%})"

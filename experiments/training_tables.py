@@ -255,7 +255,7 @@ def _closer(runs: Sequence[pu.RunRecord]) -> str:
     found = []
     for seed in sorted({run.seed for run in runs}):
         verdict = pu.compare_sweeps([run for run in runs if run.seed == seed])
-        found.append(100 * (verdict["iid"].difference.mean - verdict["mdm"].difference.mean))
+        found.append(100 * (verdict["iid"].difference.value - verdict["mdm"].difference.value))
     reach = stdtrit(len(found) - 1, 0.975) * np.std(found, ddof=1) / np.sqrt(len(found))
     return f"{np.mean(found):.2f} ({np.mean(found) - reach:.2f} to {np.mean(found) + reach:.2f})"
 
@@ -270,7 +270,7 @@ def _last_cells(
 
 
 def _interval(estimate: Any, scale: float = 1.0) -> str:
-    mean, low, high = (scale * value for value in (estimate.mean, estimate.low, estimate.high))
+    mean, low, high = (scale * value for value in (estimate.value, estimate.low, estimate.high))
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"
 
 

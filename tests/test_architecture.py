@@ -158,7 +158,7 @@ ALLOWED = {
         "training.losses", "training.models", "training.records", "training.runs",
         "training.search", "training.server", "training.settings", "training.vectors",
     },
-    "training.verdict": {"errors", "training.records"},
+    "training.verdict": {"comparison.estimates", "errors", "training.records"},
     "training.config": {"errors", "training.settings"},
     "training.inputs": {
         "client.tables", "datasets.sklearn_digits", "errors", "files", "partition_files", "partitioning",

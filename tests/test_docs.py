@@ -120,7 +120,7 @@ def shell_blocks(text):
 @pytest.mark.parametrize("line", [*shell_commands()])
 def test_every_command_on_a_page_is_one_that_the_command_line_takes(line):
     _, name, *arguments = shlex.split(line, comments=True)
-    COMMANDS.commands[name].make_context(name, arguments)
+    assert COMMANDS.commands[name].make_context(name, arguments).info_name == name
 
 
 @pytest.mark.parametrize(

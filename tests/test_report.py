@@ -139,7 +139,7 @@ def test_the_verdict_comes_first_with_a_sentence_and_three_numbers(page):
 
 
 def test_the_regret_of_the_verdict_is_that_of_the_sweep(page):
-    regret = pu.compare_sweeps(runs())["mdm"].regret.mean
+    regret = pu.compare_sweeps(runs())["mdm"].regret.value
     values = [e["text"] for e in page.elements if e.get("class") == "value"]
     assert values[2] == f"{100 * regret:.2f} pts"
 

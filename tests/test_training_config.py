@@ -339,5 +339,9 @@ def test_without_torch_the_extra_is_named(name):
 
 
 def test_the_verdict_needs_no_torch():
-    code = "import sys; sys.modules['torch'] = None; import polyurn; polyurn.compare_sweeps"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    code = (
+        "import sys; sys.modules['torch'] = None; import polyurn; "
+        "print(polyurn.compare_sweeps.__name__)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout.strip()) == (0, "compare_sweeps"), ran.stderr

@@ -75,7 +75,7 @@ def demo_command(
                     there, simulated, n_rounds=training_rounds, rng=streams[4], on_run=on_run
                 )
             runs = done.runs
-            costs = {v.population: v.regret.mean for v in compare_sweeps(runs).populations}
+            costs = {v.population: v.regret.value for v in compare_sweeps(runs).populations}
             end(
                 f"the learning rate that wins on mdm clients costs {costs['mdm']:.2%} of accuracy "
                 f"on true ones, the one that wins on IID clients {costs['iid']:.2%}"

@@ -21,7 +21,7 @@ from rich.text import Text
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.terminal import PIPED_LINES
 from polyurn.training.records import RunRecord, read_runs
-from polyurn.training.verdict import Estimate, Verdict, compare_sweeps
+from polyurn.training.verdict import Verdict, compare_sweeps
 
 if TYPE_CHECKING:
     from polyurn.training.sweeps import Progress
@@ -123,9 +123,9 @@ def verdict_table(verdict: Verdict) -> Table:
     for found in verdict.populations:
         table.add_row(
             found.population,
-            _percent(found.difference),
-            _number(found.rank_correlation),
-            _percent(found.regret),
+            f"{found.difference:.2%}",
+            f"{found.rank_correlation:.3f}",
+            f"{found.regret:.2%}",
             str(found.n_settings),
             str(found.n_seeds),
             f"{found.n_diverged} | {found.n_diverged_true}",
@@ -156,19 +156,3 @@ def _line(run: RunRecord) -> str:
     )
     outcome = f"diverged at round {run.diverged_at}" if run.diverged else scores
     return f"{run.population}, seed {run.seed}: {outcome}{' (cut short)' if run.pruned else ''}"
-
-
-def _percent(estimate: Estimate) -> str:
-    if math.isnan(estimate.mean):
-        return "–"
-    if math.isnan(estimate.low):
-        return f"{estimate.mean:.2%}"
-    return f"{estimate.mean:.2%} [{estimate.low:.2%}, {estimate.high:.2%}]"
-
-
-def _number(estimate: Estimate) -> str:
-    if math.isnan(estimate.mean):
-        return "–"
-    if math.isnan(estimate.low):
-        return f"{estimate.mean:.3f}"
-    return f"{estimate.mean:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"

@@ -15,11 +15,17 @@ _TAILS = ((1 - COVERAGE) / 2, (1 + COVERAGE) / 2)
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and its 95 % interval.
+    """A number and its interval, which covers 95 % unless it says otherwise.
 
     Attributes
     ----------
     value, low, high : float
+        NaN where there is nothing to say: no value, or a value without an interval.
+
+    Examples
+    --------
+    >>> f"{Estimate(0.5, 0.25, 0.75):.0%}, {Estimate(0.5, np.nan, np.nan):.0%}"
+    '50% (25% to 75%), 50%'
     """
 
     value: float
@@ -27,6 +33,10 @@ class Estimate:
     high: float
 
     def __format__(self, spec: str) -> str:
+        if np.isnan(self.value):
+            return "–"
+        if np.isnan(self.low):
+            return f"{self.value:{spec}}"
         return f"{self.value:{spec}} ({self.low:{spec}} to {self.high:{spec}})"
 
 

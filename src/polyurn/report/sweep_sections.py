@@ -3,7 +3,6 @@
 What is computed for it is `runs.py`; how it looks is `sweep_charts.py`.
 """
 
-import math
 from typing import Any
 
 from polyurn.report import sweep_charts
@@ -11,7 +10,7 @@ from polyurn.report.material import Material
 from polyurn.report.parts import DataTable, Figure, Panel, Rows, Section, table_of
 from polyurn.report.runs import agreement_rows, profile_rows, varied
 from polyurn.report.verdict import sweep_verdicts
-from polyurn.training.verdict import Estimate, PopulationVerdict
+from polyurn.training.verdict import PopulationVerdict
 
 
 def sweep_section(material: Material) -> Section | None:
@@ -115,9 +114,9 @@ def _verdict_table(material: Material, verdicts: tuple[PopulationVerdict, ...]) 
         (
             (
                 v.population,
-                _percent(v.difference),
-                _plain(v.rank_correlation),
-                _percent(v.regret),
+                f"{v.difference:.2%}",
+                f"{v.rank_correlation:.2f}",
+                f"{v.regret:.2%}",
                 str(v.n_settings),
                 str(v.n_seeds),
                 f"{v.n_diverged}, {v.n_diverged_true}",
@@ -125,19 +124,3 @@ def _verdict_table(material: Material, verdicts: tuple[PopulationVerdict, ...]) 
             for v in verdicts
         ),
     )  # fmt: skip
-
-
-def _percent(estimate: Estimate) -> str:
-    if math.isnan(estimate.mean):
-        return "–"
-    if math.isnan(estimate.low):
-        return f"{estimate.mean:.2%}"
-    return f"{estimate.mean:.2%} ({estimate.low:.2%} to {estimate.high:.2%})"
-
-
-def _plain(estimate: Estimate) -> str:
-    if math.isnan(estimate.mean):
-        return "–"
-    if math.isnan(estimate.low):
-        return f"{estimate.mean:.2f}"
-    return f"{estimate.mean:.2f} ({estimate.low:.2f} to {estimate.high:.2f})"

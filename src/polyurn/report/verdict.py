@@ -143,7 +143,7 @@ def _regret(material: Material) -> tuple[str, Number]:
         return "", Number(label, "–", hint, known=False)
     named = [v for v in verdicts if v.population == _SIMULATED] or [verdicts[0]]
     (about, *_) = named
-    lost = 100 * about.regret.mean
+    lost = 100 * about.regret.value
     means = (
         f"Points of {material.metric} lost on true clients by settings that won on "
         f"{about.population} clients; mean over {_plural(about.n_seeds, 'seed')}"
@@ -151,8 +151,8 @@ def _regret(material: Material) -> tuple[str, Number]:
     )
     iid = [v for v in verdicts if v.population == "iid" and v is not about]
     if iid:
-        means += f" Tuning on IID clients: {100 * iid[0].regret.mean:.2f}."
-    reach = 100 * (about.regret.high - about.regret.mean)
+        means += f" Tuning on IID clients: {100 * iid[0].regret.value:.2f}."
+    reach = 100 * (about.regret.high - about.regret.value)
     if lost < 0.05:
         words = f"tuning on them costs no {material.metric}"
     elif reach > lost:  # the interval holds 0: so few seeds cannot tell

@@ -13,27 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from polyurn.comparison.estimates import Estimate
 from polyurn.errors import ParameterError
 from polyurn.training.records import RunRecord
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over seeds with its interval.
-
-    Attributes
-    ----------
-    mean : float
-    low, high : float
-        Student's t interval over the seeds; NaN with fewer than two.
-    """
-
-    mean: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.mean:.4f} [{self.low:.4f}, {self.high:.4f}]"
 
 
 @dataclass(frozen=True)
@@ -132,7 +114,7 @@ def compare_sweeps(
     ...     run("iid", 0.1, 0.81), run("iid", 0.2, 0.84), run("iid", 0.3, 0.70),
     ... ])
     >>> iid = verdict["iid"]
-    >>> round(iid.difference.mean, 4), iid.rank_correlation.mean, round(iid.regret.mean, 4)
+    >>> round(iid.difference.value, 4), iid.rank_correlation.value, round(iid.regret.value, 4)
     (0.0833, 0.5, 0.1)
     """
     if not 0 < confidence < 1:
@@ -151,7 +133,7 @@ def compare_sweeps(
         names = ", ".join(repr(verdict.population) for verdict in found)
         raise ParameterError(f"{names} has no run with the seed and settings of a true one")
     return Verdict(
-        true, metric, tuple(sorted(found, key=lambda v: (v.n_seeds == 0, v.difference.mean)))
+        true, metric, tuple(sorted(found, key=lambda v: (v.n_seeds == 0, v.difference.value)))
     )
 
 

@@ -27,6 +27,8 @@ _B = TypeVar("_B")
 
 # Tables of fewer pairs are made sooner than a thread is started.
 _FEW_PAIRS = 10_000
+# Clients whose slopes are multiplied together: enough for a matrix product, few enough for the cache.
+_TOGETHER = 512
 
 
 def answer_update(
@@ -220,21 +222,30 @@ def _curvature(
     alphas, alpha_0, tau = parameters.alphas, parameters.alphas.sum(axis=1), parameters.weights
     k, c = alphas.shape
     a = alphas.T[rows.category]
-    triangle = np.zeros(k * (c + 1) * (k * (c + 1) + 1) // 2)
-    kernels.curve(
-        rows.cells, rows.starts, rows.width, rows.size_index, members, rows.category,
+    tables = (
         _pair_logs(alphas, rows, k), _size_logs(parameters, rows.size_values),
         a * digamma_rise(a, rows.count[:, None]), digamma_rise(alpha_0, rows.size_values[:, None]),
-        alphas, triangle,
     )  # fmt: skip
     known = np.zeros((k, c + 1, k, c + 1))
+    for start in range(0, len(members), _TOGETHER):
+        some = members[start : start + _TOGETHER]
+        omega, slope = np.empty((len(some), k)), np.empty((len(some), k, c + 1))
+        kernels.slopes(
+            rows.cells, rows.starts, rows.width, rows.size_index, some, rows.category,
+            *tables, alphas, omega, slope,
+        )  # fmt: skip
+        score = omega[:, :, None] * slope
+        for i in range(k):
+            known[i, :, i] += score[:, i].T @ slope[:, i]
+        flat = score.reshape(len(some), -1)
+        known -= (flat.T @ flat).reshape(known.shape)
     for i in range(k):
         slope = sums.tables[i] - alphas[i] * sums.total_tables[i] / alpha_0[i]
         bend = np.outer(alphas[i], alphas[i]) * sums.total_spread[i] / alpha_0[i] ** 2
-        known[i, :c, i, :c] = bend + np.diag(slope - sums.spread[i])
-    known[:, c, :, c] = -len(members) * (np.diag(tau) - np.outer(tau, tau))
+        known[i, :c, i, :c] += bend + np.diag(slope - sums.spread[i])
+    known[:, c, :, c] -= len(members) * (np.diag(tau) - np.outer(tau, tau))
     square = known.reshape(k * (c + 1), -1)
-    return np.asarray(triangle + square[np.tril_indices(len(square))])
+    return np.asarray(square[np.tril_indices(len(square))])
 
 
 def _spans(rows: Rows, n: int) -> list[tuple[int, int]]:

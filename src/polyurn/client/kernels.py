@@ -159,48 +159,35 @@ def sum_rises(category, count, alphas, pair_sums, span, present, rises, falls):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def curve(
+def slopes(
     cells, starts, width, size_index, members, category,
-    pair_logs, size_logs, pair_rises, size_rises, alphas, out,
+    pair_logs, size_logs, pair_rises, size_rises, alphas, omegas, out,
 ):  # fmt: skip
-    """Add Σ_i (Σ_k ω_k g_k g_k' - s s') to a lower triangle, stored row by row.
+    """Every member's responsibilities, and the gradient of log p(c, k) in component k's coordinates.
 
-    g_k is the gradient of log p(c, k) in component k's coordinates (log α_k1, ..., log α_kC, log τ_k)
-    and s = Σ_k ω_k g_k. `pair_rises` is α (ψ(c + α) - ψ(α)) and `size_rises` is ψ(n + α_0) - ψ(α_0).
+    The coordinates are log α_k1, ..., log α_kC and log τ_k. `pair_rises` is α (ψ(c + α) - ψ(α)) and
+    `size_rises` is ψ(n + α_0) - ψ(α_0); `omegas` has shape (n_members, K) and `out` (n_members, K, C + 1).
     """
     n_components, n_categories = alphas.shape
-    stride = n_categories + 1
-    omega = np.empty(n_components)
-    slope = np.empty(n_components * stride)
-    score = np.empty(n_components * stride)
-    for member in members:
-        client = np.int64(member)
+    for i in range(len(members)):
+        client = np.int64(members[i])
         size = np.int64(size_index[client])
         first, last = _cells_of(client, starts, width)
+        omega = omegas[i]
         for k in range(n_components):
             omega[k] = size_logs[size, k]
             for j in range(n_categories):
-                slope[k * stride + j] = -alphas[k, j] * size_rises[size, k]
-            slope[k * stride + n_categories] = 1.0
+                out[i, k, j] = -alphas[k, j] * size_rises[size, k]
+            out[i, k, n_categories] = 1.0
         for cell in range(first, last):
             pair = np.int64(cells[cell])
+            j = category[pair]
             for k in range(n_components):
                 omega[k] += pair_logs[pair, k]
-                slope[k * stride + category[pair]] += pair_rises[pair, k]
-        peak, total_ratio = omega.max(), 0.0
+                out[i, k, j] += pair_rises[pair, k]
+        peak, ratios = omega.max(), 0.0
         for k in range(n_components):
             omega[k] = math.exp(omega[k] - peak)
-            total_ratio += omega[k]
+            ratios += omega[k]
         for k in range(n_components):
-            omega[k] /= total_ratio
-            for j in range(stride):
-                score[k * stride + j] = omega[k] * slope[k * stride + j]
-        at = 0
-        for k in range(n_components):
-            for p in range(k * stride, (k + 1) * stride):
-                for q in range(k * stride):
-                    out[at + q] -= score[p] * score[q]
-                rest = slope[p] - score[p]
-                for q in range(k * stride, p + 1):
-                    out[at + q] += rest * score[q]
-                at += p + 1
+            omega[k] /= ratios

@@ -7,7 +7,7 @@ refused.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any, Self, cast
 
 import numpy as np
@@ -34,6 +34,9 @@ _LEVELS = 8  # distinct numbers of clients that a step is traced for; those in b
 # left out of the loop, which halves the time of a small step. Writing it down takes as long as this
 # many steps save.
 TRACE_AFTER = 50
+
+aten = torch.ops.aten
+_RESHAPES = (aten.expand.default, aten.view.default, aten._unsafe_view.default)
 
 Gradients = Callable[[list[Tensor], Tensor, Tensor, Tensor], list[Tensor]]
 
@@ -144,38 +147,45 @@ class BatchedEngine:
         """Local SGD of every copy (n_clients, n_columns, size) of the weights, in place."""
         index, factor, active = batches
         points, slots = self._work.points, self._work.layout.trained
-        parameters = [slot.view(copies) for slot in slots]
-        proximal = [settings.proximal for settings in columns]
-        anchors = [slot.view(weights) for slot in slots] if any(proximal) else None
+        rates = [settings.local_learning_rate for settings in columns]
+        pulls = [settings.proximal for settings in columns]
+        if len(columns) == 1:  # one axis less is faster
+            copies, weights = copies[:, 0], weights[0]
+        shape = copies.shape[1:-1]
         rate, pull = (
-            torch.tensor(values, dtype=copies.dtype, device=copies.device)
-            for values in ([settings.local_learning_rate for settings in columns], proximal)
+            torch.tensor(values, dtype=copies.dtype, device=copies.device).reshape(shape)
+            for values in (rates, pulls)
         )
+        anchors = [slot.view(weights) for slot in slots] if any(pulls) else None
         level = -(-len(copies) // _LEVELS)
+        n, now = 0, list[Tensor]()
         for step, n_active in enumerate(active):
-            n = min(-(-n_active // level) * level, len(copies))
-            x, y = (t[index[step, :n]] for t in (points.features, points.labels))
+            before, n = n, min(-(-n_active // level) * level, len(copies))
+            if n != before:
+                now = [slot.view(copies[:n]) for slot in slots]
+            x, y = (_taken(t, index[step, :n]) for t in (points.features, points.labels))
             w = factor[step, :n]
-            now = [p[:n] for p in parameters]
-            gradients = self._gradients(now, x, y, w)
+            gradients = self._gradients(len(columns), now, x, y, w)
             if anchors is not None:
                 # a client that is done feels no pull either
-                felt = (w.sum(dim=1) > 0).unsqueeze(1) * pull
+                felt = _like(w.sum(dim=1) > 0, copies[:n, ..., 0]) * pull
                 gradients = [
                     g + _like(felt, p) * (p - a)
                     for g, p, a in zip(gradients, now, anchors, strict=True)
                 ]
             for p, g in zip(now, gradients, strict=True):
                 if len(columns) == 1:
-                    p.add_(g, alpha=-columns[0].local_learning_rate)
+                    p.add_(g, alpha=-rates[0])
                 else:
                     p.addcmul_(g, _like(rate.unsqueeze(0), p), value=-1.0)
 
-    def _gradients(self, parameters: list[Tensor], x: Tensor, y: Tensor, w: Tensor) -> list[Tensor]:
-        key = tuple(parameters[0].shape[:2])
+    def _gradients(
+        self, n_columns: int, parameters: list[Tensor], x: Tensor, y: Tensor, w: Tensor
+    ) -> list[Tensor]:
+        key = (n_columns, len(x))
         self._n_calls[key] += 1
         if key not in self._traced:
-            function = stacked_gradients(self._work)
+            function = stacked_gradients(self._work, several=n_columns > 1)
             if self._n_calls[key] <= TRACE_AFTER:
                 return function(parameters, x, y, w)
             self._traced[key] = _traced(function, parameters, x, y, w)
@@ -236,12 +246,12 @@ def activation_bytes(work: Work) -> int:
     return max(sum(n_bytes), 1)
 
 
-def stacked_gradients(work: Work) -> Gradients:
+def stacked_gradients(work: Work, *, several: bool) -> Gradients:
     """Gradients of stacked clients.
 
-    Every argument has the clients as its first axis, the parameters have columns as their second.
-    Clients throw their own dice; all columns of a client see the same, so that a run does not depend
-    on those beside it.
+    Every argument has the clients as its first axis; with `several` columns, the parameters have those
+    as their second. Clients throw their own dice; all columns of a client see the same, so that a run
+    does not depend on those beside it.
     """
     names = [slot.name for slot in work.layout.trained]
 
@@ -249,41 +259,60 @@ def stacked_gradients(work: Work) -> Gradients:
         outputs = functional_call(work.model, dict(zip(names, parameters, strict=True)), (x,))
         return (per_example(work.loss, outputs, y) * w).sum()
 
-    columns = vmap(grad(loss), in_dims=(0, None, None, None), randomness="same")
-    several: Gradients = vmap(columns, randomness="different")
-    single: Gradients = vmap(grad(loss), randomness="different")
-
-    def stacked(parameters: list[Tensor], x: Tensor, y: Tensor, w: Tensor) -> list[Tensor]:
-        if parameters[0].shape[1] > 1:
-            return several(parameters, x, y, w)
-        # One axis less is faster, and throws the same dice.
-        return [g.unsqueeze(1) for g in single([p.squeeze(1) for p in parameters], x, y, w)]
-
+    one = grad(loss)
+    if several:
+        one = vmap(one, in_dims=(0, None, None, None), randomness="same")
+    stacked: Gradients = vmap(one, randomness="different")
     return stacked
 
 
 def _traced(function: Gradients, *arguments: Any) -> Gradients:
     """The operations of a call, without those that change nothing."""
-    aten = torch.ops.aten
     traced = make_fx(function)(*arguments)
+    ones: set[torch.fx.Node] = set()
     for node in traced.graph.nodes:
-        source = node.args[0] if node.args else None
-        if not isinstance(source, torch.fx.Node):
-            continue
-        reshapes = node.target in (
-            aten.expand.default,
-            aten.view.default,
-            aten._unsafe_view.default,
-        )
-        same = reshapes and node.meta["val"].shape == source.meta["val"].shape
-        if same or (node.target is aten.mul.Scalar and node.args[1] == 1):
-            node.replace_all_uses_with(source)
+        inputs = [argument for argument in node.args if isinstance(argument, torch.fx.Node)]
+        if node.target is aten.ones_like.default or (
+            node.target in _RESHAPES and ones.issuperset(inputs)
+        ):
+            ones.add(node)
+        kept = _same_as(node, inputs, ones)
+        if kept is not None:
+            node.replace_all_uses_with(kept)
     traced.graph.eliminate_dead_code()
     traced.recompile()
-    return cast(Gradients, traced)
+    return cast(Gradients, traced.forward)
+
+
+def _same_as(
+    node: torch.fx.Node, inputs: Sequence[torch.fx.Node], ones: Set[torch.fx.Node]
+) -> torch.fx.Node | None:
+    """The input that an operation returns as it is, if there is one.
+
+    A loss's own gradient is one, so that what follows from its value alone falls away with it.
+    """
+
+    def shape(of: torch.fx.Node) -> torch.Size:
+        return cast(torch.Size, of.meta["val"].shape)
+
+    if node.target in _RESHAPES and shape(node) == shape(inputs[0]):
+        return inputs[0]
+    if node.target is aten.mul.Scalar and node.args[1] == 1:
+        return inputs[0]
+    if node.target is aten.mul.Tensor and len(inputs) == 2:
+        for one, other in (inputs, reversed(inputs)):
+            if one in ones and shape(other) == shape(node):
+                return other
+    return None
+
+
+def _taken(points: Tensor, index: Tensor) -> Tensor:
+    """`points[index]`, faster."""
+    rows = torch.index_select(points, 0, index.reshape(-1))
+    return rows.view(*index.shape, *points.shape[1:])
 
 
 def _like(values: Tensor, other: Tensor) -> Tensor:
-    """A matrix shaped so that it multiplies the first two axes of `other`."""
-    shape: Any = (*values.shape, *[1] * (other.dim() - 2))
+    """Values shaped so that they multiply the first axes of `other`."""
+    shape: Any = (*values.shape, *[1] * (other.dim() - values.dim()))
     return values.view(shape)

@@ -93,7 +93,7 @@ def why_not_batched(work: Work) -> str | None:
         model = copy.deepcopy(work.model).to(device).train()
         before = {name: (b, b._version) for name, b in model.named_buffers()}
         with alone():
-            stacked_gradients(replace(work, model=model))(
+            stacked_gradients(replace(work, model=model), several=True)(
                 parameters, x, y, torch.ones(2, 2, dtype=work.layout.dtype, device=device)
             )
     except (RuntimeError, NotImplementedError) as error:

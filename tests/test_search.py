@@ -83,7 +83,7 @@ def test_the_same_seed_gives_the_same_fit_to_the_bit():
 def test_slope_and_curvature_are_those_of_the_likelihood():
     mdm = truth("medium/2")
     counts = mdm.sample(50, rng=0)
-    sums = answer(Expect(Parameters(mdm.weights, mdm.alphas, mdm.sizes), curvature=True), counts)
+    sums = answer(Expect(Parameters(mdm.weights, mdm.alphas, mdm.sizes), curvature=(0, 1)), counts)
     x = to_x(Parameters(mdm.weights, mdm.alphas, mdm.sizes))
 
     def slope(at):
@@ -102,6 +102,35 @@ def test_slope_and_curvature_are_those_of_the_likelihood():
     np.testing.assert_allclose(slope(x), numeric, atol=1e-7)
     second = np.array([(slope(x + h * e) - slope(x - h * e)) / (2 * h) for e in unit])
     np.testing.assert_allclose(hessian(sums), second, atol=1e-7)
+
+
+def test_curvature_of_some_components_is_a_block_of_the_whole():
+    mdm = truth("medium/3")
+    parameters = Parameters(mdm.weights, mdm.alphas, mdm.sizes)
+    counts = mdm.sample(700, rng=0)
+    whole, some = (
+        hessian(answer(Expect(parameters, curvature=asked), counts)) for asked in ((0, 1, 2), (0, 2))
+    )
+    block = np.r_[0:11, 22:33]
+    np.testing.assert_allclose(some, whole[np.ix_(block, block)], rtol=1e-10, atol=1e-10)
+
+
+def test_with_little_room_the_leader_alone_sends_the_curvature_of_some_components():
+    counts = truth("medium/3").sample(400, rng=0)
+    asked = []
+
+    class Watched(LocalAggregator):
+        def aggregate(self, query, cohort_size=None):
+            asked.extend(q.curvature for q in getattr(query, "queries", ()) if isinstance(q, Expect))
+            return super().aggregate(query, cohort_size)
+
+    # Three components take 33 * 34 / 2 = 561 numbers for their curvature, two 253.
+    done = fit(
+        Watched(counts, rng=0), n_components=3, n_categories=10, max_size=20, max_upload=1500, rng=0
+    )
+    assert {len(some) for some in asked} == {0, 2}
+    assert max(r.n_numbers for r in done.rounds) <= 1500
+    assert done.converged
 
 
 def test_more_components_than_the_data_support_are_dropped_or_harmless():

@@ -64,8 +64,8 @@ def test_the_answer_is_better_than_the_truth_on_the_clients_that_were_asked():
 def test_what_is_asked_stays_within_the_upload():
     cohorts = [MEDIUM.sample(200, rng=i) for i in range(8)]
     rich, poor = settled(cohorts), settled(cohorts, max_upload=3 * problem().trial_cost)
-    assert [q.curvature for q in rich.queries()] == [False, True, False]
-    assert [q.curvature for q in poor.queries()] == [False, False]
+    assert [q.curvature for q in rich.queries()] == [(), (0, 1), ()]
+    assert [q.curvature for q in poor.queries()] == [(), ()]
 
 
 def test_a_quadratic_model_that_is_clearly_behind_is_not_believed():

@@ -33,14 +33,14 @@ def test_after_a_round_in_vain_the_next_step_is_smaller():
     track = Track.begin(START)
     x = track.trials[0]
     track.learn([point(x, -3.0, step=0.8, slope=1.0)], None)
-    track.propose(1, newton=False)
+    track.propose(1)
     np.testing.assert_allclose(track.trials[0], x + 0.8)
     for expected in (0.2, 0.05):
         track.learn([point(track.trials[0], -9.0, step=0.0, slope=0.0)], None)
-        track.propose(1, newton=False)
+        track.propose(1)
         np.testing.assert_allclose(track.trials[0], x + expected)
     track.learn([point(track.trials[0], -2.0, step=0.5, slope=1.0)], None)
-    track.propose(1, newton=False)
+    track.propose(1)
     np.testing.assert_allclose(track.trials[0], x + 0.05 + 0.5)
 
 
@@ -62,13 +62,14 @@ def test_bold_trials_go_where_a_linear_em_map_comes_to_rest():
         value = -float(((x - rest) ** 2).sum())
         track.learn([Point(x, value, np.zeros(len(x)), MDM_2.sizes, image, MDM_2.sizes)], None)
         x = image
-    track.propose(20, newton=False)
+    track.propose(20)
     nearest = min(float(np.abs(t - rest).max()) for t in track.trials)
     assert nearest < 0.01 * float(np.abs(x - rest).max())
 
 
 def test_a_saddle_is_not_taken_for_a_top():
     track = Track.begin(START)
+    track.curved = (0, 1)
     x = track.trials[0]
     curvature = -np.eye(len(x))
     curvature[0, 0] = 0.1
@@ -82,11 +83,27 @@ def test_a_saddle_is_not_taken_for_a_top():
 
 def test_newton_steps_find_the_top_of_a_parabola():
     track = Track.begin(START)
+    track.curved = (0, 1)
     x = track.trials[0]
     top = x + 0.3
     hessian = -np.diag(np.linspace(0.5, 2.0, len(x)))
     at = Point(x, -1.0, hessian @ (x - top), Sizes.constant(20, n_components=2), x, MDM_2.sizes)
     track.learn([at], hessian)
-    track.propose(1, newton=True)
+    track.propose(1, n_curved=2)
     assert min(float(np.abs(t - top).max()) for t in track.trials) < 1e-6
-    assert track.queries(curvature=True)[track.lead].curvature
+    assert track.queries()[track.lead].curvature == (0, 1)
+
+
+def test_newton_steps_in_one_component_leave_the_others_to_em():
+    track = Track.begin(START)
+    track.curved = (1,)
+    x = track.trials[0]
+    n = len(x) // 2
+    top, image = x + 0.3, x + np.repeat([0.1, 0.2], n)
+    slope = np.concatenate([np.full(n, 0.01), np.full(n, 0.3)])
+    at = Point(x, -1.0, slope, Sizes.constant(20, n_components=2), image, MDM_2.sizes)
+    track.learn([at], -np.eye(n))
+    track.propose(1, n_curved=1)
+    expected = np.concatenate([image[:n], top[n:]])
+    assert min(float(np.abs(t - expected).max()) for t in track.trials) < 1e-6
+    assert track.curved == (1,)  # the steeper one again

@@ -91,7 +91,7 @@ def _answer_expect(
     )
     if not query.curvature:
         return answer
-    return replace(answer, curvature=_curvature(parameters, rows, members, answer))
+    return replace(answer, curvature=_curvature(query, rows, members, answer))
 
 
 @dataclass(frozen=True)
@@ -211,40 +211,46 @@ def _rises(
 
 
 def _curvature(
-    parameters: Parameters, rows: Rows, members: NDArray[np.uint32], sums: ExpectStatistics
+    query: Expect, rows: Rows, members: NDArray[np.uint32], sums: ExpectStatistics
 ) -> NDArray[np.float64]:
-    """The Hessian of Σ log q in x = (log α_k, log τ_k of each k; τ a softmax), lower triangle.
+    """The Hessian of Σ log q in x = (log α_k, log τ_k of each k asked for; τ a softmax), lower triangle.
 
     The Hessian of log q is Σ_k ω_k (∂²_k + g_k g_k') - s s', with g_k the gradient of component k's
     log-probability and s = Σ_k ω_k g_k. ∂²_k follows from sums that are there already, and the softmax
     takes away diag(τ) - ττ' for each client.
     """
-    alphas, alpha_0, tau = parameters.alphas, parameters.alphas.sum(axis=1), parameters.weights
+    parameters, some = query.parameters, list(query.curvature)
+    alphas, tau = parameters.alphas[some], parameters.weights[some]
+    alpha_0 = alphas.sum(axis=1)
     k, c = alphas.shape
     a = alphas.T[rows.category]
     tables = (
-        _pair_logs(alphas, rows, k), _size_logs(parameters, rows.size_values),
-        a * digamma_rise(a, rows.count[:, None]), digamma_rise(alpha_0, rows.size_values[:, None]),
-    )  # fmt: skip
-    known = np.zeros((k, c + 1, k, c + 1))
+        _pair_logs(parameters.alphas, rows, len(parameters.weights)),
+        _size_logs(parameters, rows.size_values),
+        a * digamma_rise(a, rows.count[:, None]),
+        digamma_rise(alpha_0, rows.size_values[:, None]),
+    )
+    found = np.zeros((k, c + 1, k, c + 1))
     for start in range(0, len(members), _TOGETHER):
-        some = members[start : start + _TOGETHER]
-        omega, slope = np.empty((len(some), k)), np.empty((len(some), k, c + 1))
+        part = members[start : start + _TOGETHER]
+        omega = np.empty((len(part), len(parameters.weights)))
+        slope = np.empty((len(part), k, c + 1))
         kernels.slopes(
-            rows.cells, rows.starts, rows.width, rows.size_index, some, rows.category,
+            rows.cells, rows.starts, rows.width, rows.size_index, part, rows.category,
             *tables, alphas, omega, slope,
         )  # fmt: skip
-        score = omega[:, :, None] * slope
+        score = omega[:, some, None] * slope
         for i in range(k):
-            known[i, :, i] += score[:, i].T @ slope[:, i]
-        flat = score.reshape(len(some), -1)
-        known -= (flat.T @ flat).reshape(known.shape)
-    for i in range(k):
-        slope = sums.tables[i] - alphas[i] * sums.total_tables[i] / alpha_0[i]
-        bend = np.outer(alphas[i], alphas[i]) * sums.total_spread[i] / alpha_0[i] ** 2
-        known[i, :c, i, :c] += bend + np.diag(slope - sums.spread[i])
-    known[:, c, :, c] -= len(members) * (np.diag(tau) - np.outer(tau, tau))
-    square = known.reshape(k * (c + 1), -1)
+            found[i, :, i] += score[:, i].T @ slope[:, i]
+        flat = score.reshape(len(part), -1)
+        found -= (flat.T @ flat).reshape(found.shape)
+    for i, component in enumerate(some):
+        total, spread = sums.total_tables[component], sums.total_spread[component]
+        slope = sums.tables[component] - alphas[i] * total / alpha_0[i]
+        bend = np.outer(alphas[i], alphas[i]) * spread / alpha_0[i] ** 2
+        found[i, :c, i, :c] += bend + np.diag(slope - sums.spread[component])
+    found[:, c, :, c] -= len(members) * (np.diag(tau) - np.outer(tau, tau))
+    square = found.reshape(k * (c + 1), -1)
     return np.asarray(square[np.tril_indices(len(square))])
 
 

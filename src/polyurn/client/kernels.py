@@ -165,10 +165,12 @@ def slopes(
 ):  # fmt: skip
     """Every member's responsibilities, and the gradient of log p(c, k) in component k's coordinates.
 
-    The coordinates are log α_k1, ..., log α_kC and log τ_k. `pair_rises` is α (ψ(c + α) - ψ(α)) and
-    `size_rises` is ψ(n + α_0) - ψ(α_0); `omegas` has shape (n_members, K) and `out` (n_members, K, C + 1).
+    The coordinates are log α_k1, ..., log α_kC and log τ_k, of some of the components: those whose
+    α are in `alphas`. `pair_rises` is their α (ψ(c + α) - ψ(α)) and `size_rises` is ψ(n + α_0) - ψ(α_0);
+    `out` has shape (n_members, n_some, C + 1), but `omegas` (n_members, n_components).
     """
-    n_components, n_categories = alphas.shape
+    n_components = omegas.shape[1]
+    n_some, n_categories = alphas.shape
     for i in range(len(members)):
         client = np.int64(members[i])
         size = np.int64(size_index[client])
@@ -176,6 +178,7 @@ def slopes(
         omega = omegas[i]
         for k in range(n_components):
             omega[k] = size_logs[size, k]
+        for k in range(n_some):
             for j in range(n_categories):
                 out[i, k, j] = -alphas[k, j] * size_rises[size, k]
             out[i, k, n_categories] = 1.0
@@ -184,6 +187,7 @@ def slopes(
             j = category[pair]
             for k in range(n_components):
                 omega[k] += pair_logs[pair, k]
+            for k in range(n_some):
                 out[i, k, j] += pair_rises[pair, k]
         peak, ratios = omega.max(), 0.0
         for k in range(n_components):

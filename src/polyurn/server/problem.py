@@ -46,10 +46,9 @@ class Problem:
         k, c = self.n_components, self.n_categories
         return 2 + k * (self.size_bins.n_bins + 3 * c + 2)
 
-    @property
-    def newton_cost(self) -> int:
-        """How many more it sends for the curvature."""
-        n = self.n_components * (self.n_categories + 1)
+    def newton_cost(self, n_components: int) -> int:
+        """How many more it sends for the curvature of some components."""
+        n = n_components * (self.n_categories + 1)
         return n * (n + 1) // 2
 
     def size_masses(self, size_counts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -33,6 +33,8 @@ _SAFETY, _CALM_ROUNDS = 10.0, 3
 _CHILDREN_FROM, _CHILDREN, _YOUTH, _GENERATIONS = 5, 8, 3, 2
 # Trials of all tracks together in a round; tracks that take Newton steps, and from which round on.
 _TRIALS, _NEWTON_TRACKS, _NEWTON_FROM = 32, 8, 4
+# One component's curvature says nothing of how it shares clients with another.
+_FEWEST_CURVED = 2
 # Samples: rounds of plain EM with all starts, half of them, ..., and then the step of the average.
 _SAMPLED_STAGES = ((3, 12), (5, 6), (7, 3), (10, 1))
 _SAMPLED_STARTS, _AVERAGE_FROM, _AVERAGE_FROM_ALONE = 24, 7, 3
@@ -74,7 +76,6 @@ class Search:
         self._n_vain = 0  # generations of children since one last took the lead
         self._settle: Settle | None = None
         self._n_calm = 0  # rounds in a row in which there seemed to be nothing left to gain
-        self._n_newton = 0  # tracks that are asked for their curvature in the next round
         self.max_upload = max_upload  # may be changed between rounds
         k = problem.n_components
         if problem.trial_cost > max_upload:
@@ -127,10 +128,8 @@ class Search:
         if self._settle is not None:
             return list(self._settle.queries())
         asked: list[Query[Any]] = []
-        for rank, track in enumerate(self.tracks):
-            asked += track.queries(curvature=rank < self._n_newton)
-        for track in self._young:
-            asked += track.queries(curvature=False)
+        for track in (*self.tracks, *self._young):
+            asked += track.queries()
         return asked
 
     def learn(self, answers: list[Statistics]) -> None:
@@ -203,7 +202,7 @@ class Search:
         trial = self.problem.trial_cost
         left = self.max_upload - n * trial
         for track in self._young:
-            track.propose(2, newton=False)
+            track.propose(2)
         wanted = self.n_rounds >= _CHILDREN_FROM and self._n_vain < _GENERATIONS
         if wanted and not self._young and n > 1:
             n_children = max(0, min(_CHILDREN, left // (4 * trial)))  # at most half of what is left
@@ -212,13 +211,24 @@ class Search:
                 for _ in range(n_children)
             ]
         left -= 2 * len(self._young) * trial
-        if self.n_rounds >= _NEWTON_FROM:
-            cost = self.problem.newton_cost + N_NEWTON * trial
-            self._n_newton = max(0, min(n, _NEWTON_TRACKS, left // cost))
-            left -= self._n_newton * cost
+        n_newton, n_curved, cost = self._newton(left) if self.n_rounds >= _NEWTON_FROM else (0, 0, 0)
+        left -= n_newton * cost
         bold = max(0, min(_TRIALS // n - 1, left // (trial * n)))
         for rank, track in enumerate(self.tracks):
-            track.propose(1 + bold, newton=rank < self._n_newton)
+            track.propose(1 + bold, n_curved=n_curved if rank < n_newton else 0)
+
+    def _newton(self, room: int) -> tuple[int, int, int]:
+        """How many tracks take Newton steps, in how many components, and what that costs each.
+
+        All components of as many tracks as there is room for, else some components of the leader.
+        """
+        k = self.problem.n_components
+        for n_curved in range(k, min(k, _FEWEST_CURVED) - 1, -1):
+            cost = self.problem.newton_cost(n_curved) + N_NEWTON * self.problem.trial_cost
+            if cost <= room:
+                n_tracks = min(len(self.tracks), _NEWTON_TRACKS, room // cost)
+                return (n_tracks if n_curved == k else 1), n_curved, cost
+        return 0, 0, 0
 
     def _child(self) -> Parameters:
         leader, *others = self.tracks

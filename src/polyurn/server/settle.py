@@ -52,9 +52,11 @@ class Settle:
         self._problem, self._tol = problem, tol
         self._average = Average.begin(parameters, sums, problem)
         start = to_x(self._average.parameters)
-        affordable = 3 * problem.trial_cost + problem.newton_cost <= max_upload
+        newton = problem.newton_cost(problem.n_components)
+        affordable = 3 * problem.trial_cost + newton <= max_upload
         useful = problem.n_components > 1  # the average of a single component waits for nothing
         self._quadratic = Quadratic.empty(len(start)) if affordable and useful else None
+        self._every_component = tuple(range(problem.n_components))
         self._bold = start  # where the quadratic models lead
         self._leads: list[float] = []  # how far the quadratic one was ahead, round by round
         self._answers: list[NDArray[np.float64]] = []
@@ -78,7 +80,7 @@ class Settle:
         """About the average's parameters, the quadratic model's, and what was the answer before."""
         asked = [Expect(self._average.parameters)]
         if self._quadratic is not None:
-            asked.append(Expect(self._at(self._bold), curvature=True))
+            asked.append(Expect(self._at(self._bold), curvature=self._every_component))
         if len(self._answers) >= _LAG:
             asked.append(Expect(self._at(self._answers[-_LAG])))
         return asked

@@ -60,12 +60,21 @@ class Point:
     image_sizes: Sizes
 
 
+@dataclass(frozen=True)
+class Bends:
+    """The last curvature that the clients sent: its eigenvalues and eigenvectors, and of which x."""
+
+    values: NDArray[np.float64]
+    axes: NDArray[np.float64]
+    where: NDArray[np.int64]
+
+
 @dataclass
 class Track:
     """The best point so far, what was tried around it, and what to try next.
 
-    `number` tells tracks apart while they change places; `bends` are the eigenvalues and eigenvectors
-    of the last curvature that the clients sent; `n_vain` counts the rounds since one last brought
+    `number` tells tracks apart while they change places; `curved` are the components whose curvature
+    is asked for next, at the trial `lead`; `n_vain` counts the rounds since one last brought
     anything; `is_child` says that it did not begin as a start.
     """
 
@@ -76,8 +85,9 @@ class Track:
     best: Point | None = None
     gains: list[float] = field(default_factory=list)
     lead: int = 0
+    curved: tuple[int, ...] = ()
     n_vain: int = 0
-    bends: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    bends: Bends | None = None
     is_child: bool = False
     _seen: list[Point] = field(default_factory=list)
 
@@ -91,10 +101,10 @@ class Track:
     def value(self) -> float:
         return -np.inf if self.best is None else self.best.value
 
-    def queries(self, *, curvature: bool) -> list[Expect]:
+    def queries(self) -> list[Expect]:
         """One query for each trial; the curvature is asked for at the lead only."""
         return [
-            Expect(self.parameters(x), curvature and i == self.lead)
+            Expect(self.parameters(x), self.curved if i == self.lead else ())
             for i, x in enumerate(self.trials)
         ]
 
@@ -108,19 +118,28 @@ class Track:
         self.gains.append(self.value - before)
         points = sorted(points, key=lambda p: p.value)
         self._seen = [*self._seen, *(p for p in points if p.value > self.value - _WORTH)][-_MEMORY:]
-        self.bends = None if hessian is None else np.linalg.eigh(hessian)
+        self.bends = None
+        if hessian is not None:
+            numbers = np.arange(len(top.x)).reshape(self.shape[0], -1)
+            self.bends = Bends(*np.linalg.eigh(hessian), numbers[list(self.curved)].reshape(-1))
 
-    def propose(self, n_trials: int, *, newton: bool) -> None:
-        """Choose what to ask next: the EM step, and bolder ones as far as `n_trials` allows."""
+    def propose(self, n_trials: int, *, n_curved: int = 0) -> None:
+        """Choose what to ask next: the EM step, and bolder ones as far as `n_trials` allows.
+
+        With the curvature of `n_curved` components, those with most to gain, come Newton steps in them.
+        """
         assert self.best is not None
         here, step = self.best.x, self.best.image - self.best.x
         bold = self._extrapolations() + [here + _limited(s * step) for s in _LONG_STEPS]
         careful = here + _CAUTION**self.n_vain * step
         self.trials = [careful, *bold[: n_trials - 1]]
         self.sizes, self.lead = self.best.image_sizes, 0
-        if newton and self.bends is not None:
+        gains = (self.best.gradient * step).reshape(self.shape[0], -1).sum(axis=1)
+        most = np.argsort(-gains, kind="stable")[:n_curved]
+        self.curved = tuple(sorted(most.tolist()))
+        if n_curved and self.bends is not None:
             self.lead = len(self.trials) + _LEAD
-            self.trials += [here + s for s in _newton_steps(self.best.gradient, *self.bends)]
+            self.trials += [here + s for s in _newton_steps(self.best.gradient, step, self.bends)]
 
     def remaining(self) -> float:
         """An estimate of what is still to be gained, in nats per client."""
@@ -128,14 +147,17 @@ class Track:
             return np.inf
         last, previous = self.gains[-1], self.gains[-2]
         promised = float(self.best.gradient @ (self.best.image - self.best.x)) / 2
+        rate = min(max(last / previous if previous > 0 else 0.0, 0.5), 0.95)
+        by_pace = max(last * rate / (1 - rate), previous / 4, promised)
         if self.bends is None:
-            rate = min(max(last / previous if previous > 0 else 0.0, 0.5), 0.95)
-            return max(last * rate / (1 - rate), previous / 4, promised)
-        values, axes = self.bends
-        along = axes.T @ self.best.gradient
+            return by_pace
+        values, axes, where = self.bends.values, self.bends.axes, self.bends.where
+        along = axes.T @ self.best.gradient[where]
         quadratic = float((along**2 / (np.abs(values) + _DAMPINGS[2])).sum()) / 2
         # Where the likelihood curves upwards there is more to gain than the slope says: a saddle.
         upwards = _ASIDE**2 / 2 * float(values[values > 0].sum())
+        if len(where) < len(self.best.x):
+            return max(quadratic + upwards, by_pace)
         return max(quadratic + upwards, last / 4, promised)
 
     def parameters(self, trial: NDArray[np.float64]) -> Parameters:
@@ -200,11 +222,17 @@ def hessian(sums: ExpectStatistics) -> NDArray[np.float64] | None:
 
 
 def _newton_steps(
-    slope: NDArray[np.float64], values: NDArray[np.float64], axes: NDArray[np.float64]
+    slope: NDArray[np.float64], em_step: NDArray[np.float64], bends: Bends
 ) -> list[NDArray[np.float64]]:
-    """Steps uphill by the size of the curvature's eigenvalues, whatever their sign: saddles repel."""
-    along = axes.T @ slope
-    return [_limited(axes @ (along / (np.abs(values) + d + 1e-9))) for d in _DAMPINGS]
+    """Steps uphill by the size of the curvature's eigenvalues, whatever their sign: saddles repel.
+
+    Components whose curvature is not known take their EM step.
+    """
+    along = bends.axes.T @ slope[bends.where]
+    steps = np.tile(em_step, (N_NEWTON, 1))
+    for step, damping in zip(steps, _DAMPINGS, strict=True):
+        step[bends.where] = bends.axes @ (along / (np.abs(bends.values) + damping + 1e-9))
+    return [_limited(step) for step in steps]
 
 
 def _limited(step: NDArray[np.float64]) -> NDArray[np.float64]:

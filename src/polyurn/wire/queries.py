@@ -144,18 +144,21 @@ class Group(Query[GroupStatistics]):
 
 @dataclass(frozen=True, eq=False)
 class Expect(Query[ExpectStatistics]):
-    """How likely are you under these parameters, and where should each component go?"""
+    """How likely are you under these parameters, and where should each component go?
+
+    `curvature` names the components whose curvature is asked for as well, in increasing order.
+    """
 
     parameters: Parameters
-    curvature: bool = False
+    curvature: tuple[int, ...] = ()
 
     answer_type = ExpectStatistics
 
     @property
     def dimensions(self) -> Dimensions:
         k, c = self.parameters.alphas.shape
-        p = k * (c + 1)
-        triangle = p * (p + 1) // 2 if self.curvature else 0
+        p = len(self.curvature) * (c + 1)
+        triangle = p * (p + 1) // 2
         return Dimensions(k, c, self.parameters.sizes.bins.n_bins, n_curvature=triangle)
 
 

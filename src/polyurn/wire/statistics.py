@@ -211,8 +211,8 @@ class ExpectStatistics(Statistics):
       at most ω c in each column, so its norm is at most max_size.
     - `spread` (K, C): ω α² (ψ′(α) - ψ′(c + α)); at most `tables`.
     - `total_tables`, `total_spread` (K,): the same of n and α_0; at most max_size.
-    - `curvature` (n_curvature,): the lower triangle of the Hessian of log q in (log α, log τ);
-      empty unless asked for. Unbounded: clip before noise.
+    - `curvature` (n_curvature,): the lower triangle of the Hessian of log q in (log α, log τ)
+      of the components asked for. Unbounded: clip before noise.
     """
 
     n_clients: float

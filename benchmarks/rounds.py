@@ -88,7 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--real", action="store_true", help="natural clients")
     parser.add_argument("--seeds", type=int, default=20, help="fits under test per row")
-    parser.add_argument("--long", type=int, default=100, help="long runs per real table")
+    parser.add_argument("--long", type=int, help="long runs per table; 100 real, 3 synthetic ones")
     parser.add_argument("--only", default="", help="rows whose name contains this")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
@@ -102,7 +102,7 @@ Map = Callable[[Callable[[tuple], object], Iterable[tuple]], Iterable]
 
 def synthetic(options: argparse.Namespace, parallel: Map) -> list[dict[str, object]]:
     """Every truth, one fresh draw per seed."""
-    settings = Synthetic()
+    settings = Synthetic() if options.long is None else Synthetic(n_long=options.long)
     print(f"{settings.n_clients} clients, {options.seeds} draws each; optimum: best of "
           f"{settings.n_long} long runs, the fit under test and, for the first "
           f"{settings.paper_seeds} draws, the paper's method")  # fmt: skip
@@ -159,8 +159,9 @@ def one_draw(task: tuple[str, int, Synthetic]) -> tuple[Run, float, Run, Run | N
 def real(options: argparse.Namespace, parallel: Map) -> list[dict[str, object]]:
     """Every real table that is there: long runs for the optimum, then the fits under test."""
     optima = json.loads(OPTIMA.read_text()) if OPTIMA.exists() else {}
+    n_long = 100 if options.long is None else options.long
     print(f"{options.seeds} fits each, at most 30 rounds; optimum: best value ever met, "
-          f"{options.long} long runs in this run")  # fmt: skip
+          f"{n_long} long runs in this run")  # fmt: skip
     print(f"{'table':<16} {'optimum':>12} {'long':>5} {'same':>5} {'median':>6} {'worst':>6} "
           f"{'reached':>7} {'worst gap':>9} {'stops, median':>13} {'worst':>6} "
           f"{'upload':>7}  bar")  # fmt: skip
@@ -174,7 +175,7 @@ def real(options: argparse.Namespace, parallel: Map) -> list[dict[str, object]]:
         known = optima.get(table.name, {"value": -np.inf, "long_runs": 0})
         first = 20_000 + known["long_runs"]
         tasks = [(table, s, False) for s in range(options.seeds)]
-        tasks += [(table, first + i, True) for i in range(options.long)]
+        tasks += [(table, first + i, True) for i in range(n_long)]
         runs = list(parallel(one_table, tasks))
         tested, long = runs[: options.seeds], runs[options.seeds :]
         value = max(known["value"], *(r.best for r in runs))

@@ -28,8 +28,8 @@ _BOLDNESS, _FEWEST_TRACKS = 4, 2
 _SAME = 1e-9
 # What is left to gain is an estimate: it is taken tenfold, and believed when it stays small.
 _SAFETY, _CALM_ROUNDS = 10.0, 3
-# Children of the leader and another track: from which round on, how many at once, the rounds until they
-# have to stand among the others; a fit ends when so many generations have brought nothing.
+# Children of the leader and another start: from which round on, how many at once, the rounds until they
+# have to stand among the others; a fit waits until so many generations in a row have brought nothing.
 _CHILDREN_FROM, _CHILDREN, _YOUTH, _GENERATIONS = 5, 8, 3, 2
 # Trials of all tracks together in a round; tracks that take Newton steps, and from which round on.
 _TRIALS, _NEWTON_TRACKS, _NEWTON_FROM = 32, 8, 4
@@ -72,6 +72,7 @@ class Search:
         self.converged = False
         self.tracks: list[Track] = []
         self._numbers = count(1)  # of the tracks, as they begin
+        self._left: list[Track] = []  # starts that have left: a component of theirs may be of use
         self._young: list[Track] = []  # children that are not yet compared with the tracks
         self._n_vain = 0  # generations of children since one last took the lead
         self._settle: Settle | None = None
@@ -167,7 +168,13 @@ class Search:
         calm = _SAFETY * leader.remaining() < self.tol and not rivals
         self._n_calm = self._n_calm + 1 if calm else 0
         self._plan()
-        self.converged = self._n_calm >= _CALM_ROUNDS and not self._young
+        self.converged = self._n_calm >= _CALM_ROUNDS and not self._owed
+
+    @property
+    def _owed(self) -> bool:
+        """Whether a generation of children has still to be waited for."""
+        possible = bool(self._young) or len(self.tracks) + len(self._left) > 1
+        return possible and self._n_vain < _GENERATIONS
 
     def _points(self, sums: list[ExpectStatistics]) -> list[Point]:
         """Every trial with its value, slope and EM image; all M-steps are solved at once."""
@@ -203,8 +210,9 @@ class Search:
         left = self.max_upload - n * trial
         for track in self._young:
             track.propose(2)
-        wanted = self.n_rounds >= _CHILDREN_FROM and self._n_vain < _GENERATIONS
-        if wanted and not self._young and n > 1:
+        # As long as the leader climbs, children that are not waited for cost no round.
+        wanted = self.n_rounds >= _CHILDREN_FROM and (self._owed or self._n_calm == 0)
+        if wanted and not self._young and n + len(self._left) > 1:
             n_children = max(0, min(_CHILDREN, left // (4 * trial)))  # at most half of what is left
             self._young = [
                 Track.begin(self._child(), next(self._numbers), is_child=True)
@@ -232,6 +240,7 @@ class Search:
 
     def _child(self) -> Parameters:
         leader, *others = self.tracks
+        others += self._left
         other = others[self._rng.integers(len(others))]
         return child(leader.best_parameters(), other.best_parameters(), rng=self._rng)
 
@@ -241,13 +250,13 @@ class Search:
         pairs = zip(self.tracks, self.tracks[1:], strict=False)
         met = {id(later) for better, later in pairs if better.value - later.value < _SAME}
         self.tracks = [t for t in self.tracks if id(t) not in met]
-        for after, left in stages:
-            if self.n_rounds > after:
-                self.tracks = self.tracks[:left]
+        n = min((n for after, n in stages if self.n_rounds > after), default=len(self.tracks))
         if self.n_rounds > stages[-1][0]:
             # Where a client may send little, few tracks that can be bold are worth more than many.
             trials = self.max_upload // self.problem.trial_cost
-            self.tracks = self.tracks[: max(_FEWEST_TRACKS, trials // _BOLDNESS)]
+            n = min(n, max(_FEWEST_TRACKS, trials // _BOLDNESS))
+        self._left += [t for t in self.tracks[n:] if not t.is_child]
+        self.tracks = self.tracks[:n]
 
     # ------------------------------------------------------------------ samples
 

@@ -170,7 +170,7 @@ ALLOWED = {
     "report.rounds": {"report.parts"},
     "report.clients": {"counts", "report.parts"},
     "report.embedding": {"errors"},
-    "report.runs": {"report.parts", "training.records"},
+    "report.runs": {"report.parts", "training.records", "training.verdict"},
     "report.vega": {"errors", "report.palette", "report.parts"},
     "report.model_charts": {"report.palette", "report.parts", "report.vega"},
     "report.population_charts": {"report.palette", "report.parts", "report.vega"},

@@ -1,5 +1,7 @@
 """The numbers behind the figures."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -131,3 +133,16 @@ def test_the_style_sheet_has_the_colours_of_the_palette():
     for name, colours in (("tone", TONES), ("fill", FILLS)):
         for i, colour in enumerate(colours):
             assert f"--{name}-{i}: {colour};" in style
+
+
+def test_where_scores_are_negative_a_diverged_run_is_below_all_others():
+    some = runs(seeds=(0,))
+    below = [replace(r, final={"accuracy": r.final["accuracy"] - 1.0}) for r in some]
+    below[0] = replace(below[0], final={"accuracy": None}, diverged_at=1)
+    settings = below[0].settings.to_record()
+    rows = agreement_rows(below, true="true", metric="accuracy")
+    named = f"local_epochs {settings['local_epochs']}, "
+    mine = [r for r in rows if r["settings"].startswith(named)]
+    assert min(min(r["true"], r["simulated"]) for r in mine) < min(
+        r.final["accuracy"] for r in below[1:]
+    )

@@ -109,7 +109,8 @@ def test_curvature_of_some_components_is_a_block_of_the_whole():
     parameters = Parameters(mdm.weights, mdm.alphas, mdm.sizes)
     counts = mdm.sample(700, rng=0)
     whole, some = (
-        hessian(answer(Expect(parameters, curvature=asked), counts)) for asked in ((0, 1, 2), (0, 2))
+        hessian(answer(Expect(parameters, curvature=asked), counts))
+        for asked in ((0, 1, 2), (0, 2))
     )
     block = np.r_[0:11, 22:33]
     np.testing.assert_allclose(some, whole[np.ix_(block, block)], rtol=1e-10, atol=1e-10)
@@ -121,7 +122,9 @@ def test_with_little_room_the_leader_alone_sends_the_curvature_of_some_component
 
     class Watched(LocalAggregator):
         def aggregate(self, query, cohort_size=None):
-            asked.extend(q.curvature for q in getattr(query, "queries", ()) if isinstance(q, Expect))
+            asked.extend(
+                q.curvature for q in getattr(query, "queries", ()) if isinstance(q, Expect)
+            )
             return super().aggregate(query, cohort_size)
 
     # Three components take 33 * 34 / 2 = 561 numbers for their curvature, two 253.

@@ -1,5 +1,7 @@
 """Federated averaging: what a round computes, and that every engine computes the same."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -589,3 +591,29 @@ def test_a_client_with_most_of_the_points_sends_training_to_the_workers():
     for sizes, engine in (([200, 20, 30], "workers"), ([20, 20, 30], "batched")):
         run = train(asked, "softmax", DATA, ragged(400, sizes), seed=0, n_workers=1)
         assert run.engine == engine
+
+
+def test_lazy_layers_find_their_shapes_and_start_from_the_seed():
+    def lazy():
+        return nn.Sequential(nn.LazyLinear(7), nn.ReLU(), nn.LazyLinear(3))
+
+    data = tabular()
+    one, same, other = (build(lazy, data, seed=seed) for seed in (1, 1, 2))
+    assert one[0].weight.shape == (7, data.features.shape[1])
+    assert torch.equal(one[0].weight, same[0].weight)
+    assert not torch.equal(one[0].weight, other[0].weight)
+
+
+def test_a_model_that_cannot_take_the_points_is_refused_in_one_line():
+    data = tabular()
+    pixels = replace(
+        data,
+        features=np.ones(data.features.shape, dtype=np.uint8),
+        test_features=np.ones(data.test_features.shape, dtype=np.uint8),
+    )
+    with pytest.raises(ParameterError, match=r"type uint8.*convert them to floats"):
+        build("softmax", pixels, seed=0)
+    with pytest.raises(ParameterError, match=r"cannot take points of shape \(\d+,\)"):
+        build(lambda: nn.Linear(99, 3), data, seed=0)
+    with pytest.raises(ParameterError, match="one row of outputs"):
+        build(lambda: nn.Sequential(nn.Flatten(0), nn.LazyLinear(3)), data, seed=0)

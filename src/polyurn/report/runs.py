@@ -13,6 +13,7 @@ import numpy as np
 
 from polyurn.report.parts import Rows
 from polyurn.training.records import RunRecord
+from polyurn.training.verdict import lowest_score, score
 
 
 def varied(runs: Sequence[RunRecord]) -> dict[str, list[Any]]:
@@ -30,21 +31,22 @@ def varied(runs: Sequence[RunRecord]) -> dict[str, list[Any]]:
 
 
 def profile_rows(
-    runs: Sequence[RunRecord], name: str, *, metric: str, diverged_score: float = 0.0
+    runs: Sequence[RunRecord], name: str, *, metric: str, diverged_score: float | None = None
 ) -> Rows:
     """The metric that each value of a setting reaches, on each population.
 
     For each seed, the best over the other settings; then the mean over seeds with its standard error.
-    With one varied setting there are no others. A diverged run scores `diverged_score`.
+    With one varied setting there are no others. A diverged run scores `diverged_score`, by default as
+    in `compare_sweeps`.
     """
+    worst = lowest_score(runs, metric) if diverged_score is None else diverged_score
     best: dict[tuple[str, Any], dict[int, float]] = defaultdict(dict)
     for run in runs:
         if run.pruned:
             continue
         value = _plain(run.settings.to_record()[name])
-        score = _score(run, metric, diverged_score)
         by_seed = best[run.population, value]
-        by_seed[run.seed] = max(by_seed.get(run.seed, -math.inf), score)
+        by_seed[run.seed] = max(by_seed.get(run.seed, -math.inf), _score(run, metric, worst))
     rows: Rows = []
     for (population, value), by_seed in best.items():
         mean, error = _mean([*by_seed.values()])
@@ -62,14 +64,15 @@ def profile_rows(
 
 
 def agreement_rows(
-    runs: Sequence[RunRecord], *, true: str, metric: str, diverged_score: float = 0.0
+    runs: Sequence[RunRecord], *, true: str, metric: str, diverged_score: float | None = None
 ) -> Rows:
     """Each setting's metric on simulated clients beside the same on the true ones, mean over seeds."""
+    worst = lowest_score(runs, metric) if diverged_score is None else diverged_score
     scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
         if not run.pruned:
             key = json.dumps(run.settings.to_record(), sort_keys=True)
-            scores[run.population][key].append(_score(run, metric, diverged_score))
+            scores[run.population][key].append(_score(run, metric, worst))
     names, on_true = varied(runs), scores.get(true, {})
     rows: Rows = []
     for population, by_settings in scores.items():
@@ -88,9 +91,9 @@ def agreement_rows(
     return rows
 
 
-def _score(run: RunRecord, metric: str, diverged_score: float) -> float:
-    value = run.final[metric]
-    return diverged_score if run.diverged or value is None else value
+def _score(run: RunRecord, metric: str, worst: float) -> float:
+    value = score(run, metric)
+    return worst if value is None else value
 
 
 def _plain(value: Any) -> Any:

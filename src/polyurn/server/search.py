@@ -219,7 +219,9 @@ class Search:
                 for _ in range(n_children)
             ]
         left -= 2 * len(self._young) * trial
-        n_newton, n_curved, cost = self._newton(left) if self.n_rounds >= _NEWTON_FROM else (0, 0, 0)
+        n_newton, n_curved, cost = (
+            self._newton(left) if self.n_rounds >= _NEWTON_FROM else (0, 0, 0)
+        )
         left -= n_newton * cost
         bold = max(0, min(_TRIALS // n - 1, left // (trial * n)))
         for rank, track in enumerate(self.tracks):

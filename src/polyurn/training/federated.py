@@ -4,6 +4,7 @@ This is the algorithm; how a cohort is trained is an engine's business (`engines
 `batched.py`), and who the clients are was decided before.
 """
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
 try:
     import torch
     from torch import Tensor, nn
+    from torch.nn.parameter import is_lazy
 except ImportError as error:
     raise MissingDependencyError("torch", "train", "federated training") from error
 
@@ -296,9 +298,35 @@ def build(model: ModelFunction | str, data: Examples, *, seed: int) -> nn.Module
     with alone():
         torch.manual_seed(schedule.start(seed=seed))
         module = function()
-    if not isinstance(module, nn.Module):
-        raise ParameterError(f"expected model() to return a torch.nn.Module, got {type(module)}")
+        if not isinstance(module, nn.Module):
+            raise ParameterError(
+                f"expected model() to return a torch.nn.Module, got {type(module)}"
+            )
+        _try(module, data.features[:2])
     return module
+
+
+def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> None:
+    """Give the model two points: lazy layers find their shapes, and what cannot work is said early."""
+    parameters = list(module.parameters())
+    lazy = any(is_lazy(parameter) for parameter in parameters)
+    tried = module if lazy else copy.deepcopy(module)  # it may count its calls
+    dtype = next((p.dtype for p in parameters if p.dtype.is_floating_point), torch.float32)
+    training = module.training
+    try:
+        with torch.no_grad():
+            outputs = tried.eval()(_tensor(points, dtype))
+    except (RuntimeError, ValueError, IndexError) as error:
+        whole = points.dtype.kind != "f"
+        advice = "; if they are measurements, convert them to floats" if whole else ""
+        raise ParameterError(
+            f"the model cannot take points of shape {points.shape[1:]} and type {points.dtype}: "
+            f"{str(error).splitlines()[0]}{advice}"
+        ) from error
+    finally:
+        tried.train(training)
+    if not isinstance(outputs, Tensor) or len(outputs) != len(points):
+        raise ParameterError("expected the model to return one row of outputs for each point")
 
 
 def n_classes(data: Examples) -> int:

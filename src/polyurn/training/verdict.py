@@ -163,7 +163,8 @@ def score(run: RunRecord, metric: str) -> float | None:
 
 def lowest_score(runs: Iterable[RunRecord], metric: str) -> float:
     """What a run that diverged scores among these: see `compare_sweeps`."""
-    values = [value for run in runs if (value := score(run, metric)) is not None]
+    whole = (run for run in runs if not run.pruned)
+    values = [value for run in whole if (value := score(run, metric)) is not None]
     low, high = min(values, default=0.0), max(values, default=0.0)
     return 0.0 if low >= 0 else low - (high - low)
 

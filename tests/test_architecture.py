@@ -51,7 +51,7 @@ ALLOWED = {
     "client.rows": {"counts"},
     "client.histogram": {"client.bins", "counts", "errors"},
     "client.tables": {"client.bins", "client.histogram", "errors"},
-    "client.expect": {"client.kernels", "client.rows", "client.simd", "mdm", "rising", "wire"},
+    "client.expect": {"sizes", "client.kernels", "client.rows", "client.simd", "mdm", "rising", "wire"},
     "client.survey": {"client.rows", "sizes", "wire"},
     "client.answer": {"client.expect", "client.rows", "client.survey", "counts", "errors", "wire"},
     "server.update": {"errors", "mdm", "sizes", "wire"},

@@ -139,7 +139,7 @@ def _answer_all(
         some: list[Any] = list(run)
         if kind == (Group,):
             answers += answer_groups(some, rows, members)
-        elif kind == (Expect,):
+        elif kind[0] is Expect:
             answers += answer_expects(some, rows, members, n_threads)
         elif kind[0] is Part:
             mine = _part(members, lots, *kind[1:])
@@ -153,7 +153,13 @@ def _answer_all(
 
 def _kind(query: Query[Any]) -> tuple[Any, ...]:
     """Queries of one kind can be answered together."""
-    return (Part, query.low, query.high) if isinstance(query, Part) else (type(query),)
+    match query:
+        case Part(_, low, high):
+            return (Part, low, high)
+        case Expect(parameters):
+            return (Expect, id(parameters.sizes.bins))
+        case _:
+            return (type(query),)
 
 
 def _part(

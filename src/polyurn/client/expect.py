@@ -20,6 +20,7 @@ from polyurn.client.rows import Rows
 from polyurn.client.simd import LANES
 from polyurn.mdm import MDM
 from polyurn.rising import digamma_rise, log_rising, trigamma_fall
+from polyurn.sizes import SizeBins, Sizes
 from polyurn.wire import Expect, ExpectStatistics, Parameters, Update, UpdateStatistics
 
 _A = TypeVar("_A")
@@ -36,13 +37,14 @@ def answer_update(
 ) -> UpdateStatistics:
     """Algorithm 2, lines 7 to 10, for all members at once."""
     mdm = query.mdm
-    sums = expectations(mdm, rows, members, n_threads)
+    size_logs = _size_logs([mdm], rows.size_values)
+    sums = expectations(mdm.alphas, size_logs, rows, members, n_threads)
     rise = digamma_rise(mdm.alphas.sum(axis=1), rows.size_values[:, None])
     return UpdateStatistics(
         n_clients=float(len(members)),
         log_likelihood=sums.log_likelihood,
         responsibilities=sums.by_size.sum(axis=0),
-        size_counts=_by_bin(mdm, rows, sums),  # E_{k n_i} += ω_k
+        size_counts=_by_bin(mdm.sizes.bins, rows, sums.by_size),  # E_{k n_i} += ω_k
         numerators=_rises(mdm.alphas, rows, sums.by_pair, n_threads)[1],  # u_k
         denominators=(sums.by_size * rise).sum(axis=0),  # v_k
     )
@@ -53,45 +55,46 @@ def answer_expects(
 ) -> list[ExpectStatistics]:
     """Σ ω α (ψ(c + α) - ψ(α)) and its like, for all members and all queries at once.
 
-    What depends on a client's size alone is worked out for all queries together.
+    All queries have the same size bins: what depends on a client's size alone is worked out for the
+    components of all of them together.
     """
-    alphas = [query.parameters.alphas for query in queries]
-    ends = np.cumsum([len(a) for a in alphas])[:-1]
-    alpha_0 = np.concatenate([a.sum(axis=1) for a in alphas])
+    asked = [query.parameters for query in queries]
+    ends = np.cumsum([len(parameters.weights) for parameters in asked])[:-1]
+    size_logs = np.split(_size_logs(asked, rows.size_values), ends, axis=1)
+    sums = [
+        expectations(parameters.alphas, logs, rows, members, n_threads)
+        for parameters, logs in zip(asked, size_logs, strict=True)
+    ]
+    by_size = np.concatenate([s.by_size for s in sums], axis=1)
+    alpha_0 = np.concatenate([parameters.alphas.sum(axis=1) for parameters in asked])
     n = rows.size_values[:, None]
-    tables = np.split(alpha_0 * digamma_rise(alpha_0, n), ends, axis=1)
-    spreads = np.split(alpha_0**2 * trigamma_fall(alpha_0, n), ends, axis=1)
-    falls = np.split(_total_logs(alpha_0, n), ends, axis=1)
-    parts = zip(queries, tables, spreads, falls, strict=True)
-    return [_answer_expect(q, rows, members, n_threads, *by_size) for q, *by_size in parts]
-
-
-def _answer_expect(
-    query: Expect,
-    rows: Rows,
-    members: NDArray[np.uint32],
-    n_threads: int,
-    tables_by_size: NDArray[np.float64],
-    spreads_by_size: NDArray[np.float64],
-    logs_by_size: NDArray[np.float64],
-) -> ExpectStatistics:
-    parameters, alphas = query.parameters, query.parameters.alphas
-    sums = expectations(parameters, rows, members, n_threads, total_logs=logs_by_size)
-    present, rises, falls = _rises(alphas, rows, sums.by_pair, n_threads)
-    answer = ExpectStatistics(
-        n_clients=float(len(members)),
-        log_likelihood=sums.log_likelihood,
-        size_counts=_by_bin(parameters, rows, sums),
-        present=present,
-        tables=alphas * rises,
-        spread=alphas**2 * falls,
-        total_tables=(sums.by_size * tables_by_size).sum(axis=0),
-        total_spread=(sums.by_size * spreads_by_size).sum(axis=0),
-        curvature=np.empty(0),
+    by_query = zip(
+        np.split(_by_bin(asked[0].sizes.bins, rows, by_size), ends),
+        np.split((by_size * (alpha_0 * digamma_rise(alpha_0, n))).sum(axis=0), ends),
+        np.split((by_size * (alpha_0**2 * trigamma_fall(alpha_0, n))).sum(axis=0), ends),
+        strict=True,
     )
-    if not query.curvature:
-        return answer
-    return replace(answer, curvature=_curvature(query, rows, members, answer))
+    answers = []
+    for query, s, (size_counts, total_tables, total_spread) in zip(
+        queries, sums, by_query, strict=True
+    ):
+        alphas = query.parameters.alphas
+        present, rises, falls = _rises(alphas, rows, s.by_pair, n_threads)
+        answer = ExpectStatistics(
+            n_clients=float(len(members)),
+            log_likelihood=s.log_likelihood,
+            size_counts=size_counts,
+            present=present,
+            tables=alphas * rises,
+            spread=alphas**2 * falls,
+            total_tables=total_tables,
+            total_spread=total_spread,
+            curvature=np.empty(0),
+        )
+        if query.curvature:
+            answer = replace(answer, curvature=_curvature(query, rows, members, answer))
+        answers.append(answer)
+    return answers
 
 
 @dataclass(frozen=True)
@@ -104,32 +107,32 @@ class Expectations:
 
 
 def expectations(
-    parameters: MDM | Parameters,
+    alphas: NDArray[np.float64],
+    size_logs: NDArray[np.float64],
     rows: Rows,
     members: NDArray[np.uint32],
     n_threads: int,
-    *,
-    total_logs: NDArray[np.float64] | None = None,
 ) -> Expectations:
     """The E-step: everything that any update needs to know about the members.
 
-    `total_logs` is `_total_logs` of the parameters, where that is known already.
+    `size_logs` has shape (n_sizes, n_components): see `_size_logs`.
     """
-    k = len(parameters.weights)
+    k = len(alphas)
     lanes = -(-k // LANES) * LANES
-    pair_logs = _pair_logs(parameters.alphas, rows, lanes, n_threads)
-    size_logs = np.full((len(rows.size_values), lanes), -np.inf)
-    size_logs[:, :k] = _size_logs(parameters, rows.size_values, total_logs)
+    pair_logs = _pair_logs(alphas, rows, lanes, n_threads)
+    padded = np.full((len(size_logs), lanes), -np.inf)
+    padded[:, :k] = size_logs
 
     def part(some: NDArray[np.uint32]) -> Expectations:
-        by_pair, by_size = np.zeros_like(pair_logs), np.zeros_like(size_logs)
+        by_pair, by_size = np.zeros_like(pair_logs), np.zeros_like(padded)
         log_likelihood = kernels.expect(
             rows.cells, rows.starts, rows.width, rows.size_index, some,
-            pair_logs, size_logs, by_pair, by_size,
+            pair_logs, padded, by_pair, by_size,
         )  # fmt: skip
         return Expectations(by_pair, by_size, log_likelihood)
 
-    parts = _map_threads(part, np.array_split(members, n_threads))
+    cut = [members] if n_threads == 1 else np.array_split(members, n_threads)
+    parts = _map_threads(part, cut)
     for other in parts[1:]:
         parts[0].by_pair[:] += other.by_pair
         parts[0].by_size[:] += other.by_size
@@ -160,26 +163,24 @@ def _pair_logs(
 
 
 def _size_logs(
-    parameters: MDM | Parameters,
-    sizes: NDArray[np.int64],
-    total_logs: NDArray[np.float64] | None = None,
+    several: Sequence[MDM | Parameters], sizes: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Log of τ_k π_k(n) Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n."""
-    if total_logs is None:
-        total_logs = _total_logs(parameters.alphas.sum(axis=1), sizes[:, None])
-    return np.asarray(np.log(parameters.weights) + parameters.sizes.logpmf(sizes) + total_logs)
+    """Log of τ_k π_k(n) Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n and every component.
+
+    The components of several models with the same size bins stand side by side.
+    """
+    alpha_0 = np.concatenate([parameters.alphas.sum(axis=1) for parameters in several])
+    weights = np.concatenate([parameters.weights for parameters in several])
+    masses = np.concatenate([parameters.sizes.masses for parameters in several])
+    n = sizes[:, None]
+    logs = Sizes(several[0].sizes.bins, masses).logpmf(sizes) + np.log(weights)
+    return np.asarray(logs + gammaln(n + 1) - log_rising(alpha_0, n, scale=alpha_0))
 
 
-def _total_logs(alpha_0: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Log of Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0)."""
-    return np.asarray(gammaln(n + 1) - log_rising(alpha_0, n, scale=alpha_0))
-
-
-def _by_bin(parameters: MDM | Parameters, rows: Rows, sums: Expectations) -> NDArray[np.float64]:
+def _by_bin(bins: SizeBins, rows: Rows, by_size: NDArray[np.float64]) -> NDArray[np.float64]:
     """Σ ω by size bin, shape (n_components, n_size_bins)."""
-    bins = parameters.sizes.bins
-    counts = np.zeros((bins.n_bins, sums.by_size.shape[1]))
-    np.add.at(counts, bins.locate(rows.size_values), sums.by_size)
+    counts = np.zeros((bins.n_bins, by_size.shape[1]))
+    np.add.at(counts, bins.locate(rows.size_values), by_size)
     return np.ascontiguousarray(counts.T)
 
 
@@ -226,7 +227,7 @@ def _curvature(
     a = alphas.T[rows.category]
     tables = (
         _pair_logs(parameters.alphas, rows, len(parameters.weights)),
-        _size_logs(parameters, rows.size_values),
+        _size_logs([parameters], rows.size_values),
         a * digamma_rise(a, rows.count[:, None]),
         digamma_rise(alpha_0, rows.size_values[:, None]),
     )

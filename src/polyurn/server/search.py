@@ -31,6 +31,9 @@ _SAFETY, _CALM_ROUNDS = 10.0, 3
 # Children of the leader and another start: from which round on, how many at once, the rounds until they
 # have to stand among the others; a fit waits until so many generations in a row have brought nothing.
 _CHILDREN_FROM, _CHILDREN, _YOUTH, _GENERATIONS = 5, 8, 3, 2
+# Where a start rests between so many tolerances below the leader, there may be others above it: twice as
+# many generations are waited for.
+_CLOSE = 2.0, 0.01
 # Trials of all tracks together in a round; tracks that take Newton steps, and from which round on.
 _TRIALS, _NEWTON_TRACKS, _NEWTON_FROM = 32, 8, 4
 # One component's curvature says nothing of how it shares clients with another.
@@ -174,7 +177,14 @@ class Search:
     def _owed(self) -> bool:
         """Whether a generation of children has still to be waited for."""
         possible = bool(self._young) or len(self.tracks) + len(self._left) > 1
-        return possible and self._n_vain < _GENERATIONS
+        return possible and self._n_vain < self._patience
+
+    @property
+    def _patience(self) -> int:
+        """Generations to wait for: more where other starts came to rest close below the leader."""
+        low, high = (self.tracks[0].value - by * self.tol for by in _CLOSE)
+        close = any(low < t.value < high for t in self.tracks if not t.is_child)
+        return 2 * _GENERATIONS if close else _GENERATIONS
 
     def _points(self, sums: list[ExpectStatistics]) -> list[Point]:
         """Every trial with its value, slope and EM image; all M-steps are solved at once."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from polyurn.server.poles import capped
 from polyurn.sizes import Sizes
@@ -199,7 +198,8 @@ def from_x(x: NDArray[np.float64], shape: tuple[int, int], sizes: Sizes) -> Para
     k, c = shape
     logs = x.reshape(k, c + 1)
     alphas = capped(np.exp(np.clip(logs[:, :c], *_LOG_ALPHAS)))
-    return Parameters(softmax(logs[:, c]), alphas, sizes)
+    weights = np.exp(logs[:, c] - logs[:, c].max())
+    return Parameters(weights / weights.sum(), alphas, sizes)
 
 
 def gradient(parameters: Parameters, sums: ExpectStatistics) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ The docstring of each class states what one client adds and how large that can b
 it is `client/`; what a sum is used for is `server/`.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import ClassVar, Self, TypeVar
@@ -77,7 +78,7 @@ class Statistics:
     @classmethod
     def lengths(cls, dimensions: Dimensions) -> list[int]:
         """How many numbers each block holds."""
-        return [int(np.prod(cls._shape(name, dimensions))) for name in cls.SHAPES]
+        return [math.prod(cls._shape(name, dimensions)) for name in cls.SHAPES]
 
     @classmethod
     def _shape(cls, name: str, dimensions: Dimensions) -> tuple[int, ...]:

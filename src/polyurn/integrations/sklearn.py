@@ -27,6 +27,10 @@ try:
 except ImportError as error:
     raise MissingDependencyError("scikit-learn>=1.6", "sklearn", "the estimator") from error
 
+# Nothing leaves this process, so that numbers sent cost only time: room for every start of a wide table,
+# at least.
+_ROOM, _STARTS_ROOM = 200_000, 150
+
 
 class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
     """A mixture of Dirichlet-multinomials, with the interface of `sklearn.mixture.GaussianMixture`.
@@ -42,8 +46,8 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
     max_iter : int
         Rounds of a fit, at least 3: the first two find where to start.
     n_init : int
-        Independent fits, of which the likeliest is kept. One is a race of 48 random starts already, or
-        of fewer when n_components * n_features is beyond 7,000: then more fits are worth their time.
+        Independent fits, of which the likeliest is kept. One is a race of 48 random starts already; more
+        are worth their time where there are few rows for many features, and many local optima.
     random_state : int, RandomState or None
         For the random starts, and for `sample`.
 
@@ -166,7 +170,7 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
             n_categories=counts.shape[1], max_size=int(client_sizes(counts).max()),
             max_rounds=self.max_iter, tol=self.tol, rng=starts,
             sizes="shared",  # so that sizes do not tell components apart
-            max_upload=1_000_000,  # nothing leaves this process; wide tables need the starts
+            max_upload=max(_ROOM, _STARTS_ROOM * self.n_components * counts.shape[1]),
         )  # fmt: skip
 
     def _counts(self, X: object, *, reset: bool) -> Counts:

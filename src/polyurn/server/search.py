@@ -32,7 +32,7 @@ _SAFETY, _CALM_ROUNDS = 10.0, 3
 # have to stand among the others; a fit waits until so many generations in a row have brought nothing.
 _CHILDREN_FROM, _CHILDREN, _YOUTH, _GENERATIONS = 5, 8, 3, 2
 # Where a start rests between so many tolerances below the leader, there may be others above it: twice as
-# many generations are waited for.
+# many generations are waited for, and two more rounds.
 _CLOSE = 2.0, 0.01
 # Trials of all tracks together in a round; tracks that take Newton steps, and from which round on.
 _TRIALS, _NEWTON_TRACKS, _NEWTON_FROM = 32, 8, 4
@@ -104,7 +104,7 @@ class Search:
     @property
     def nearly_done(self) -> bool:
         """Whether the next round may be the last."""
-        return self._n_calm >= _CALM_ROUNDS - 1
+        return bool(self.tracks) and self._n_calm >= self._calm_rounds - 1
 
     @property
     def values(self) -> dict[int, float]:
@@ -171,20 +171,24 @@ class Search:
         calm = _SAFETY * leader.remaining() < self.tol and not rivals
         self._n_calm = self._n_calm + 1 if calm else 0
         self._plan()
-        self.converged = self._n_calm >= _CALM_ROUNDS and not self._owed
+        self.converged = self._n_calm >= self._calm_rounds and not self._owed
 
     @property
     def _owed(self) -> bool:
         """Whether a generation of children has still to be waited for."""
         possible = bool(self._young) or len(self.tracks) + len(self._left) > 1
-        return possible and self._n_vain < self._patience
+        return possible and self._n_vain < _GENERATIONS * (1 + self._is_close)
 
     @property
-    def _patience(self) -> int:
-        """Generations to wait for: more where other starts came to rest close below the leader."""
+    def _calm_rounds(self) -> int:
+        """Rounds to wait for after there seemed to be nothing left to gain."""
+        return _CALM_ROUNDS + 2 * self._is_close
+
+    @property
+    def _is_close(self) -> bool:
+        """Whether other starts came to rest close below the leader."""
         low, high = (self.tracks[0].value - by * self.tol for by in _CLOSE)
-        close = any(low < t.value < high for t in self.tracks if not t.is_child)
-        return 2 * _GENERATIONS if close else _GENERATIONS
+        return any(low < t.value < high for t in self.tracks if not t.is_child)
 
     def _points(self, sums: list[ExpectStatistics]) -> list[Point]:
         """Every trial with its value, slope and EM image; all M-steps are solved at once."""

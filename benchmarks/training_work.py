@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from peers.clock import Clock
 from peers.environments import Block
+from polyurn.training.building import prepare
 from polyurn.training.choice import open_engine
 from polyurn.training.engines import Engine
 from polyurn.training.examples import Examples, Holdings, holdings
-from polyurn.training.federated import prepare
 from polyurn.training.local import Work
 from polyurn.training.losses import cross_entropy
 from polyurn.training.models import convolutional, perceptron, softmax_regression

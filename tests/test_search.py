@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from polyurn import MDM, LocalAggregator, SizeBins, Sizes, answer, fit
 from polyurn.errors import ParameterError
 from polyurn.server.explore import landscape, random_groups, start, survey
+from polyurn.server.problem import Problem
+from polyurn.server.search import Search
 from polyurn.server.track import gradient, hessian, to_x
 from polyurn.truths import truth
-from polyurn.wire import Expect, Parameters, Survey, total
+from polyurn.wire import Batch, Expect, Parameters, Survey, total
 
 
 def run(counts, k, **more):
@@ -82,7 +84,7 @@ def test_the_same_seed_gives_the_same_fit_to_the_bit():
 
 def test_slope_and_curvature_are_those_of_the_likelihood():
     mdm = truth("medium/2")
-    counts = mdm.sample(50, rng=0)
+    counts = mdm.sample(600, rng=0)  # more than are multiplied at once
     sums = answer(Expect(Parameters(mdm.weights, mdm.alphas, mdm.sizes), curvature=(0, 1)), counts)
     x = to_x(Parameters(mdm.weights, mdm.alphas, mdm.sizes))
 
@@ -122,16 +124,16 @@ def test_with_little_room_the_leader_alone_sends_the_curvature_of_some_component
 
     class Watched(LocalAggregator):
         def aggregate(self, query, cohort_size=None):
-            asked.extend(
-                q.curvature for q in getattr(query, "queries", ()) if isinstance(q, Expect)
-            )
+            batch = [q for q in getattr(query, "queries", ()) if isinstance(q, Expect)]
+            asked.append([q.curvature for q in batch if q.curvature])
             return super().aggregate(query, cohort_size)
 
     # Three components take 33 * 34 / 2 = 561 numbers for their curvature, two 253.
     done = fit(
         Watched(counts, rng=0), n_components=3, n_categories=10, max_size=20, max_upload=1500, rng=0
     )
-    assert {len(some) for some in asked} == {0, 2}
+    assert max(len(batch) for batch in asked) == 1
+    assert {len(some) for batch in asked for some in batch} == {2}
     assert max(r.n_numbers for r in done.rounds) <= 1500
     assert done.converged
 
@@ -231,3 +233,52 @@ def test_the_survey_asks_for_covariances_only_where_they_fit():
 def test_the_search_needs_a_category_prior():
     with pytest.raises(ParameterError, match="category_prior"):
         run([[1, 2], [2, 1]], 1, category_prior=0.0)
+
+
+@pytest.mark.parametrize("n_trials", [2, 3, 5, 9])
+def test_with_hardly_any_room_a_fit_still_ends(n_trials):
+    counts = truth("medium/2").sample(500, rng=0)
+    bins = SizeBins.logarithmic(20)
+    trial = Problem(2, 10, bins, False, 1.0, 1e-3).trial_cost
+    done = fit(
+        LocalAggregator(counts, rng=0), n_components=2, n_categories=10, max_size=20,
+        max_upload=n_trials * trial, rng=0,
+    )  # fmt: skip
+    assert done.converged
+    assert max(r.n_numbers for r in done.rounds[1:]) <= n_trials * trial
+
+
+def test_queries_with_different_size_bins_are_answered_each_with_its_own():
+    mdm = truth("medium/2")
+    counts = mdm.sample(40, rng=0)
+    exact = Parameters(mdm.weights, mdm.alphas, mdm.sizes)
+    bins = SizeBins.logarithmic(20)
+    binned = Parameters(
+        mdm.weights, mdm.alphas, Sizes(bins, np.full((2, bins.n_bins), 1 / bins.n_bins))
+    )
+    together = answer(Batch((Expect(exact), Expect(binned), Expect(exact))), counts).answers
+    for asked, found in zip((exact, binned, exact), together, strict=True):
+        alone = answer(Expect(asked), counts)
+        assert found.log_likelihood == alone.log_likelihood
+        np.testing.assert_array_equal(found.size_counts, alone.size_counts)
+
+
+def test_starts_that_left_lend_components_to_children():
+    counts = truth("medium/3").sample(300, rng=0)
+    said = answer(survey(10, 20, max_upload=50_000), counts)
+    land = landscape(survey(10, 20, max_upload=50_000), said, sizes=False)
+    problem = Problem(3, 10, SizeBins.logarithmic(20), True, 1.0, 1e-3)
+    search = Search(
+        problem, land, sampled=False, max_upload=50_000, tol=1e-3, rng=np.random.default_rng(0)
+    )
+    for _ in range(6):
+        search.learn(list(answer(Batch(tuple(search.queries())), counts, rng=1).answers))
+    assert len(search.tracks) == 24
+    assert len(search._left) == 48 - 24
+    search.tracks = search.tracks[:1]
+    leader = search.tracks[0].best_parameters()
+    others = np.concatenate([t.best_parameters().alphas for t in search._left])
+    grown = search._child().alphas
+    foreign = [row for row in grown if not (leader.alphas == row).all(axis=1).any()]
+    assert len(foreign) == 1
+    assert (others == foreign[0]).all(axis=1).any()

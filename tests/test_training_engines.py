@@ -1,5 +1,6 @@
 """Federated averaging: what a round computes, and that every engine computes the same."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +12,10 @@ from torch import nn
 
 from polyurn.errors import ParameterError, TrainingError
 from polyurn.training.batched import parts
+from polyurn.training.building import build, prepare
 from polyurn.training.choice import why_not_batched
 from polyurn.training.examples import holdings
-from polyurn.training.federated import build, prepare, train, train_columns
+from polyurn.training.federated import train, train_columns
 from polyurn.training.local import blocks
 from polyurn.training.losses import cross_entropy, squared_error
 from polyurn.training.models import convolutional, perceptron
@@ -615,5 +617,46 @@ def test_a_model_that_cannot_take_the_points_is_refused_in_one_line():
         build("softmax", pixels, seed=0)
     with pytest.raises(ParameterError, match=r"cannot take points of shape \(\d+,\)"):
         build(lambda: nn.Linear(99, 3), data, seed=0)
-    with pytest.raises(ParameterError, match="one row of outputs"):
-        build(lambda: nn.Sequential(nn.Flatten(0), nn.LazyLinear(3)), data, seed=0)
+
+
+class Silent(nn.Module):
+    def forward(self, x):
+        raise ValueError
+
+
+def test_models_that_say_nothing_or_cannot_be_copied_are_no_trouble():
+    data = tabular()
+    with pytest.raises(ParameterError, match="ValueError"):
+        build(Silent, data, seed=0)
+    n = data.features.shape[1]
+    old_style = build(lambda: keeps_a_result(nn.Linear(n, 3)), data, seed=0)
+    with pytest.raises(RuntimeError, match="deepcopy"):
+        copy.deepcopy(old_style)
+    lazy = build(lambda: nn.LazyBatchNorm1d(affine=False), data, seed=0)
+    assert lazy.running_mean.shape == (n,)
+
+
+def keeps_a_result(layer):
+    layer.last = layer.weight * 2
+    return layer
+
+
+def masked_loss(outputs, labels):
+    """Multiplies by ones into which something is written, and by a truth value."""
+    mask = torch.ones_like(outputs)
+    mask[:, 0] = 0
+    known = torch.ones_like(outputs[:, 0]) * (labels > 0)
+    return cross_entropy(outputs * mask, labels) * (1.0 - 0.5 * known)
+
+
+def test_a_traced_step_is_the_step_with_masks_too(monkeypatch):
+    data = tabular()
+    clients = ragged(len(data), (3, 9, 4, 12, 7, 5, 8))
+    asked = FedAvg(n_rounds=3, cohort_size=7, local_learning_rate=0.1, batch_size=4)
+    found = []
+    for trace_after in (0, 10**6):
+        monkeypatch.setattr("polyurn.training.batched.TRACE_AFTER", trace_after)
+        done = train(asked, "mlp", data, clients, seed=0, loss=masked_loss, engine="batched")
+        found.append(done.state)
+    for name, value in found[0].items():
+        torch.testing.assert_close(value, found[1][name], rtol=1e-6, atol=1e-7)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from polyurn.errors import FileError
 from polyurn.files import write_whole
 
-_VERSION = 1
+_VERSION = 2  # 1: another search, which asked other questions
 
 
 class Journal:

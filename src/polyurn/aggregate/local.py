@@ -27,7 +27,8 @@ class LocalAggregator:
         A cohort is `cohort_size` clients drawn without replacement, or every client joins on its
         own with probability cohort_size / n_clients, as privacy accounting assumes.
     n_threads : int
-        Sums differ in the last digits (1e-12) between numbers of threads.
+        Sums differ in the last digits (1e-12) between numbers of threads; curvatures also between
+        numbers of BLAS threads, which the environment sets.
 
     Examples
     --------

@@ -58,7 +58,7 @@ def _profile(
         title=f"{material.metric.capitalize()} against each hyper-parameter",
         says=(
             f"Mean over seeds with its standard error{others}. True clients are dotted. A run that "
-            "diverged counts as 0, and below all others where a metric can be negative."
+            "diverged counts as 0, and below all others where some are negative."
         ),
         panels=panels,
         table=table_of(

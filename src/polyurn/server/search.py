@@ -31,7 +31,7 @@ _SAFETY, _CALM_ROUNDS = 10.0, 3
 # Children of the leader and another start: from which round on, how many at once, the rounds until they
 # have to stand among the others; a fit waits until so many generations in a row have brought nothing.
 _CHILDREN_FROM, _CHILDREN, _YOUTH, _GENERATIONS = 5, 8, 3, 2
-# Where a start rests between so many tolerances below the leader, there may be others above it: twice as
+# Where a start is between so many tolerances below the leader, there may be others above it: twice as
 # many generations are waited for, and two more rounds.
 _CLOSE = 2.0, 0.01
 # Trials of all tracks together in a round; tracks that take Newton steps, and from which round on.
@@ -104,7 +104,9 @@ class Search:
     @property
     def nearly_done(self) -> bool:
         """Whether the next round may be the last."""
-        return bool(self.tracks) and self._n_calm >= self._calm_rounds - 1
+        grown = bool(self._young) and len(self._young[0].gains) == _YOUTH - 1
+        waits = bool(self._young) and self._n_vain + grown < _GENERATIONS
+        return self._n_calm >= _CALM_ROUNDS - 1 and not waits
 
     @property
     def values(self) -> dict[int, float]:
@@ -176,8 +178,17 @@ class Search:
     @property
     def _owed(self) -> bool:
         """Whether a generation of children has still to be waited for."""
-        possible = bool(self._young) or len(self.tracks) + len(self._left) > 1
+        possible = bool(self._young) or self._n_children > 0
         return possible and self._n_vain < _GENERATIONS * (1 + self._is_close)
+
+    @property
+    def _n_children(self) -> int:
+        """How many children there is room for: they get at most half of what the tracks leave."""
+        if len(self.tracks) + len(self._left) < 2:
+            return 0
+        trial = self.problem.trial_cost
+        left = self.max_upload - len(self.tracks) * trial
+        return max(0, min(_CHILDREN, left // (4 * trial)))
 
     @property
     def _calm_rounds(self) -> int:
@@ -186,7 +197,7 @@ class Search:
 
     @property
     def _is_close(self) -> bool:
-        """Whether other starts came to rest close below the leader."""
+        """Whether other starts are close below the leader."""
         low, high = (self.tracks[0].value - by * self.tol for by in _CLOSE)
         return any(low < t.value < high for t in self.tracks if not t.is_child)
 
@@ -226,11 +237,10 @@ class Search:
             track.propose(2)
         # As long as the leader climbs, children that are not waited for cost no round.
         wanted = self.n_rounds >= _CHILDREN_FROM and (self._owed or self._n_calm == 0)
-        if wanted and not self._young and n + len(self._left) > 1:
-            n_children = max(0, min(_CHILDREN, left // (4 * trial)))  # at most half of what is left
+        if wanted and not self._young:
             self._young = [
                 Track.begin(self._child(), next(self._numbers), is_child=True)
-                for _ in range(n_children)
+                for _ in range(self._n_children)
             ]
         left -= 2 * len(self._young) * trial
         n_newton, n_curved, cost = (
@@ -271,7 +281,8 @@ class Search:
             # Where a client may send little, few tracks that can be bold are worth more than many.
             trials = self.max_upload // self.problem.trial_cost
             n = min(n, max(_FEWEST_TRACKS, trials // _BOLDNESS))
-        self._left += [t for t in self.tracks[n:] if not t.is_child]
+        if not self.sampled:
+            self._left += [t for t in self.tracks[n:] if not t.is_child]
         self.tracks = self.tracks[:n]
 
     # ------------------------------------------------------------------ samples

@@ -125,7 +125,8 @@ class Track:
     def propose(self, n_trials: int, *, n_curved: int = 0) -> None:
         """Choose what to ask next: the EM step, and bolder ones as far as `n_trials` allows.
 
-        With the curvature of `n_curved` components, those with most to gain, come Newton steps in them.
+        Newton steps come in the components whose curvature is known; that of the `n_curved` with most to
+        gain is asked for next.
         """
         assert self.best is not None
         here, step = self.best.x, self.best.image - self.best.x

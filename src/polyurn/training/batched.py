@@ -35,8 +35,8 @@ _LEVELS = 8  # distinct numbers of clients that a step is traced for; those in b
 # many steps save.
 TRACE_AFTER = 50
 
-aten = torch.ops.aten
-_RESHAPES = (aten.expand.default, aten.view.default, aten._unsafe_view.default)
+_aten = torch.ops.aten
+_RESHAPES = (_aten.expand.default, _aten.view.default, _aten._unsafe_view.default)
 
 Gradients = Callable[[list[Tensor], Tensor, Tensor, Tensor], list[Tensor]]
 
@@ -269,14 +269,14 @@ def stacked_gradients(work: Work, *, several: bool) -> Gradients:
 def _traced(function: Gradients, *arguments: Any) -> Gradients:
     """The operations of a call, without those that change nothing."""
     traced = make_fx(function)(*arguments)
-    ones: set[torch.fx.Node] = set()
+    ones = {
+        one
+        for node in traced.graph.nodes
+        if node.target is _aten.ones_like.default
+        for one in _only_multiplied(node)
+    }
     for node in traced.graph.nodes:
-        inputs = [argument for argument in node.args if isinstance(argument, torch.fx.Node)]
-        if node.target is aten.ones_like.default or (
-            node.target in _RESHAPES and ones.issuperset(inputs)
-        ):
-            ones.add(node)
-        kept = _same_as(node, inputs, ones)
+        kept = _same_as(node, ones)
         if kept is not None:
             node.replace_all_uses_with(kept)
     traced.graph.eliminate_dead_code()
@@ -284,24 +284,38 @@ def _traced(function: Gradients, *arguments: Any) -> Gradients:
     return cast(Gradients, traced.forward)
 
 
-def _same_as(
-    node: torch.fx.Node, inputs: Sequence[torch.fx.Node], ones: Set[torch.fx.Node]
-) -> torch.fx.Node | None:
+def _only_multiplied(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """A tensor and its views, if they are used as factors only: nothing can be written into them."""
+    found = [node]
+    for user in node.users:
+        if user.target in _RESHAPES:
+            more = _only_multiplied(user)
+            if not more:
+                return []
+            found += more
+        elif user.target is not _aten.mul.Tensor:
+            return []
+    return found
+
+
+def _same_as(node: torch.fx.Node, ones: Set[torch.fx.Node]) -> torch.fx.Node | None:
     """The input that an operation returns as it is, if there is one.
 
     A loss's own gradient is one, so that what follows from its value alone falls away with it.
     """
+    inputs = [argument for argument in node.args if isinstance(argument, torch.fx.Node)]
 
-    def shape(of: torch.fx.Node) -> torch.Size:
-        return cast(torch.Size, of.meta["val"].shape)
+    def like(other: torch.fx.Node) -> bool:
+        mine, its = node.meta["val"], other.meta["val"]
+        return bool(mine.shape == its.shape and mine.dtype == its.dtype)
 
-    if node.target in _RESHAPES and shape(node) == shape(inputs[0]):
+    if node.target in _RESHAPES and like(inputs[0]):
         return inputs[0]
-    if node.target is aten.mul.Scalar and node.args[1] == 1:
+    if node.target is _aten.mul.Scalar and node.args[1] == 1 and like(inputs[0]):
         return inputs[0]
-    if node.target is aten.mul.Tensor and len(inputs) == 2:
+    if node.target is _aten.mul.Tensor and len(inputs) == 2:
         for one, other in (inputs, reversed(inputs)):
-            if one in ones and shape(other) == shape(node):
+            if one in ones and like(other):
                 return other
     return None
 

@@ -97,7 +97,7 @@ def why_not_batched(work: Work) -> str | None:
                 parameters, x, y, torch.ones(2, 2, dtype=work.layout.dtype, device=device)
             )
     except (RuntimeError, NotImplementedError) as error:
-        return str(error).splitlines()[0]
+        return (str(error).splitlines() or [type(error).__name__])[0]
     for name, found in model.named_buffers():
         if name not in before or found is not before[name][0] or found._version != before[name][1]:
             return f"it changes its buffer {name!r}, which every client has for itself"

@@ -4,12 +4,10 @@ This is the algorithm; how a cohort is trained is an engine's business (`engines
 `batched.py`), and who the clients are was decided before.
 """
 
-import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -17,20 +15,19 @@ from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
 
 try:
     import torch
-    from torch import Tensor, nn
-    from torch.nn.parameter import is_lazy
+    from torch import Tensor
 except ImportError as error:
     raise MissingDependencyError("torch", "train", "federated training") from error
 
 from polyurn.training import schedule
+from polyurn.training.building import prepare
 from polyurn.training.choice import open_engine
 from polyurn.training.examples import Examples, Holdings, Population, holdings
-from polyurn.training.local import Points, Work, alone, check_batches
+from polyurn.training.local import Work, alone, check_batches
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
-from polyurn.training.models import ModelFunction, named_model
+from polyurn.training.models import ModelFunction
 from polyurn.training.server import Server, check_server
 from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg
-from polyurn.training.vectors import layout
 
 
 @dataclass(frozen=True)
@@ -251,118 +248,6 @@ def train_columns(
         )
         for c, (column, curve, row) in enumerate(zip(columns, curves, weights, strict=True))
     ]
-
-
-def prepare(
-    model: ModelFunction | str,
-    data: Examples,
-    clients: Holdings,
-    *,
-    seed: int,
-    loss: PerExample,
-    metrics: Mapping[str, PerExample],
-    device: str | None,
-) -> Work:
-    """The model with its first weights, and the data as tensors of its type, on the device."""
-    module = build(model, data, seed=seed)
-    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    dtype = layout(module).dtype
-    points = Points(
-        *(
-            _tensor(array, dtype).to(place)
-            for array in (data.features, data.labels, data.test_features, data.test_labels)
-        )
-    )
-    return Work(
-        model=module,
-        layout=layout(module, channels_last=_takes_channels_last(module, points)),
-        points=points,
-        holdings=clients,
-        loss=loss,
-        metrics=metrics,
-        seed=seed,
-    )
-
-
-def build(model: ModelFunction | str, data: Examples, *, seed: int) -> nn.Module:
-    """The model with the first weights of a seed."""
-    if isinstance(model, nn.Module) or not (isinstance(model, str) or callable(model)):
-        raise ParameterError(
-            f"expected a model's name, or a function that builds one, got {model!r}"
-        )
-    function = (
-        named_model(model, data.features.shape[1:], n_classes(data))
-        if isinstance(model, str)
-        else model
-    )
-    with alone():
-        torch.manual_seed(schedule.start(seed=seed))
-        module = function()
-        if not isinstance(module, nn.Module):
-            raise ParameterError(
-                f"expected model() to return a torch.nn.Module, got {type(module)}"
-            )
-        _try(module, data.features[:2])
-    return module
-
-
-def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> None:
-    """Give the model two points: lazy layers find their shapes, and what cannot work is said early."""
-    parameters = list(module.parameters())
-    lazy = any(is_lazy(parameter) for parameter in parameters)
-    tried = module if lazy else copy.deepcopy(module)  # it may count its calls
-    dtype = next((p.dtype for p in parameters if p.dtype.is_floating_point), torch.float32)
-    training = module.training
-    try:
-        with torch.no_grad():
-            outputs = tried.eval()(_tensor(points, dtype))
-    except (RuntimeError, ValueError, IndexError) as error:
-        whole = points.dtype.kind != "f"
-        advice = "; if they are measurements, convert them to floats" if whole else ""
-        raise ParameterError(
-            f"the model cannot take points of shape {points.shape[1:]} and type {points.dtype}: "
-            f"{str(error).splitlines()[0]}{advice}"
-        ) from error
-    finally:
-        tried.train(training)
-    if not isinstance(outputs, Tensor) or len(outputs) != len(points):
-        raise ParameterError("expected the model to return one row of outputs for each point")
-
-
-def n_classes(data: Examples) -> int:
-    """One more than the largest label."""
-    labels = [data.labels, data.test_labels]
-    if any(part.dtype.kind == "f" or part.min() < 0 for part in labels):
-        raise ParameterError("a named model needs class labels 0, 1, ...; pass a function instead")
-    return int(max(part.max() for part in labels)) + 1
-
-
-def _tensor(array: np.ndarray[Any, np.dtype[Any]], dtype: torch.dtype) -> Tensor:
-    if array.dtype.kind == "f":
-        return torch.tensor(array, dtype=dtype)
-    return torch.tensor(array, dtype=torch.int64)
-
-
-def _takes_channels_last(module: nn.Module, points: Points) -> bool:
-    """Whether convolutions may keep their channels last: 1.4 times as fast on a CPU.
-
-    A model that calls `view` on what a convolution returns cannot; it is tried on two points.
-    """
-    if not any(isinstance(layer, nn.Conv2d) for layer in module.modules()):
-        return False
-    trial = layout(module, channels_last=True)
-    before = trial.pack(module)
-    training = module.training
-    trial.bind(module, before.clone())
-    try:
-        with torch.no_grad():
-            module.eval()(points.test_features[:2].cpu().clone())
-    except RuntimeError:
-        return False
-    finally:
-        trial.bind(module, before)
-        module.train(training)
-    return True
 
 
 def _check_columns(columns: Sequence[FedAvg], n_clients: int, seed: int) -> None:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+from polyurn.training.building import prepare
 from polyurn.training.choice import suits_batching
 from polyurn.training.examples import Examples, Holdings
-from polyurn.training.federated import Evaluation, Run, prepare, train_columns
+from polyurn.training.federated import Evaluation, Run, train_columns
 from polyurn.training.losses import PerExample
 from polyurn.training.models import ModelFunction
 from polyurn.training.records import RunRecord, finite

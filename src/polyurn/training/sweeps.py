@@ -28,8 +28,8 @@ try:
 except ImportError as error:
     raise MissingDependencyError(error.name or "torch", "train", "a sweep") from error
 
+from polyurn.training.building import build
 from polyurn.training.examples import Examples, Holdings, Population, holdings
-from polyurn.training.federated import build
 from polyurn.training.local import check_batches
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.models import ModelFunction

@@ -1,7 +1,7 @@
 """The verdict of a sweep: does tuning on simulated clients pick what wins on the true ones?
 
 Numbers in, numbers out. A run that diverged scores 0, since a model whose weights are not numbers
-classifies nothing, and below all others where a metric can be negative. Nothing is trained or read here.
+classifies nothing, and below all others where some are negative. Nothing is trained or read here.
 """
 
 import json
@@ -166,7 +166,7 @@ def lowest_score(runs: Iterable[RunRecord], metric: str) -> float:
     whole = (run for run in runs if not run.pruned)
     values = [value for run in whole if (value := score(run, metric)) is not None]
     low, high = min(values, default=0.0), max(values, default=0.0)
-    return 0.0 if low >= 0 else low - (high - low)
+    return 0.0 if low >= 0 else low - (high - low or 1.0)
 
 
 def _verdict(

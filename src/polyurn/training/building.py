@@ -1,0 +1,139 @@
+"""A model with its first weights, tried on the data, and the data as tensors of its type.
+
+Nothing is trained here.
+"""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from polyurn.errors import ParameterError
+from polyurn.training import schedule
+from polyurn.training.examples import Examples, Holdings
+from polyurn.training.local import Points, Work, alone
+from polyurn.training.losses import PerExample
+from polyurn.training.models import ModelFunction, named_model
+from polyurn.training.vectors import layout
+
+
+def prepare(
+    model: ModelFunction | str,
+    data: Examples,
+    clients: Holdings,
+    *,
+    seed: int,
+    loss: PerExample,
+    metrics: Mapping[str, PerExample],
+    device: str | None,
+) -> Work:
+    """The model with its first weights, and the data as tensors of its type, on the device."""
+    module = build(model, data, seed=seed)
+    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    dtype = layout(module).dtype
+    points = Points(
+        *(
+            _tensor(array, dtype).to(place)
+            for array in (data.features, data.labels, data.test_features, data.test_labels)
+        )
+    )
+    return Work(
+        model=module,
+        layout=layout(module, channels_last=_takes_channels_last(module, points)),
+        points=points,
+        holdings=clients,
+        loss=loss,
+        metrics=metrics,
+        seed=seed,
+    )
+
+
+def build(model: ModelFunction | str, data: Examples, *, seed: int) -> nn.Module:
+    """The model with the first weights of a seed."""
+    if isinstance(model, nn.Module) or not (isinstance(model, str) or callable(model)):
+        raise ParameterError(
+            f"expected a model's name, or a function that builds one, got {model!r}"
+        )
+    function = (
+        named_model(model, data.features.shape[1:], n_classes(data))
+        if isinstance(model, str)
+        else model
+    )
+    with alone():
+        torch.manual_seed(schedule.start(seed=seed))
+        module = function()
+        if not isinstance(module, nn.Module):
+            raise ParameterError(
+                f"expected model() to return a torch.nn.Module, got {type(module)}"
+            )
+        _try(module, data.features[:2])
+    return module
+
+
+def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> None:
+    """Give the model two points: lazy layers find their shapes, and what cannot work is said early.
+
+    Only a lazy model is called itself; one that cannot be copied is left to training.
+    """
+    tensors = [*module.parameters(), *module.buffers()]
+    tried = module
+    if not any(is_lazy(tensor) for tensor in tensors):
+        try:
+            tried = copy.deepcopy(module)
+        except (RuntimeError, TypeError):  # it keeps a result or a handle
+            return
+    place = next((t for t in tensors if t.dtype.is_floating_point), torch.empty(0))
+    training = module.training
+    try:
+        with torch.no_grad():
+            tried.eval()(_tensor(points, place.dtype).to(place.device))
+    except (RuntimeError, ValueError, IndexError) as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        whole = points.dtype.kind != "f"
+        advice = "; if they are measurements, convert them to floats" if whole else ""
+        raise ParameterError(
+            f"the model cannot take points of shape {points.shape[1:]} and type {points.dtype}: "
+            f"{said}{advice}"
+        ) from error
+    finally:
+        tried.train(training)
+
+
+def n_classes(data: Examples) -> int:
+    """One more than the largest label."""
+    labels = [data.labels, data.test_labels]
+    if any(part.dtype.kind == "f" or part.min() < 0 for part in labels):
+        raise ParameterError("a named model needs class labels 0, 1, ...; pass a function instead")
+    return int(max(part.max() for part in labels)) + 1
+
+
+def _tensor(array: np.ndarray[Any, np.dtype[Any]], dtype: torch.dtype) -> Tensor:
+    if array.dtype.kind == "f":
+        return torch.tensor(array, dtype=dtype)
+    return torch.tensor(array, dtype=torch.int64)
+
+
+def _takes_channels_last(module: nn.Module, points: Points) -> bool:
+    """Whether convolutions may keep their channels last: 1.4 times as fast on a CPU.
+
+    A model that calls `view` on what a convolution returns cannot; it is tried on two points.
+    """
+    if not any(isinstance(layer, nn.Conv2d) for layer in module.modules()):
+        return False
+    trial = layout(module, channels_last=True)
+    before = trial.pack(module)
+    training = module.training
+    trial.bind(module, before.clone())
+    try:
+        with torch.no_grad():
+            module.eval()(points.test_features[:2].cpu().clone())
+    except RuntimeError:
+        return False
+    finally:
+        trial.bind(module, before)
+        module.train(training)
+    return True

@@ -20,6 +20,7 @@ while they wait count in it.
     python benchmarks/training_speed.py               # tables, and one JSON object as the last line
     python benchmarks/training_speed.py --save        # also into benchmarks/results/training_speed.*
     python benchmarks/training_speed.py --no-peers    # without pfl and Flower
+    python benchmarks/training_speed.py --peers-on mlp    # only that, where the environments are made
     python benchmarks/training_speed.py --rule        # where the engines cross: choice.LARGEST_BATCHED
 """
 
@@ -71,6 +72,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="rounds of a block that count")
     parser.add_argument("--workers", type=int, default=n_cores())
     parser.add_argument("--no-peers", action="store_true", help="without pfl and Flower")
+    parser.add_argument("--peers-on", choices=("cnn", "softmax", "mlp"), help="only this table")
     parser.add_argument("--save", action="store_true", help="keep the tables in results/")
     parser.add_argument("--rule", action="store_true", help="only where the engines cross")
     given = parser.parse_args()
@@ -79,6 +81,12 @@ def main() -> None:
         rule(given.repeats, given.workers)
         return
     table, started = Table(), time.perf_counter()
+    if given.peers_on:
+        (case,) = (case for case in (CNN, *SMALL) if case.model == given.peers_on)
+        turns = Turns(given.blocks, given.rounds, given.workers)
+        peak = Peak.measured(given.workers)
+        print(json.dumps(against_peers(case, turns, peak, table)))
+        return
     table.line(f"{time.strftime('%Y-%m-%d')}, {given.workers} workers on {n_cores()} cores, "
                f"torch {torch.__version__}; load average {load()}")  # fmt: skip
     peak = Peak.measured(given.workers)

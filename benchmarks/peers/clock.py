@@ -14,17 +14,24 @@ PROC = Path("/proc")
 
 
 class Clock:
-    """Seconds and processor seconds between marks, for a process and all that it started."""
+    """Seconds and processor seconds between marks, for a process and all that it started.
+
+    Reading the processor time takes milliseconds, as long as a small round, and does not count.
+    """
 
     def __init__(self, root: int) -> None:
-        self._root, self._marks = root, [now(root)]
+        self._root = root
+        self._marks: list[tuple[float, float]] = []
+        self._left: list[float] = []  # when each mark had been made
+        self.mark()
 
     def mark(self) -> None:
         self._marks.append(now(self._root))
+        self._left.append(time.perf_counter())
 
     @property
     def seconds(self) -> list[float]:
-        return [later[0] - sooner[0] for sooner, later in pairwise(self._marks)]
+        return [mark[0] - left for left, mark in zip(self._left, self._marks[1:], strict=False)]
 
     @property
     def processor_seconds(self) -> list[float]:

@@ -98,7 +98,8 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
         _check_at_least("max_iter", self.max_iter, 3)
         _check_at_least("n_init", self.n_init, 1)
         _check_at_least("n_samples", counts.shape[0], self.n_components)  # a row for each
-        fits = [self._fit_once(counts, rng) for rng in self._generators(self.n_init)]
+        n_fits = 1 if self.n_components == 1 else self.n_init  # one component has one optimum
+        fits = [self._fit_once(counts, rng) for rng in self._generators(n_fits)]
         scores = [float(logsumexp(_joint(counts, f.mdm), axis=1).mean()) for f in fits]
         best = int(np.argmax(scores))
         self.mdm_ = fits[best].mdm

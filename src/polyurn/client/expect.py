@@ -61,11 +61,12 @@ def answer_expects(
     asked = [query.parameters for query in queries]
     ends = np.cumsum([len(parameters.weights) for parameters in asked])[:-1]
     size_logs = np.split(_size_logs(asked, rows.size_values), ends, axis=1)
-    sums = [
-        expectations(parameters.alphas, logs, rows, members, n_threads)
-        for parameters, logs in zip(asked, size_logs, strict=True)
-    ]
-    by_size = np.concatenate([s.by_size for s in sums], axis=1)
+    sums, by_category = [], []
+    for parameters, logs in zip(asked, size_logs, strict=True):
+        found = expectations(parameters.alphas, logs, rows, members, n_threads)
+        by_category.append(_rises(parameters.alphas, rows, found.by_pair, n_threads))
+        sums.append((found.log_likelihood, found.by_size))  # one table by pairs at a time: large
+    by_size = np.concatenate([by_size for _, by_size in sums], axis=1)
     alpha_0 = np.concatenate([parameters.alphas.sum(axis=1) for parameters in asked])
     n = rows.size_values[:, None]
     by_query = zip(
@@ -75,14 +76,14 @@ def answer_expects(
         strict=True,
     )
     answers = []
-    for query, s, (size_counts, total_tables, total_spread) in zip(
-        queries, sums, by_query, strict=True
+    for query, (log_likelihood, _), (present, rises, falls), of_size in zip(
+        queries, sums, by_category, by_query, strict=True
     ):
         alphas = query.parameters.alphas
-        present, rises, falls = _rises(alphas, rows, s.by_pair, n_threads)
+        size_counts, total_tables, total_spread = of_size
         answer = ExpectStatistics(
             n_clients=float(len(members)),
-            log_likelihood=s.log_likelihood,
+            log_likelihood=log_likelihood,
             size_counts=size_counts,
             present=present,
             tables=alphas * rises,

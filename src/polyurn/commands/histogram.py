@@ -12,9 +12,9 @@ import typer
 from polyurn import files
 from polyurn.client.bins import Bins
 from polyurn.client.histogram import cap_sizes
-from polyurn.client.tables import column_numbers, table_histograms
+from polyurn.client.tables import column_numbers
 from polyurn.commands.console import made_by, print_json, say
-from polyurn.commands.inputs import count_column, naming, shown_categories
+from polyurn.commands.inputs import histograms_of
 from polyurn.commands.options import (
     AsJson,
     Categories,
@@ -77,14 +77,7 @@ def histogram_command(
     if named is not None and bins is not None:
         raise ParameterError("expected --categories or bins, got both")
     declared = bins if named is None else named
-    with naming(records):
-        made = table_histograms(
-            table,
-            categories=shown_categories(table, category, say) if declared is None else declared,
-            client=client,
-            category=category,
-            count=count_column(table, count),
-        )
+    made = histograms_of(table, records, client, category, count, declared, say)
     counts = made.counts if cap is None else cap_sizes(made.counts, cap, rng=seed)
     names = {"clients": made.clients.tolist(), "categories": made.categories}
     if output is not None:

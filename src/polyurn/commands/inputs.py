@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from polyurn import files
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.aggregate.recorded import RecordedAggregator
+from polyurn.client.bins import Bins
 from polyurn.client.histogram import Histograms, category_names
 from polyurn.client.tables import category_codes, observed_categories, table_histograms
 from polyurn.counts import check_counts, client_sizes, drop_empty
@@ -43,20 +44,33 @@ def read_clients(
 ) -> Histograms:
     """The histograms of a table's clients, checked."""
     table = files.read_table(path)
-    with naming(path):
-        read = table_histograms(
-            table,
-            categories=shown_categories(table, category, say) if declared is None else declared,
-            client=client,
-            category=category,
-            count=count_column(table, count),
-        )
+    read = histograms_of(table, path, client, category, count, declared, say)
     if drop:
         counts, kept = drop_empty(read.counts)
         say(f"left out {read.shape[0] - len(kept)} clients without points")
         read = Histograms(counts, read.clients[kept], read.categories)  # type: ignore[arg-type]
     check_counts(read.counts)
     return read
+
+
+def histograms_of(
+    table: Any,
+    path: Path,
+    client: str,
+    category: str,
+    count: str | None,
+    declared: Declared | Bins,
+    say: Say,
+) -> Histograms:
+    """The histograms of a table that was read from `path`; without `declared`, of what it shows."""
+    with naming(path):
+        return table_histograms(
+            table,
+            categories=shown_categories(table, category, say) if declared is None else declared,
+            client=client,
+            category=category,
+            count=count_column(table, count),
+        )
 
 
 def count_column(table: Any, named: str | None) -> str | None:

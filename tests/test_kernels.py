@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 from scipy import sparse
-from scipy.special import digamma, gammaln, logsumexp, polygamma
+from scipy.special import gammaln, logsumexp
 
 from polyurn.client import kernels, simd
 from polyurn.client.rows import pack
+from polyurn.rising import digamma_rise, log_rising, trigamma_fall
 
 
 def expect_twin(counts, pair_logs_by_cell, size_logs):
@@ -34,7 +35,7 @@ def test_expect_is_the_plain_e_step(n_components, form):
         counts = rng.integers(1, 10**6, (150, 7))
     rows = pack(counts)
     assert (rows.width > 0) == (form == "dense")
-    assert rows.every_count == (form != "pairs that occur")
+    assert (len(rows.count) < counts.max(axis=0).sum()) == (form == "pairs that occur")
     lanes = -(-n_components // 4) * 4
     pair_logs = np.zeros((len(rows.count), lanes))
     pair_logs[:, :n_components] = rng.normal(size=(len(rows.count), n_components))
@@ -78,27 +79,39 @@ def test_an_impossible_client_makes_the_likelihood_zero_and_adds_nothing():
     assert np.isfinite(pair_sums).all()
 
 
-def test_tabulated_logs_are_the_special_functions():
-    rows = pack(np.random.default_rng(0).integers(0, 30, (40, 5)))
-    alphas = np.random.default_rng(1).gamma(1.0, 1.0, (3, 5))
+LARGEST = [30, 300, 10**6]  # running sums term by term, with and without leaps by the series
+ALPHAS = np.concatenate(
+    [np.random.default_rng(1).gamma(1.0, 1.0, (3, 5)), np.logspace(-9, 9, 5)[None]]
+)
+
+
+def some_pairs(largest):
+    rows = pack(np.random.default_rng(0).integers(0, largest, (40, 5)))
+    return rows, ALPHAS.T[rows.category], rows.count[:, None]
+
+
+@pytest.mark.parametrize("largest", LARGEST)
+def test_tabulated_logs_are_the_special_functions(largest):
+    rows, a, c = some_pairs(largest)
     got = np.zeros((len(rows.count), 4))
-    kernels.tabulate_logs(rows.category, rows.count, alphas, (0, len(rows.count)), got)
-    a, c = alphas.T[rows.category], rows.count[:, None]
-    plain = gammaln(a + c) - gammaln(a) - gammaln(c + 1) - c * np.log(alphas.sum(axis=1))
-    np.testing.assert_allclose(got[:, :3], plain, rtol=1e-11, atol=1e-12)
+    kernels.tabulate_logs(rows.category, rows.count, ALPHAS, (0, len(rows.count)), got)
+    plain = log_rising(a, c, scale=ALPHAS.sum(axis=1)) - gammaln(c + 1)
+    np.testing.assert_allclose(got, plain, rtol=1e-13, atol=1e-12)
 
 
-def test_summed_rises_are_the_special_functions():
-    rows = pack(np.random.default_rng(0).integers(0, 30, (40, 5)))
-    alphas = np.random.default_rng(1).gamma(1.0, 1.0, (3, 5))
-    weights = np.random.default_rng(2).random((len(rows.count), 3))
-    got = np.zeros((3, 3, 5))
-    kernels.sum_rises(rows.category, rows.count, alphas, weights, (0, len(rows.count)), *got)
-    a, c = alphas.T[rows.category], rows.count[:, None]
-    plain = (c > 0, digamma(a + c) - digamma(a), polygamma(1, a) - polygamma(1, a + c))
+@pytest.mark.parametrize("largest", LARGEST)
+def test_summed_and_tabulated_rises_are_the_special_functions(largest):
+    rows, a, c = some_pairs(largest)
+    weights = np.random.default_rng(2).random((len(rows.count), 4))
+    got = np.zeros((3, 4, 5))
+    kernels.sum_rises(rows.category, rows.count, ALPHAS, weights, (0, len(rows.count)), *got)
+    plain = (c > 0, digamma_rise(a, c), trigamma_fall(a, c))
     for block, terms in zip(got, plain, strict=True):
-        summed = [np.bincount(rows.category, (weights * terms)[:, k]) for k in range(3)]
-        np.testing.assert_allclose(block, summed, rtol=1e-11)
+        summed = [np.bincount(rows.category, (weights * terms)[:, k]) for k in range(4)]
+        np.testing.assert_allclose(block, summed, rtol=1e-13)
+    table = np.empty((len(rows.count), 4))
+    kernels.tabulate_rises(rows.category, rows.count, ALPHAS, table)
+    np.testing.assert_allclose(table, a * plain[1], rtol=1e-13)
 
 
 @njit

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 # Below this, x is shifted up by adding the first terms of the sum one by one; at 16 the asymptotic
 # series to 1/x^13 is exact to the last bit of a double.
-_SHIFT = 16
+SERIES_FROM = 16
 
 # B_2i / (2i (2i - 1)): the series of log Γ(x) is (x - 1/2) log x - x + log(2π)/2 + Σ s_i / x^(2i - 1).
-_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
 
 def log_rising(x: ArrayLike, c: ArrayLike, *, scale: ArrayLike = 1.0) -> NDArray[np.float64]:
@@ -73,7 +73,7 @@ def digamma_rise(x: ArrayLike, c: ArrayLike) -> NDArray[np.float64]:
     x, c = _rest(x0, c0)
     big, inv = x + c, 1.0 / x
     total += np.log1p(c * inv) + 0.5 * c * inv / big
-    for i, s in enumerate(_STIRLING, start=1):
+    for i, s in enumerate(STIRLING, start=1):
         total += (2 * i - 1) * s * (inv ** (2 * i) - big ** (-2.0 * i))
     return total
 
@@ -93,7 +93,7 @@ def trigamma_fall(x: ArrayLike, c: ArrayLike) -> NDArray[np.float64]:
     x, c = _rest(x0, c0)
     big, inv = x + c, 1.0 / x
     total += c * inv / big + 0.5 * (inv + 1 / big) * (c * inv / big)
-    for i, s in enumerate(_STIRLING, start=1):
+    for i, s in enumerate(STIRLING, start=1):
         total += 2 * i * (2 * i - 1) * s * (inv ** (2 * i + 1) - big ** (-2.0 * i - 1))
     return total
 
@@ -108,8 +108,8 @@ def _near(
     """The first terms of the sum, one by one, where x is too small for the series."""
     total = np.zeros(x.shape)
     with np.errstate(divide="ignore"):  # log 0 is -inf, as it should be
-        for m in range(_SHIFT):
-            todo = (c > m) & (x < _SHIFT)
+        for m in range(SERIES_FROM):
+            todo = (c > m) & (x < SERIES_FROM)
             if not todo.any():
                 break
             total += np.where(todo, term(m), 0.0)
@@ -120,14 +120,14 @@ def _rest(
     x: NDArray[np.float64], c: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The (x, c) whose terms `_near` left out; x is harmless where nothing is left."""
-    done = np.where(x < _SHIFT, np.minimum(c, _SHIFT), 0.0)
-    return np.where(c > done, x + done, float(_SHIFT)), c - done
+    done = np.where(x < SERIES_FROM, np.minimum(c, SERIES_FROM), 0.0)
+    return np.where(c > done, x + done, float(SERIES_FROM)), c - done
 
 
 def _stirling(x: NDArray[np.float64]) -> NDArray[np.float64]:
     inverse = 1.0 / x
     square = inverse * inverse
     total = np.zeros_like(x)
-    for s in reversed(_STIRLING):
+    for s in reversed(STIRLING):
         total = total * square + s
     return total * inverse

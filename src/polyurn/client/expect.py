@@ -13,14 +13,12 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from polyurn.client import kernels
 from polyurn.client.rows import Rows
 from polyurn.client.simd import LANES
 from polyurn.mdm import MDM
-from polyurn.rising import digamma_rise, log_rising, trigamma_fall
-from polyurn.sizes import SizeBins, Sizes
+from polyurn.sizes import SizeBins
 from polyurn.wire import Expect, ExpectStatistics, Parameters, Update, UpdateStatistics
 
 _A = TypeVar("_A")
@@ -37,65 +35,64 @@ def answer_update(
 ) -> UpdateStatistics:
     """Algorithm 2, lines 7 to 10, for all members at once."""
     mdm = query.mdm
-    size_logs = _size_logs([mdm], rows.size_values)
-    sums = expectations(mdm.alphas, size_logs, rows, members, n_threads)
-    rise = digamma_rise(mdm.alphas.sum(axis=1), rows.size_values[:, None])
+    bins = _SizeBinning(mdm.sizes.bins, rows)
+    sums = expectations(mdm, bins, rows, members, n_threads)
     return UpdateStatistics(
         n_clients=float(len(members)),
         log_likelihood=sums.log_likelihood,
         responsibilities=sums.by_size.sum(axis=0),
-        size_counts=_by_bin(mdm.sizes.bins, rows, sums.by_size),  # E_{k n_i} += ω_k
+        size_counts=bins.add_up(sums.by_size),  # E_{k n_i} += ω_k
         numerators=_rises(mdm.alphas, rows, sums.by_pair, n_threads)[1],  # u_k
-        denominators=(sums.by_size * rise).sum(axis=0),  # v_k
+        denominators=_size_rises(mdm.alphas, rows, sums.by_size)[0],  # v_k
     )
 
 
 def answer_expects(
     queries: Sequence[Expect], rows: Rows, members: NDArray[np.uint32], n_threads: int
 ) -> list[ExpectStatistics]:
-    """Σ ω α (ψ(c + α) - ψ(α)) and its like, for all members and all queries at once.
+    """Σ ω α (ψ(c + α) - ψ(α)) and its like, for all members; all queries have the same size bins."""
+    bins = _SizeBinning(queries[0].parameters.sizes.bins, rows)
+    return [_answer_expect(query, bins, rows, members, n_threads) for query in queries]
 
-    All queries have the same size bins: what depends on a client's size alone is worked out for the
-    components of all of them together.
-    """
-    asked = [query.parameters for query in queries]
-    ends = np.cumsum([len(parameters.weights) for parameters in asked])[:-1]
-    size_logs = np.split(_size_logs(asked, rows.size_values), ends, axis=1)
-    sums, by_category = [], []
-    for parameters, logs in zip(asked, size_logs, strict=True):
-        found = expectations(parameters.alphas, logs, rows, members, n_threads)
-        by_category.append(_rises(parameters.alphas, rows, found.by_pair, n_threads))
-        sums.append((found.log_likelihood, found.by_size))  # one table by pairs at a time: large
-    by_size = np.concatenate([by_size for _, by_size in sums], axis=1)
-    alpha_0 = np.concatenate([parameters.alphas.sum(axis=1) for parameters in asked])
-    n = rows.size_values[:, None]
-    by_query = zip(
-        np.split(_by_bin(asked[0].sizes.bins, rows, by_size), ends),
-        np.split((by_size * (alpha_0 * digamma_rise(alpha_0, n))).sum(axis=0), ends),
-        np.split((by_size * (alpha_0**2 * trigamma_fall(alpha_0, n))).sum(axis=0), ends),
-        strict=True,
+
+def _answer_expect(
+    query: Expect, bins: "_SizeBinning", rows: Rows, members: NDArray[np.uint32], n_threads: int
+) -> ExpectStatistics:
+    alphas = query.parameters.alphas
+    alpha_0 = alphas.sum(axis=1)
+    sums = expectations(query.parameters, bins, rows, members, n_threads)
+    present, rises, falls = _rises(alphas, rows, sums.by_pair, n_threads)
+    size_rises, size_falls = _size_rises(alphas, rows, sums.by_size)
+    answer = ExpectStatistics(
+        n_clients=float(len(members)),
+        log_likelihood=sums.log_likelihood,
+        size_counts=bins.add_up(sums.by_size),
+        present=present,
+        tables=alphas * rises,
+        spread=alphas**2 * falls,
+        total_tables=alpha_0 * size_rises,
+        total_spread=alpha_0**2 * size_falls,
+        curvature=np.empty(0),
     )
-    answers = []
-    for query, (log_likelihood, _), (present, rises, falls), of_size in zip(
-        queries, sums, by_category, by_query, strict=True
-    ):
-        alphas = query.parameters.alphas
-        size_counts, total_tables, total_spread = of_size
-        answer = ExpectStatistics(
-            n_clients=float(len(members)),
-            log_likelihood=log_likelihood,
-            size_counts=size_counts,
-            present=present,
-            tables=alphas * rises,
-            spread=alphas**2 * falls,
-            total_tables=total_tables,
-            total_spread=total_spread,
-            curvature=np.empty(0),
-        )
-        if query.curvature:
-            answer = replace(answer, curvature=_curvature(query, rows, members, answer))
-        answers.append(answer)
-    return answers
+    if not query.curvature:
+        return answer
+    return replace(answer, curvature=_curvature(query, bins, rows, members, answer))
+
+
+class _SizeBinning:
+    """In which size bin each size of a population is."""
+
+    def __init__(self, bins: SizeBins, rows: Rows) -> None:
+        self.n_bins = bins.n_bins
+        self.log_widths = np.log(bins.widths)
+        self.where = bins.locate(rows.size_values)
+        self._starts = np.flatnonzero(np.diff(self.where, prepend=-1))  # sizes are sorted
+
+    def add_up(self, by_size: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Σ ω by size bin, shape (n_components, n_size_bins)."""
+        counts = np.zeros((by_size.shape[1], self.n_bins))
+        counts[:, self.where[self._starts]] = np.add.reduceat(by_size, self._starts, axis=0).T
+        return counts
 
 
 @dataclass(frozen=True)
@@ -108,27 +105,23 @@ class Expectations:
 
 
 def expectations(
-    alphas: NDArray[np.float64],
-    size_logs: NDArray[np.float64],
+    parameters: MDM | Parameters,
+    bins: _SizeBinning,
     rows: Rows,
     members: NDArray[np.uint32],
     n_threads: int,
 ) -> Expectations:
-    """The E-step: everything that any update needs to know about the members.
-
-    `size_logs` has shape (n_sizes, n_components): see `_size_logs`.
-    """
-    k = len(alphas)
+    """The E-step: everything that any update needs to know about the members."""
+    k = len(parameters.weights)
     lanes = -(-k // LANES) * LANES
-    pair_logs = _pair_logs(alphas, rows, lanes, n_threads)
-    padded = np.full((len(size_logs), lanes), -np.inf)
-    padded[:, :k] = size_logs
+    pair_logs = _pair_logs(parameters.alphas, rows, lanes, n_threads)
+    size_logs = _size_logs(parameters, bins, rows, lanes)
 
     def part(some: NDArray[np.uint32]) -> Expectations:
-        by_pair, by_size = np.zeros_like(pair_logs), np.zeros_like(padded)
+        by_pair, by_size = np.zeros(pair_logs.shape), np.zeros(size_logs.shape)
         log_likelihood = kernels.expect(
             rows.cells, rows.starts, rows.width, rows.size_index, some,
-            pair_logs, padded, by_pair, by_size,
+            pair_logs, size_logs, by_pair, by_size,
         )  # fmt: skip
         return Expectations(by_pair, by_size, log_likelihood)
 
@@ -149,40 +142,28 @@ def _pair_logs(
 ) -> NDArray[np.float64]:
     """Log of Γ(c + α_j) / (Γ(α_j) Γ(c + 1) α_0^c) for every pair (category j, count c)."""
     logs = np.zeros((len(rows.count), lanes))
-    if rows.every_count:
 
-        def part(span: tuple[int, int]) -> None:
-            kernels.tabulate_logs(rows.category, rows.count, alphas, span, logs)
+    def part(span: tuple[int, int]) -> None:
+        kernels.tabulate_logs(rows.category, rows.count, alphas, span, logs)
 
-        _map_threads(part, _spans(rows, n_threads))
-    else:
-        count = rows.count[:, None]
-        logs[:, : len(alphas)] = log_rising(
-            alphas.T[rows.category], count, scale=alphas.sum(axis=1)
-        ) - gammaln(count + 1)
+    _map_threads(part, _spans(rows, n_threads))
     return logs
 
 
 def _size_logs(
-    several: Sequence[MDM | Parameters], sizes: NDArray[np.int64]
+    parameters: MDM | Parameters, bins: _SizeBinning, rows: Rows, lanes: int
 ) -> NDArray[np.float64]:
-    """Log of τ_k π_k(n) Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n and every component.
-
-    The components of several models with the same size bins stand side by side.
-    """
-    alpha_0 = np.concatenate([parameters.alphas.sum(axis=1) for parameters in several])
-    weights = np.concatenate([parameters.weights for parameters in several])
-    masses = np.concatenate([parameters.sizes.masses for parameters in several])
-    n = sizes[:, None]
-    logs = Sizes(several[0].sizes.bins, masses).logpmf(sizes) + np.log(weights)
-    return np.asarray(logs + gammaln(n + 1) - log_rising(alpha_0, n, scale=alpha_0))
-
-
-def _by_bin(bins: SizeBins, rows: Rows, by_size: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Σ ω by size bin, shape (n_components, n_size_bins)."""
-    counts = np.zeros((bins.n_bins, by_size.shape[1]))
-    np.add.at(counts, bins.locate(rows.size_values), by_size)
-    return np.ascontiguousarray(counts.T)
+    """Log of τ_k π_k(n) Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n; -inf in unused lanes."""
+    k, n_sizes = len(parameters.weights), len(rows.size_values)
+    with np.errstate(divide="ignore"):  # an empty bin has log-probability -inf
+        density = np.log(parameters.weights)[:, None] + np.log(parameters.sizes.masses)
+    logs = np.full((n_sizes, lanes), -np.inf)
+    logs[:, :k] = (density - bins.log_widths).T[bins.where]
+    rising = np.zeros((n_sizes, k))
+    # A client's size is a count of one category that holds all points: α_0 stands for its α.
+    kernels.tabulate_logs(*_as_pairs(rows), _alpha_0(parameters.alphas), (0, n_sizes), rising)
+    logs[:, :k] -= rising
+    return logs
 
 
 def _rises(
@@ -190,30 +171,39 @@ def _rises(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Σ ω over the clients that have category j, of 1, ψ(c + α) - ψ(α) and ψ′(α) - ψ′(c + α)."""
     present, rises, falls = np.zeros((3, *alphas.shape))
-    if rows.every_count:
 
-        def part(span: tuple[int, int]) -> None:
-            kernels.sum_rises(
-                rows.category, rows.count, alphas, by_pair, span, present, rises, falls
-            )
+    def part(span: tuple[int, int]) -> None:
+        kernels.sum_rises(rows.category, rows.count, alphas, by_pair, span, present, rises, falls)
 
-        _map_threads(part, _spans(rows, n_threads))
-        return present, rises, falls
-    for k in range(len(alphas)):
-        seen = by_pair[:, k] > 0  # a category with α = 0 has ω = 0 wherever it occurs
-        category, count, weight = rows.category[seen], rows.count[seen], by_pair[seen, k]
-        a = alphas[k, category]
-        for out, terms in (
-            (present, (count > 0)),
-            (rises, digamma_rise(a, count)),
-            (falls, trigamma_fall(a, count)),
-        ):
-            out[k] = np.bincount(category, weight * terms, minlength=rows.n_categories)
+    _map_threads(part, _spans(rows, n_threads))
     return present, rises, falls
 
 
+def _size_rises(
+    alphas: NDArray[np.float64], rows: Rows, by_size: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Σ ω of ψ(n + α_0) - ψ(α_0) and ψ′(α_0) - ψ′(n + α_0), over all sizes n."""
+    span = 0, len(rows.size_values)
+    sums = np.zeros((3, len(alphas), 1))
+    kernels.sum_rises(*_as_pairs(rows), _alpha_0(alphas), by_size, span, *sums)
+    return sums[1, :, 0], sums[2, :, 0]
+
+
+def _as_pairs(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The sizes as counts of a single category."""
+    return np.zeros(len(rows.size_values), np.int64), rows.size_values
+
+
+def _alpha_0(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+    return alphas.sum(axis=1, keepdims=True)
+
+
 def _curvature(
-    query: Expect, rows: Rows, members: NDArray[np.uint32], sums: ExpectStatistics
+    query: Expect,
+    bins: _SizeBinning,
+    rows: Rows,
+    members: NDArray[np.uint32],
+    sums: ExpectStatistics,
 ) -> NDArray[np.float64]:
     """The Hessian of Σ log q in x = (log α_k, log τ_k of each k asked for; τ a softmax), lower triangle.
 
@@ -225,21 +215,25 @@ def _curvature(
     alphas, tau = parameters.alphas[some], parameters.weights[some]
     alpha_0 = alphas.sum(axis=1)
     k, c = alphas.shape
-    a = alphas.T[rows.category]
+    pair_rises, size_rises = np.empty((len(rows.count), k)), np.empty((len(rows.size_values), k))
+    kernels.tabulate_rises(rows.category, rows.count, alphas, pair_rises)
+    kernels.tabulate_rises(*_as_pairs(rows), _alpha_0(alphas), size_rises)
+    n_all = len(parameters.weights)
     tables = (
-        _pair_logs(parameters.alphas, rows, len(parameters.weights)),
-        _size_logs([parameters], rows.size_values),
-        a * digamma_rise(a, rows.count[:, None]),
-        digamma_rise(alpha_0, rows.size_values[:, None]),
+        _pair_logs(parameters.alphas, rows, n_all),
+        _size_logs(parameters, bins, rows, n_all),
+        pair_rises,
+        size_rises,
+        alphas / alpha_0[:, None],
     )
     found = np.zeros((k, c + 1, k, c + 1))
     for start in range(0, len(members), _TOGETHER):
         part = members[start : start + _TOGETHER]
-        omega = np.empty((len(part), len(parameters.weights)))
+        omega = np.empty((len(part), n_all))
         slope = np.empty((len(part), k, c + 1))
         kernels.slopes(
             rows.cells, rows.starts, rows.width, rows.size_index, part, rows.category,
-            *tables, alphas, omega, slope,
+            *tables, omega, slope,
         )  # fmt: skip
         score = omega[:, some, None] * slope
         for i in range(k):

@@ -24,10 +24,13 @@ from polyurn.client.simd import (
     sub4,
     total,
 )
+from polyurn.rising import SERIES_FROM, STIRLING
 
 # Clients per block: their log-probabilities stay in the first-level cache, and the product of their
 # likelihood ratios (each between 1 and K) stays below the largest double for K up to 2^15.
 BLOCK = 64
+# A running sum over more terms than this takes one step by the asymptotic series instead (measured).
+LEAP = 24
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -127,8 +130,15 @@ def tabulate_logs(category, count, alphas, span, out):
             if j != last:
                 running, m, last = 0.0, 0, j
             while m < count[pair]:
-                running += math.log((alphas[k, j] + m) / ((m + 1) * scale))
-                m += 1
+                left = count[pair] - m
+                if left > LEAP and m >= SERIES_FROM:
+                    running += _log_rise(alphas[k, j] + m, left, scale) - _log_rise(
+                        m + 1.0, left, 1.0
+                    )
+                    m += left
+                else:
+                    running += math.log((alphas[k, j] + m) / ((m + 1) * scale))
+                    m += 1
             out[pair, k] = running
 
 
@@ -144,12 +154,7 @@ def sum_rises(category, count, alphas, pair_sums, span, present, rises, falls):
             rise[:] = 0.0
             fall[:] = 0.0
             m, last = 0, j
-        while m < count[pair]:
-            for k in range(n_components):
-                term = 1.0 / (alphas[k, j] + m)
-                rise[k] += term
-                fall[k] += term * term
-            m += 1
+        m = _advance(alphas, j, m, count[pair], rise, fall)
         for k in range(n_components):
             weight = pair_sums[pair, k]
             if m > 0 and weight > 0:  # a category with α = 0 has ω = 0 wherever it occurs
@@ -159,18 +164,87 @@ def sum_rises(category, count, alphas, pair_sums, span, present, rises, falls):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def tabulate_rises(category, count, alphas, out):
+    """out[pair, k] = α (ψ(c + α) - ψ(α)), by running sums."""
+    n_components = alphas.shape[0]
+    rise, fall = np.empty(n_components), np.empty(n_components)
+    m, last = 0, -1
+    for pair in range(len(category)):
+        j = category[pair]
+        if j != last:
+            rise[:] = 0.0
+            m, last = 0, j
+        m = _advance(alphas, j, m, count[pair], rise, fall)
+        for k in range(n_components):
+            out[pair, k] = alphas[k, j] * rise[k]
+
+
+@njit(nogil=True, error_model="numpy")
+def _advance(alphas, j, m, count, rise, fall):
+    """Bring the running sums of 1/(α + m) and 1/(α + m)² from m to `count`; return it."""
+    while m < count:
+        left = count - m
+        if left > LEAP and m >= SERIES_FROM:
+            for k in range(alphas.shape[0]):
+                _add_leap(alphas[k, j] + m, left, k, rise, fall)
+            m += left
+        else:
+            for k in range(alphas.shape[0]):
+                term = 1.0 / (alphas[k, j] + m)
+                rise[k] += term
+                fall[k] += term * term
+            m += 1
+    return m
+
+
+@njit(nogil=True, error_model="numpy")
+def _log_rise(x, c, scale):
+    """Σ_{m<c} log((x + m) / scale) for x of at least `SERIES_FROM`: `log_rising` for one number."""
+    big = x + c
+    far = (big - 0.5) * math.log1p(c / x) + c * (math.log(x / scale) - 1.0)
+    return far + _stirling(big) - _stirling(x)
+
+
+@njit(nogil=True, error_model="numpy")
+def _add_leap(x, c, k, rise, fall):
+    """Add Σ_{m<c} 1/(x + m) and 1/(x + m)²: `digamma_rise` and `trigamma_fall` for one number."""
+    low, high = 1.0 / x, 1.0 / (x + c)
+    step = c * low * high
+    first, second = 0.0, 0.0
+    low_power, high_power = low * low, high * high
+    for i in range(len(STIRLING)):
+        factor = (2 * i + 1) * STIRLING[i]
+        first += factor * (low_power - high_power)
+        second += (2 * i + 2) * factor * (low_power * low - high_power * high)
+        low_power *= low * low
+        high_power *= high * high
+    rise[k] += math.log1p(c * low) + 0.5 * step + first
+    fall[k] += step + 0.5 * (low + high) * step + second
+
+
+@njit(nogil=True, error_model="numpy")
+def _stirling(x):
+    square = 1.0 / (x * x)
+    total = 0.0
+    for i in range(len(STIRLING) - 1, -1, -1):
+        total = total * square + STIRLING[i]
+    return total / x
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def slopes(
     cells, starts, width, size_index, members, category,
-    pair_logs, size_logs, pair_rises, size_rises, alphas, omegas, out,
+    pair_logs, size_logs, pair_rises, size_rises, shares, omegas, out,
 ):  # fmt: skip
     """Every member's responsibilities, and the gradient of log p(c, k) in component k's coordinates.
 
     The coordinates are log α_k1, ..., log α_kC and log τ_k, of some of the components: those whose
-    α are in `alphas`. `pair_rises` is their α (ψ(c + α) - ψ(α)) and `size_rises` is ψ(n + α_0) - ψ(α_0);
-    `out` has shape (n_members, n_some, C + 1), but `omegas` (n_members, n_components).
+    α / α_0 are in `shares`. `pair_rises` is their α (ψ(c + α) - ψ(α)), and `size_rises` is
+    α_0 (ψ(n + α_0) - ψ(α_0)); `out` has shape (n_members, n_some, C + 1), but `omegas`
+    (n_members, n_components).
     """
     n_components = omegas.shape[1]
-    n_some, n_categories = alphas.shape
+    n_some, n_categories = shares.shape
     for i in range(len(members)):
         client = np.int64(members[i])
         size = np.int64(size_index[client])
@@ -180,7 +254,7 @@ def slopes(
             omega[k] = size_logs[size, k]
         for k in range(n_some):
             for j in range(n_categories):
-                out[i, k, j] = -alphas[k, j] * size_rises[size, k]
+                out[i, k, j] = -shares[k, j] * size_rises[size, k]
             out[i, k, n_categories] = 1.0
         for cell in range(first, last):
             pair = np.int64(cells[cell])

@@ -36,8 +36,6 @@ class Rows:
         Cells per client when dense, else 0.
     category, count : int64 arrays of shape (n_pairs,)
         The pairs, sorted by category, then by count.
-    every_count : bool
-        Whether the pairs of a category are all counts up to its largest.
     size_index : uint32 array of shape (n_clients,)
     size_values : int64 array of shape (n_sizes,)
     n_categories : int
@@ -48,7 +46,6 @@ class Rows:
     width: int
     category: NDArray[np.int64]
     count: NDArray[np.int64]
-    every_count: bool
     size_index: NDArray[np.uint32]
     size_values: NDArray[np.int64]
     n_categories: int
@@ -112,7 +109,6 @@ def pack(counts: Counts) -> Rows:
         width=n_categories if dense else 0,
         category=pairs.category,
         count=pairs.count,
-        every_count=bool(every_count),
         size_index=which_size.astype(np.uint32),
         size_values=size_values,
         n_categories=n_categories,

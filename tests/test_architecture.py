@@ -75,9 +75,11 @@ ALLOWED = {
         "server.start", "server.update", "sizes", "wire",
     },
     "server.select": {
-        "errors", "mdm", "server.explore", "server.fit", "server.problem", "server.search", "wire",
+        "errors", "mdm", "server.explore", "server.fit", "server.problem", "server.search",
+        "server.selection", "wire",
     },
-    "server.records": {"server.fit", "server.select"},
+    "server.selection": {"mdm", "wire"},
+    "server.records": {"server.fit", "server.selection"},
     "aggregate.recorded": {"errors", "wire"},
     "aggregate.local": {"client.answer", "client.rows", "counts", "errors", "wire"},
     # Whoever has a dataset at hand plays its clients: it may count as they would.
@@ -181,7 +183,7 @@ ALLOWED = {
     "report.sweep_charts": {"report.parts", "report.vega"},
     "report.material": {
         "comparison.results", "counts", "errors", "files", "mdm", "populations", "report.clients",
-        "server.fit", "server.records", "server.select", "training.records",
+        "server.fit", "server.records", "server.selection", "training.records",
     },
     "report.verdict": {"comparison.summaries", "errors", "report.material", "training.verdict"},
     "report.model_sections": {
@@ -205,12 +207,12 @@ ALLOWED = {
     "report.plots": {
         "comparison.results", "counts", "errors", "mdm", "report.clients", "report.components",
         "report.embedding", "report.palette", "report.parts", "report.rounds", "report.runs",
-        "server.fit", "server.records", "server.select", "training.records",
+        "server.fit", "server.records", "server.selection", "training.records",
     },
     "demo": {
         "aggregate.local", "comparison.populations", "comparison.results", "datasets.dataset",
         "datasets.nycflights", "datasets.sklearn_digits", "errors", "mdm", "partitioning",
-        "populations", "server.select", "training.examples", "training.settings",
+        "populations", "server.select", "server.selection", "training.examples", "training.settings",
         "training.sweeps", "truths",
     },
 }  # fmt: skip

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from polyurn.server.fit import Fit as Fit
     from polyurn.server.fit import Round as Round
     from polyurn.server.fit import fit as fit
-    from polyurn.server.select import Selection as Selection
+    from polyurn.server.selection import Selection as Selection
     from polyurn.server.select import select as select
     from polyurn.sizes import SizeBins as SizeBins
     from polyurn.sizes import Sizes as Sizes
@@ -103,7 +103,7 @@ _HOME = {
     "Fit": "server.fit",
     "Round": "server.fit",
     "fit": "server.fit",
-    "Selection": "server.select",
+    "Selection": "server.selection",
     "select": "server.select",
     "SizeBins": "sizes",
     "Sizes": "sizes",

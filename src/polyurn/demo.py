@@ -20,7 +20,8 @@ from polyurn.errors import MissingDependencyError
 from polyurn.mdm import MDM
 from polyurn.partitioning import partition
 from polyurn.populations import iid_counts, oracle_counts
-from polyurn.server.select import Progress, Selection, select
+from polyurn.server.select import select
+from polyurn.server.selection import Progress, Selection
 from polyurn.training.examples import Examples
 from polyurn.training.settings import FedAvg
 from polyurn.truths import truth

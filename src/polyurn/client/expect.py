@@ -195,7 +195,7 @@ def _as_pairs(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _alpha_0(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
-    return alphas.sum(axis=1, keepdims=True)
+    return np.asarray(alphas.sum(axis=1, keepdims=True))
 
 
 def _curvature(

@@ -18,7 +18,7 @@ from rich.table import Table
 from polyurn.comparison.results import Comparison
 from polyurn.mdm import MDM
 from polyurn.server.fit import Fit, Round
-from polyurn.server.select import Progress, Selection
+from polyurn.server.selection import Progress, Selection
 
 PIPED_LINES = 20  # of progress, at the most, where there is no terminal
 
@@ -115,7 +115,7 @@ def selection_table(choice: Selection) -> Table:
             f"{c.behind:.4f} ± {c.behind_error:.4f}",
             str(c.n_rounds),
             str(c.n_parameters),
-            "chosen" if c.n_components == choice.n_components else "",
+            "chosen" if c.n_components == choice.n_components else "outdone" if c.outdone else "",
         )
     return table
 

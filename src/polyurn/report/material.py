@@ -19,7 +19,7 @@ from polyurn.populations import iid_counts
 from polyurn.report.clients import some_clients
 from polyurn.server.fit import Fit
 from polyurn.server.records import fit_record, selection_record
-from polyurn.server.select import Selection
+from polyurn.server.selection import Selection
 from polyurn.training.records import RunRecord
 
 Model: TypeAlias = MDM | SavedMDM | Fit | Selection

@@ -21,7 +21,7 @@ from polyurn.report.palette import FILLS, TONES, Look, fill_number, population_l
 from polyurn.report.parts import Rows
 from polyurn.server.fit import Fit
 from polyurn.server.records import fit_record, selection_record
-from polyurn.server.select import Selection
+from polyurn.server.selection import Selection
 from polyurn.training.records import RunRecord
 
 if TYPE_CHECKING:

@@ -27,6 +27,7 @@ def candidate_rows(selection: Mapping[str, Any]) -> Rows:
             "n_rounds": c["n_rounds"],
             "n_parameters": c["n_parameters"],
             "converged": c["converged"],
+            "outdone": c.get("outdone", False),  # older files do not say
             "chosen": c["n_components"] == selection["chosen"],
         }
         for c in selection["candidates"]

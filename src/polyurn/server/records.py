@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from polyurn.server.fit import Fit
-from polyurn.server.select import Selection
+from polyurn.server.selection import Selection
 
 # Paths are for the eye: a millionth of a nat is finer than any tolerance.
 _DIGITS = 6
@@ -76,6 +76,7 @@ def selection_record(choice: Selection) -> dict[str, Any]:
                 "n_rounds": c.n_rounds,
                 "n_parameters": c.n_parameters,
                 "converged": c.converged,
+                "outdone": c.outdone,
             }
             for c in choice.candidates
         ],

@@ -24,8 +24,9 @@ _STARTS = 48
 _STAGES = ((4, 24), (6, 12), (8, 6))
 # At last no more tracks than can have so many trials each, but so many at least.
 _BOLDNESS, _FEWEST_TRACKS = 4, 2
-# Tracks whose likelihoods agree to so many nats per client have met: starts can be alike.
-_SAME = 1e-9
+# Tracks whose likelihoods agree to so many nats per client have met: starts can be alike. So has one
+# within a tolerance of the leader if no parameter's logarithm is further from the leader's than this.
+_SAME, _NEAR = 1e-9, 0.1
 # What is left to gain is an estimate: it is taken tenfold, and believed when it stays small.
 _SAFETY, _CALM_ROUNDS = 10.0, 3
 # Children of the leader and another start: from which round on, how many at once, the rounds until they
@@ -107,6 +108,13 @@ class Search:
         grown = bool(self._young) and len(self._young[0].gains) == _YOUTH - 1
         waits = bool(self._young) and self._n_vain + grown < _GENERATIONS
         return self._n_calm >= _CALM_ROUNDS - 1 and not waits
+
+    @property
+    def promise(self) -> float:
+        """Nats per client that there may be left to gain, taken twofold; of samples nobody knows."""
+        if self.sampled or not self.has_values:
+            return np.inf
+        return float(max(t.value + 2 * t.remaining() for t in self.tracks) - self.value)
 
     @property
     def values(self) -> dict[int, float]:
@@ -276,6 +284,8 @@ class Search:
         pairs = zip(self.tracks, self.tracks[1:], strict=False)
         met = {id(later) for better, later in pairs if better.value - later.value < _SAME}
         self.tracks = [t for t in self.tracks if id(t) not in met]
+        leader, *others = self.tracks
+        self.tracks = [leader, *(t for t in others if not self._has_met(t, leader))]
         n = min((n for after, n in stages if self.n_rounds > after), default=len(self.tracks))
         if self.n_rounds > stages[-1][0]:
             # Where a client may send little, few tracks that can be bold are worth more than many.
@@ -284,6 +294,10 @@ class Search:
         if not self.sampled:
             self._left += [t for t in self.tracks[n:] if not t.is_child]
         self.tracks = self.tracks[:n]
+
+    def _has_met(self, track: Track, leader: Track) -> bool:
+        """Whether a track climbs to where the leader is."""
+        return leader.value - track.value < self.tol and track.distance(leader) < _NEAR
 
     # ------------------------------------------------------------------ samples
 

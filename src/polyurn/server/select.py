@@ -2,7 +2,7 @@
 
 Each client belongs, by its own lot, to the part that is fitted or to the part that is held out, so the
 two never share a client. One search per K climbs on the first part; the second part scores them all,
-round by round, and the smallest K that is not clearly worse than the best one is chosen.
+and the smallest K that is not clearly worse than the best one is chosen.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.mdm import MDM
@@ -18,6 +17,7 @@ from polyurn.server.explore import Landscape, landscape, survey
 from polyurn.server.fit import SizeModel, check_settings, populated, size_bins
 from polyurn.server.problem import Problem
 from polyurn.server.search import Search
+from polyurn.server.selection import Candidate, Progress, Selection, behind
 from polyurn.wire import (
     Aggregator,
     Batch,
@@ -33,93 +33,9 @@ from polyurn.wire import (
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 # So many numbers of components are fitted side by side, if an upload has room for that.
 _AT_ONCE = 4
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One number of components: its fit, and what the held-out clients say about it.
-
-    Attributes
-    ----------
-    n_components : int
-        As asked for; `mdm` has fewer if some were left without clients.
-    mdm : MDM
-    log_likelihood : float
-        Mean over the held-out clients.
-    standard_error : float
-        Of that mean.
-    behind : float
-        How far it is behind the best candidate, on the same clients.
-    behind_error : float
-        The standard error of that difference.
-    n_rounds : int
-        Rounds until its search stopped, the survey included.
-    converged : bool
-    """
-
-    n_components: int
-    mdm: MDM
-    log_likelihood: float
-    standard_error: float
-    behind: float
-    behind_error: float
-    n_rounds: int
-    converged: bool
-
-    @property
-    def n_parameters(self) -> int:
-        return self.mdm.n_parameters
-
-
-@dataclass(frozen=True)
-class Progress:
-    """A round of a selection, for whoever watches: the training likelihood of each K so far.
-
-    Attributes
-    ----------
-    number : int
-    values : dict of int to float
-        The best mean log-likelihood of each number of components.
-    running : tuple of int
-        The numbers of components that still climb.
-    n_clients, n_numbers : int
-        How many clients answered, and how many numbers each of them sent.
-    starts : dict of int to dict of int to float
-        For each number of components that climbed in this round, the mean log-likelihood of every start.
-    """
-
-    number: int
-    values: dict[int, float]
-    running: tuple[int, ...]
-    n_clients: int
-    n_numbers: int
-    starts: dict[int, dict[int, float]] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The chosen number of components, and the table it was chosen from.
-
-    Attributes
-    ----------
-    n_components : int
-    mdm : MDM
-    candidates : tuple of Candidate
-        By number of components.
-    n_rounds : int
-        How often clients were asked, all K together.
-    n_held_out : int
-        How many clients scored.
-    rounds : tuple of Progress
-        Every round but those in which clients only scored.
-    """
-
-    n_components: int
-    mdm: MDM
-    candidates: tuple[Candidate, ...] = field(repr=False)
-    n_rounds: int
-    n_held_out: int
-    rounds: tuple[Progress, ...] = field(default=(), repr=False)
+# Once fewer components have converged, held-out clients are asked every so many rounds whether more can
+# still do better; not before the race of the starts is over.
+_ASK_EVERY, _ASK_FROM = 4, 8
 
 
 def select(
@@ -231,6 +147,7 @@ class _Work:
     on_round: Callable[[Progress], None] | None
     land: Landscape | None = None
     searches: dict[int, Search] = field(default_factory=dict)
+    outdone: set[int] = field(default_factory=set)
     n_rounds: int = 0
     scores: ScoreStatistics | None = None
     scored: tuple[MDM, ...] = ()
@@ -265,7 +182,7 @@ class _Work:
         self.searches.update(fresh)
         self.scores = None
         for left in range(self.max_rounds - 2, 0, -1):
-            climbing = tuple(k for k, s in fresh.items() if not s.converged)
+            climbing = tuple(k for k in fresh if self._climbs(k))
             if not climbing:
                 break
             running = [fresh[k] for k in climbing]
@@ -274,15 +191,44 @@ class _Work:
             for search in running:  # what others no longer need
                 search.max_upload = int(room * search.problem.trial_cost)
             # The held-out clients are asked in the round that may be the last, and so cost none.
-            scoring = left > 1 and all(s.nearly_done for s in running)
+            scoring = left > 1 and (all(s.nearly_done for s in running) or self._doubts(climbing))
             answers = self._ask([q for queries in asked for q in queries], scoring=scoring)
             for search, queries in zip(running, asked, strict=True):
                 search.learn(answers[: len(queries)])
                 del answers[: len(queries)]
+            if scoring:
+                self.outdone |= self._outdone(climbing)
             self._report(int(running[0].n_clients), self._sent, climbing)
         if self.scores is None:
             self._keep(self.aggregator.aggregate(self._score(), self.cohort_size))
             self.n_rounds += 1
+
+    def _climbs(self, k: int) -> bool:
+        return not self.searches[k].converged and k not in self.outdone
+
+    def _doubts(self, climbing: tuple[int, ...]) -> bool:
+        """Whether it is time to ask if the larger ones that still climb can do better than others."""
+        done = [k for k, s in self.searches.items() if s.converged]
+        old = [k for k in climbing if self.searches[k].n_rounds >= _ASK_FROM]
+        return bool(done and old) and max(old) > min(done) and self.n_rounds % _ASK_EVERY == 0
+
+    def _outdone(self, climbing: tuple[int, ...]) -> set[int]:
+        """Those that fewer components are ahead of by more than they may still gain, and an error."""
+        assert self.scores is not None
+        numbers = sorted(self.searches)
+        done = [i for i, k in enumerate(numbers) if self.searches[k].converged]
+        if not done:
+            return set()
+        best = max(done, key=lambda i: self.scores.log_likelihoods[i])  # type: ignore[union-attr]
+        short, errors = behind(self.scores, best)
+        return {
+            k
+            for i, k in enumerate(numbers)
+            if k in climbing
+            and k > numbers[best]
+            and self.searches[k].n_rounds >= _ASK_FROM
+            and short[i] > self.searches[k].promise + errors[i]
+        }
 
     def choose(self) -> Selection:
         """The smallest number of components that is not clearly worse than the best one."""
@@ -291,7 +237,7 @@ class _Work:
         n = self.scores.n_clients
         means = self.scores.log_likelihoods / n
         best = int(np.argmax(means))
-        behind, errors = _behind(self.scores, best)
+        short, errors = behind(self.scores, best)
         candidates = []
         for i, k in enumerate(numbers):
             search = self.searches[k]
@@ -302,10 +248,11 @@ class _Work:
                     mdm=self.scored[i],
                     log_likelihood=float(means[i]),
                     standard_error=float(np.sqrt(spread / max(n - 1, 1))),
-                    behind=float(behind[i]),
+                    behind=float(short[i]),
                     behind_error=float(errors[i]),
                     n_rounds=search.n_rounds + 1,  # and the survey
                     converged=search.converged,
+                    outdone=k in self.outdone,
                 )
             )
         chosen = next(c for c in candidates if c.behind <= c.behind_error)
@@ -348,22 +295,12 @@ class _Work:
 
     def _report(self, n_clients: int, n_numbers: int, climbing: tuple[int, ...] = ()) -> None:
         values = {k: s.value for k, s in sorted(self.searches.items()) if s.has_values}
-        running = tuple(k for k, s in sorted(self.searches.items()) if not s.converged)
+        running = tuple(k for k in sorted(self.searches) if self._climbs(k))
         starts = {k: self.searches[k].values for k in climbing if self.searches[k].has_values}
         done = Progress(self.n_rounds, values, running, n_clients, n_numbers, starts)
         self.rounds.append(done)
         if self.on_round is not None:
             self.on_round(done)
-
-
-def _behind(scores: ScoreStatistics, best: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean difference from the best candidate over the same clients, and its standard error."""
-    n = scores.n_clients
-    sums, products = scores.log_likelihoods, scores.products
-    mean = (sums[best] - sums) / n
-    square = (products[best, best] - 2 * products[best] + np.diag(products)) / n
-    variance = np.maximum(square - mean**2, 0.0)
-    return mean, np.sqrt(variance / max(n - 1, 1))
 
 
 def _numbers(n_components: Iterable[int]) -> tuple[int, ...]:

@@ -27,6 +27,8 @@ _CAUTION = 0.25
 # Newton steps from bold to timid: what is added to the curvature's eigenvalues.
 _DAMPINGS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 N_NEWTON, _LEAD = len(_DAMPINGS), 3
+# Bold steps that are tried beside Newton steps in all components.
+_BOLD_BESIDE_NEWTON = 3
 # How far aside a track at a saddle is thought to get in a step.
 _ASIDE = 0.5
 # No parameter's logarithm moves further than this in a step, nor beyond these bounds.
@@ -68,7 +70,7 @@ class Bends:
     where: NDArray[np.int64]
 
 
-@dataclass
+@dataclass(eq=False)
 class Track:
     """The best point so far, what was tried around it, and what to try next.
 
@@ -132,6 +134,8 @@ class Track:
         here, step = self.best.x, self.best.image - self.best.x
         bold = self._extrapolations() + [here + _limited(s * step) for s in _LONG_STEPS]
         careful = here + _CAUTION**self.n_vain * step
+        if self.bends is not None and len(self.bends.where) == len(here):
+            n_trials = min(n_trials, 1 + _BOLD_BESIDE_NEWTON)
         self.trials = [careful, *bold[: n_trials - 1]]
         self.sizes, self.lead = self.best.image_sizes, 0
         gains = (self.best.gradient * step).reshape(self.shape[0], -1).sum(axis=1)
@@ -159,6 +163,14 @@ class Track:
         if len(where) < len(self.best.x):
             return max(quadratic + upwards, by_pace)
         return max(quadratic + upwards, last / 4, promised)
+
+    def distance(self, other: "Track") -> float:
+        """How far apart the best points are, whatever the order of the components: the largest of the
+        distances from a component to the nearest one of the other."""
+        assert self.best is not None and other.best is not None
+        here, there = (p.x.reshape(self.shape[0], 1, -1) for p in (self.best, other.best))
+        apart = np.abs(here - there.swapaxes(0, 1)).max(axis=2)
+        return float(max(apart.min(axis=0).max(), apart.min(axis=1).max()))
 
     def parameters(self, trial: NDArray[np.float64]) -> Parameters:
         """The parameters at one of the trials."""

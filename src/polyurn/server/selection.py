@@ -1,0 +1,113 @@
+"""What a selection came to: the candidates, their scores, and its rounds.
+
+How they come about is `select.py`.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.mdm import MDM
+from polyurn.wire import ScoreStatistics
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One number of components: its fit, and what the held-out clients say about it.
+
+    Attributes
+    ----------
+    n_components : int
+        As asked for; `mdm` has fewer if some were left without clients.
+    mdm : MDM
+    log_likelihood : float
+        Mean over the held-out clients.
+    standard_error : float
+        Of that mean.
+    behind : float
+        How far it is behind the best candidate, on the same clients.
+    behind_error : float
+        The standard error of that difference.
+    n_rounds : int
+        Rounds until its search stopped, the survey included.
+    converged : bool
+    outdone : bool
+        Whether its search stopped early because fewer components do better: held-out clients find them
+        likelier by more than it could still gain.
+    """
+
+    n_components: int
+    mdm: MDM
+    log_likelihood: float
+    standard_error: float
+    behind: float
+    behind_error: float
+    n_rounds: int
+    converged: bool
+    outdone: bool = False
+
+    @property
+    def n_parameters(self) -> int:
+        return self.mdm.n_parameters
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A round of a selection, for whoever watches: the training likelihood of each K so far.
+
+    Attributes
+    ----------
+    number : int
+    values : dict of int to float
+        The best mean log-likelihood of each number of components.
+    running : tuple of int
+        The numbers of components that still climb.
+    n_clients, n_numbers : int
+        How many clients answered, and how many numbers each of them sent.
+    starts : dict of int to dict of int to float
+        For each number of components that climbed in this round, the mean log-likelihood of every start.
+    """
+
+    number: int
+    values: dict[int, float]
+    running: tuple[int, ...]
+    n_clients: int
+    n_numbers: int
+    starts: dict[int, dict[int, float]] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The chosen number of components, and the table it was chosen from.
+
+    Attributes
+    ----------
+    n_components : int
+    mdm : MDM
+    candidates : tuple of Candidate
+        By number of components.
+    n_rounds : int
+        How often clients were asked, all K together.
+    n_held_out : int
+        How many clients scored.
+    rounds : tuple of Progress
+        Every round but those in which clients only scored.
+    """
+
+    n_components: int
+    mdm: MDM
+    candidates: tuple[Candidate, ...] = field(repr=False)
+    n_rounds: int
+    n_held_out: int
+    rounds: tuple[Progress, ...] = field(default=(), repr=False)
+
+
+def behind(scores: ScoreStatistics, best: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean difference from the best candidate over the same clients, and its standard error."""
+    n = scores.n_clients
+    sums, products = scores.log_likelihoods, scores.products
+    mean = (sums[best] - sums) / n
+    square = (products[best, best] - 2 * products[best] + np.diag(products)) / n
+    variance = np.maximum(square - mean**2, 0.0)
+    return mean, np.sqrt(variance / max(n - 1, 1))

@@ -58,17 +58,18 @@ ALLOWED = {
     "server.start": {"errors", "mdm", "server.update", "sizes", "wire"},
     "server.poles": {"wire"},
     "server.explore": {"sizes", "wire"},
-    "server.track": {"server.poles", "sizes", "wire"},
+    "server.coordinates": {"server.poles", "sizes", "wire"},
+    "server.track": {"server.coordinates", "sizes", "wire"},
     "server.problem": {"server.poles", "sizes", "wire"},
-    "server.average": {"server.poles", "server.problem", "server.track", "sizes", "wire"},
+    "server.average": {"server.coordinates", "server.poles", "server.problem", "sizes", "wire"},
     "server.quadratic": set(),
     "server.settle": {
-        "server.average", "server.problem", "server.quadratic", "server.track", "wire",
+        "server.average", "server.coordinates", "server.problem", "server.quadratic", "wire",
     },
     "server.cross": {"sizes", "wire"},
     "server.search": {
-        "errors", "server.cross", "server.explore", "server.problem", "server.settle",
-        "server.track", "sizes", "wire",
+        "errors", "server.coordinates", "server.cross", "server.explore", "server.problem",
+        "server.settle", "server.track", "wire",
     },
     "server.fit": {
         "errors", "mdm", "server.explore", "server.poles", "server.problem", "server.search",

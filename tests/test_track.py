@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from polyurn import Sizes
-from polyurn.server.track import Point, Track, from_x, to_x
+from polyurn.server.coordinates import from_x, to_x
+from polyurn.server.track import Point, Track
 from polyurn.truths import truth
 from polyurn.wire import Parameters
 
@@ -11,7 +12,7 @@ START = Parameters(MDM_2.weights, MDM_2.alphas, MDM_2.sizes)
 
 
 def point(x, value, *, step, slope):
-    return Point(x, value, np.full(len(x), slope), MDM_2.sizes, x + step, MDM_2.sizes)
+    return Point(x, value, np.full(len(x), slope), MDM_2.sizes, x + step, MDM_2.sizes.masses)
 
 
 def test_parameters_and_vectors_are_two_forms_of_the_same():
@@ -60,7 +61,9 @@ def test_bold_trials_go_where_a_linear_em_map_comes_to_rest():
     for _ in range(3):  # x -> rest + 0.95 (x - rest): an EM map near its fixed point
         image = rest + 0.95 * (x - rest)
         value = -float(((x - rest) ** 2).sum())
-        track.learn([Point(x, value, np.zeros(len(x)), MDM_2.sizes, image, MDM_2.sizes)], None)
+        track.learn(
+            [Point(x, value, np.zeros(len(x)), MDM_2.sizes, image, MDM_2.sizes.masses)], None
+        )
         x = image
     track.propose(20)
     nearest = min(float(np.abs(t - rest).max()) for t in track.trials)
@@ -87,7 +90,9 @@ def test_newton_steps_find_the_top_of_a_parabola():
     x = track.trials[0]
     top = x + 0.3
     hessian = -np.diag(np.linspace(0.5, 2.0, len(x)))
-    at = Point(x, -1.0, hessian @ (x - top), Sizes.constant(20, n_components=2), x, MDM_2.sizes)
+    at = Point(
+        x, -1.0, hessian @ (x - top), Sizes.constant(20, n_components=2), x, MDM_2.sizes.masses
+    )
     track.learn([at], hessian)
     track.propose(1, n_curved=2)
     assert min(float(np.abs(t - top).max()) for t in track.trials) < 1e-6
@@ -101,7 +106,7 @@ def test_newton_steps_in_one_component_leave_the_others_to_em():
     n = len(x) // 2
     top, image = x + 0.3, x + np.repeat([0.1, 0.2], n)
     slope = np.concatenate([np.full(n, 0.01), np.full(n, 0.3)])
-    at = Point(x, -1.0, slope, Sizes.constant(20, n_components=2), image, MDM_2.sizes)
+    at = Point(x, -1.0, slope, Sizes.constant(20, n_components=2), image, MDM_2.sizes.masses)
     track.learn([at], -np.eye(n))
     track.propose(1, n_curved=1)
     expected = np.concatenate([image[:n], top[n:]])

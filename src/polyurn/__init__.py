@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from polyurn.server.fit import Fit as Fit
     from polyurn.server.fit import Round as Round
     from polyurn.server.fit import fit as fit
-    from polyurn.server.selection import Selection as Selection
     from polyurn.server.select import select as select
+    from polyurn.server.selection import Selection as Selection
     from polyurn.sizes import SizeBins as SizeBins
     from polyurn.sizes import Sizes as Sizes
     from polyurn.training.examples import Examples as Examples

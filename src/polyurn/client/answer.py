@@ -157,7 +157,7 @@ def _kind(query: Query[Any]) -> tuple[Any, ...]:
         case Part(_, low, high):
             return (Part, low, high)
         case Expect(parameters):
-            return (Expect, id(parameters.sizes.bins))
+            return (Expect, id(parameters.sizes.bins), len(parameters.weights))
         case _:
             return (type(query),)
 

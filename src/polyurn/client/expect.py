@@ -50,33 +50,48 @@ def answer_update(
 def answer_expects(
     queries: Sequence[Expect], rows: Rows, members: NDArray[np.uint32], n_threads: int
 ) -> list[ExpectStatistics]:
-    """Σ ω α (ψ(c + α) - ψ(α)) and its like, for all members; all queries have the same size bins."""
-    bins = _SizeBinning(queries[0].parameters.sizes.bins, rows)
-    return [_answer_expect(query, bins, rows, members, n_threads) for query in queries]
+    """Σ ω α (ψ(c + α) - ψ(α)) and its like, for all members.
 
+    All queries have the same size bins and as many components; threads share the queries out.
+    """
+    asked = [query.parameters for query in queries]
+    bins = _SizeBinning(asked[0].sizes.bins, rows)
+    alphas = np.array([parameters.alphas for parameters in asked])
+    densities = np.array([bins.density(parameters) for parameters in asked])
+    n, k, c = alphas.shape
+    log_likelihoods, size_counts = np.zeros(n), np.zeros((n, k, bins.n_bins))
+    by_category, by_total = np.zeros((3, n, k, c)), np.zeros((3, n, k, 1))
 
-def _answer_expect(
-    query: Expect, bins: "_SizeBinning", rows: Rows, members: NDArray[np.uint32], n_threads: int
-) -> ExpectStatistics:
-    alphas = query.parameters.alphas
-    alpha_0 = alphas.sum(axis=1)
-    sums = expectations(query.parameters, bins, rows, members, n_threads)
-    present, rises, falls = _rises(alphas, rows, sums.by_pair, n_threads)
-    size_rises, size_falls = _size_rises(alphas, rows, sums.by_size)
-    answer = ExpectStatistics(
-        n_clients=float(len(members)),
-        log_likelihood=sums.log_likelihood,
-        size_counts=bins.add_up(sums.by_size),
-        present=present,
-        tables=alphas * rises,
-        spread=alphas**2 * falls,
-        total_tables=alpha_0 * size_rises,
-        total_spread=alpha_0**2 * size_falls,
-        curvature=np.empty(0),
-    )
-    if not query.curvature:
-        return answer
-    return replace(answer, curvature=_curvature(query, bins, rows, members, answer))
+    def part(some: slice) -> None:
+        kernels.expect_many(
+            rows.cells, rows.starts, rows.width, rows.size_index, members,
+            rows.category, rows.count, rows.size_values, bins.where, alphas[some],
+            densities[some], log_likelihoods[some], size_counts[some],
+            by_category[:, some], by_total[:, some],
+        )  # fmt: skip
+
+    cuts = np.linspace(0, n, min(n_threads, n) + 1).astype(int).tolist()
+    _map_threads(part, [slice(*ends) for ends in pairwise(cuts)])
+    alpha_0 = alphas.sum(axis=2)
+    present, rises, falls = by_category
+    _, total_rises, total_falls = by_total[..., 0]
+    blocks = {
+        "log_likelihood": log_likelihoods.tolist(),
+        "size_counts": size_counts,
+        "present": present,
+        "tables": alphas * rises,
+        "spread": alphas**2 * falls,
+        "total_tables": alpha_0 * total_rises,
+        "total_spread": alpha_0**2 * total_falls,
+    }
+    answers = []
+    for query, *values in zip(queries, *blocks.values(), strict=True):
+        sums = dict(zip(blocks, values, strict=True))
+        answer = ExpectStatistics(float(len(members)), **sums, curvature=np.empty(0))
+        if query.curvature:
+            answer = replace(answer, curvature=_curvature(query, bins, rows, members, answer))
+        answers.append(answer)
+    return answers
 
 
 class _SizeBinning:
@@ -84,9 +99,15 @@ class _SizeBinning:
 
     def __init__(self, bins: SizeBins, rows: Rows) -> None:
         self.n_bins = bins.n_bins
-        self.log_widths = np.log(bins.widths)
+        self._log_widths = np.log(bins.widths)
         self.where = bins.locate(rows.size_values)
         self._starts = np.flatnonzero(np.diff(self.where, prepend=-1))  # sizes are sorted
+
+    def density(self, parameters: MDM | Parameters) -> NDArray[np.float64]:
+        """Log τ_k π_k(n) of a size n in each bin, shape (n_components, n_size_bins)."""
+        with np.errstate(divide="ignore"):  # an empty bin has log-probability -inf
+            logs = np.log(parameters.weights)[:, None] + np.log(parameters.sizes.masses)
+        return np.asarray(logs - self._log_widths)
 
     def add_up(self, by_size: NDArray[np.float64]) -> NDArray[np.float64]:
         """Σ ω by size bin, shape (n_components, n_size_bins)."""
@@ -155,10 +176,8 @@ def _size_logs(
 ) -> NDArray[np.float64]:
     """Log of τ_k π_k(n) Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n; -inf in unused lanes."""
     k, n_sizes = len(parameters.weights), len(rows.size_values)
-    with np.errstate(divide="ignore"):  # an empty bin has log-probability -inf
-        density = np.log(parameters.weights)[:, None] + np.log(parameters.sizes.masses)
     logs = np.full((n_sizes, lanes), -np.inf)
-    logs[:, :k] = (density - bins.log_widths).T[bins.where]
+    logs[:, :k] = bins.density(parameters).T[bins.where]
     rising = np.zeros((n_sizes, k))
     # A client's size is a count of one category that holds all points: α_0 stands for its α.
     kernels.tabulate_logs(*_as_pairs(rows), _alpha_0(parameters.alphas), (0, n_sizes), rising)

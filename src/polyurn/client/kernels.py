@@ -80,6 +80,62 @@ def expect(cells, starts, width, size_index, members, pair_logs, size_logs, pair
     return log_likelihood
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def expect_many(
+    cells, starts, width, size_index, members, category, count, size_values, size_bins,
+    alphas, densities, log_likelihoods, size_counts, by_category, by_total,
+):  # fmt: skip
+    """Everything that `Expect` asks about many models, one after the other, but the curvature.
+
+    Parameters
+    ----------
+    cells, starts, width, size_index, category, count, size_values
+        The fields of `Rows`.
+    size_bins : int array of shape (n_sizes,)
+        The bin of each size.
+    alphas : float array of shape (n_models, n_components, n_categories)
+    densities : float array of shape (n_models, n_components, n_size_bins)
+        Log of the weight and of the probability of a size in the bin.
+    log_likelihoods, size_counts
+        Are written, one entry for each model; the second is Σ ω by component and bin.
+    by_category : float array of shape (3, n_models, n_components, n_categories)
+        Σ ω times 1, ψ(c + α) - ψ(α) and ψ′(α) - ψ′(c + α), over the clients that have the category.
+    by_total : float array of shape (3, n_models, n_components, 1)
+        The same of sizes and α_0.
+    """
+    n_models, k, _ = alphas.shape
+    lanes = -(-k // LANES) * LANES
+    pair_logs, pair_sums = np.zeros((len(count), lanes)), np.empty((len(count), lanes))
+    size_logs = np.empty((len(size_values), lanes))
+    size_sums, rising = np.empty_like(size_logs), np.empty_like(size_logs)
+    one = np.zeros(len(size_values), np.int64)  # sizes are counts of a single category
+    pairs, sizes = (0, len(count)), (0, len(size_values))
+    for i in range(n_models):
+        alpha_0 = alphas[i].sum(axis=1).reshape(k, 1)
+        tabulate_logs(category, count, alphas[i], pairs, pair_logs)
+        tabulate_logs(one, size_values, alpha_0, sizes, rising)
+        size_logs[:] = -np.inf
+        for size in range(len(size_values)):
+            for j in range(k):
+                size_logs[size, j] = densities[i, j, size_bins[size]] - rising[size, j]
+        pair_sums[:] = 0.0
+        size_sums[:] = 0.0
+        log_likelihoods[i] = expect(
+            cells, starts, width, size_index, members, pair_logs, size_logs, pair_sums, size_sums
+        )
+        for size in range(len(size_values)):
+            for j in range(k):
+                size_counts[i, j, size_bins[size]] += size_sums[size, j]
+        sum_rises(
+            category, count, alphas[i], pair_sums, pairs,
+            by_category[0, i], by_category[1, i], by_category[2, i],
+        )  # fmt: skip
+        sum_rises(
+            one, size_values, alpha_0, size_sums, sizes,
+            by_total[0, i], by_total[1, i], by_total[2, i],
+        )  # fmt: skip
+
+
 @njit(nogil=True, error_model="numpy")
 def _cells_of(client, starts, width):
     if width > 0:

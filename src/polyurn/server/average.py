@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.server.coordinates import to_x
 from polyurn.server.poles import Poles, blend, maximise, poles, scaled
 from polyurn.server.problem import Problem
-from polyurn.server.track import to_x
 from polyurn.sizes import Sizes
 from polyurn.wire import ExpectStatistics, Parameters
 

@@ -7,7 +7,6 @@ single one whose weight and place reproduce F′ and F″ where the clients were
 for each category, whatever its counts, give F near there to second order, and its shape far away.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,18 +43,25 @@ class Poles:
     total_weight: NDArray[np.float64]
     total_place: NDArray[np.float64]
 
+    def flat(self) -> "Poles":
+        """The functions of many models, whose arrays have one more axis, as those of one."""
+        c = self.present.shape[-1]
+        categories = (self.present, self.weight, self.place)
+        totals = (self.total_present, self.total_weight, self.total_place)
+        return Poles(*(f.reshape(-1, c) for f in categories), *(f.reshape(-1) for f in totals))
+
 
 def poles(alphas: NDArray[np.float64], sums: ExpectStatistics) -> Poles:
     """The poles that reproduce a round's sums at the alphas that were sent.
 
     Parameters
     ----------
-    alphas : float array of shape (n_components, n_categories)
+    alphas : float array of shape (n_components, n_categories), or one more axis for many models
     sums : ExpectStatistics
     """
     weight, place = _second_pole(alphas, sums.present, sums.tables, sums.spread)
-    joined = sums.size_counts.sum(axis=1)  # every client holds at least one point
-    alpha_0 = alphas.sum(axis=1)
+    joined = sums.size_counts.sum(axis=-1)  # every client holds at least one point
+    alpha_0 = alphas.sum(axis=-1)
     total = _second_pole(alpha_0, joined, sums.total_tables, sums.total_spread)
     return Poles(sums.present, weight, place, joined, *total)
 
@@ -85,12 +91,6 @@ def blend(old: Poles, new: Poles, alphas: NDArray[np.float64], step: float) -> P
     weight, place = _second_pole(alphas, present, mixed[0], mixed[1])
     total = _second_pole(alphas.sum(axis=1), total_present, mixed[2], mixed[3])
     return Poles(present, weight, place, total_present, *total)
-
-
-def stack(functions: Sequence[Poles]) -> Poles:
-    """The functions of all components of several models, one after the other."""
-    names = Poles.__dataclass_fields__
-    return Poles(*(np.concatenate([getattr(f, name) for f in functions]) for name in names))
 
 
 def scaled(functions: Poles, by: float) -> Poles:
@@ -183,5 +183,5 @@ def _second_pole(
 
 def capped(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
     """The same proportions, with no concentration beyond the cap."""
-    over = np.maximum(alphas.sum(axis=1, keepdims=True) / MAX_CONCENTRATION, 1.0)
+    over = np.maximum(alphas.sum(axis=-1, keepdims=True) / MAX_CONCENTRATION, 1.0)
     return np.asarray(alphas / over)

@@ -3,13 +3,12 @@
 Nothing here knows of tracks or rounds.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.server.poles import maximise, poles, stack
+from polyurn.server.poles import maximise, poles
 from polyurn.sizes import SizeBins, Sizes
 from polyurn.wire import ExpectStatistics, Parameters
 
@@ -52,32 +51,36 @@ class Problem:
         return n * (n + 1) // 2
 
     def size_masses(self, size_counts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """π_k from Σ ω by bin, drawn towards the sizes of all clients."""
-        k, b = size_counts.shape
-        together = size_counts.sum(axis=0) + self.size_prior / b
-        together = together / together.sum()
+        """π_k from Σ ω by bin, drawn towards the sizes of all clients; of one model or of many."""
+        b = size_counts.shape[-1]
+        together = size_counts.sum(axis=-2, keepdims=True) + self.size_prior / b
+        together = together / together.sum(axis=-1, keepdims=True)
         if self.shared_sizes:
-            return np.tile(together, (k, 1))
+            return np.broadcast_to(together, size_counts.shape)
         masses = size_counts + self.size_prior * together
-        total = masses.sum(axis=1, keepdims=True)
+        total = masses.sum(axis=-1, keepdims=True)
         return np.asarray(np.where(total > 0, masses / np.where(total > 0, total, 1.0), together))
 
     def image(self, size_counts: NDArray[np.float64], alphas: NDArray[np.float64]) -> Parameters:
         """The parameters that an EM step leads to, once it has found the alphas."""
-        weights = size_counts.sum(axis=1) + _WEIGHT_PRIOR
         masses = self.size_masses(size_counts)
-        return Parameters(weights / weights.sum(), alphas, Sizes(self.size_bins, masses))
+        return Parameters(_weights(size_counts), alphas, Sizes(self.size_bins, masses))
 
     def images(
-        self, before: Sequence[Parameters], sums: Sequence[ExpectStatistics]
-    ) -> list[Parameters]:
-        """Where an EM step leads from each of the parameters; all M-steps are solved at once."""
-        pairs = list(zip(before, sums, strict=True))
-        functions = stack([poles(p.alphas, s) for p, s in pairs])
-        alphas = maximise(
-            functions,
-            np.concatenate([p.alphas for p in before]),
-            category_prior=self.category_prior,
-        )
-        after = np.split(alphas, len(before))
-        return [self.image(s.size_counts, a) for (_, s), a in zip(pairs, after, strict=True)]
+        self, alphas: NDArray[np.float64], sums: ExpectStatistics
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Where EM steps lead from many models: weights, alphas and the probabilities of sizes.
+
+        All M-steps are solved at once, from stacked sums: those of n models are of shape (n, K, ...).
+        """
+        c = self.n_categories
+        functions = poles(alphas, sums).flat()
+        prior = self.category_prior
+        after = maximise(functions, alphas.reshape(-1, c), category_prior=prior)
+        counts = sums.size_counts
+        return _weights(counts), after.reshape(alphas.shape), self.size_masses(counts)
+
+
+def _weights(size_counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    weights = size_counts.sum(axis=-1) + _WEIGHT_PRIOR
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))

@@ -12,11 +12,19 @@ from typing import Any
 import numpy as np
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
+from polyurn.server.coordinates import (
+    from_x,
+    gradients,
+    hessian,
+    stacked_sums,
+    stacked_x,
+    unstacked,
+)
 from polyurn.server.cross import child
 from polyurn.server.explore import Landscape, random_groups, start
 from polyurn.server.problem import Problem
 from polyurn.server.settle import Settle
-from polyurn.server.track import N_NEWTON, Point, Track, gradient, hessian, to_x
+from polyurn.server.track import N_NEWTON, Point, Track
 from polyurn.wire import ExpectStatistics, GroupStatistics, Parameters, Query, Statistics
 
 # Tracks that are left after so many rounds of trials. Likelihood says little about a start at first.
@@ -36,7 +44,7 @@ _CHILDREN_FROM, _CHILDREN, _YOUTH, _GENERATIONS = 5, 8, 3, 2
 # many generations are waited for, and two more rounds.
 _CLOSE = 2.0, 0.01
 # Trials of all tracks together in a round; tracks that take Newton steps, and from which round on.
-_TRIALS, _NEWTON_TRACKS, _NEWTON_FROM = 32, 8, 4
+_TRIALS, _NEWTON_TRACKS, _NEWTON_FROM = 32, 4, 4
 # One component's curvature says nothing of how it shares clients with another.
 _FEWEST_CURVED = 2
 # Samples: rounds of plain EM with all starts, half of them, ..., and then the step of the average.
@@ -211,19 +219,18 @@ class Search:
 
     def _points(self, sums: list[ExpectStatistics]) -> list[Point]:
         """Every trial with its value, slope and EM image; all M-steps are solved at once."""
-        asked = (*self.tracks, *self._young)
-        trials = [(t.parameters(x), x) for t in asked for x in t.trials]
-        images = self.problem.images([p for p, _ in trials], sums)
+        trials = [(x, t.sizes) for t in (*self.tracks, *self._young) for x in t.trials]
+        together = stacked_sums(sums)
+        xs = np.array([x for x, _ in trials])
+        weights, alphas = unstacked(xs, (self.problem.n_components, self.problem.n_categories))
+        values = np.asarray(together.log_likelihood) / together.n_clients
+        slopes = gradients(weights, alphas, together)
+        *images, masses = self.problem.images(alphas, together)
         return [
-            Point(
-                x,
-                float(s.log_likelihood / s.n_clients),
-                gradient(parameters, s),
-                parameters.sizes,
-                to_x(image),
-                image.sizes,
+            Point(x, float(value), slope, sizes, image, mass)
+            for (x, sizes), value, slope, image, mass in zip(
+                trials, values, slopes, stacked_x(*images), masses, strict=True
             )
-            for (parameters, x), s, image in zip(trials, sums, images, strict=True)
         ]
 
     def _admit(self) -> None:
@@ -306,13 +313,11 @@ class Search:
             self._settle.learn(sums)
             self.converged = self._settle.converged
             return
-        before = [t.parameters(t.trials[0]) for t in self.tracks]
-        for track, p, s, image in zip(
-            self.tracks, before, sums, self.problem.images(before, sums), strict=True
-        ):
+        before = [from_x(t.trials[0], t.shape, t.sizes) for t in self.tracks]
+        for track, point in zip(self.tracks, self._points(sums), strict=True):
             track.best = None  # values of different cohorts are not to be compared
-            track.learn([self._point(p, s, image)], None)
-            track.trials, track.sizes = [to_x(image)], image.sizes
+            track.learn([point], None)
+            track.propose(1)
         answered = dict(zip(map(id, self.tracks), zip(before, sums, strict=True), strict=True))
         self._leave(_SAMPLED_STAGES)
         alone = self.problem.n_components == 1
@@ -321,10 +326,6 @@ class Search:
         ):
             p, s = answered[id(self.tracks[0])]
             self._settle = Settle(self.problem, p, s, max_upload=self.max_upload, tol=self.tol)
-
-    def _point(self, p: Parameters, s: ExpectStatistics, image: Parameters) -> Point:
-        value = float(s.log_likelihood / s.n_clients)
-        return Point(to_x(p), value, gradient(p, s), p.sizes, to_x(image), image.sizes)
 
     def _start(self, sums: GroupStatistics) -> Parameters:
         if sums.n_clients < self.problem.n_components:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.server.average import Average
+from polyurn.server.coordinates import from_x, gradient, hessian, to_x
 from polyurn.server.problem import Problem
 from polyurn.server.quadratic import Quadratic
-from polyurn.server.track import from_x, gradient, hessian, to_x
 from polyurn.wire import Expect, ExpectStatistics, Parameters
 
 # A quadratic model that leaves a component with less than this share of what the average gives it has

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.server.poles import capped
+from polyurn.server.coordinates import from_x, to_x, unstacked
 from polyurn.sizes import Sizes
-from polyurn.wire import Expect, ExpectStatistics, Parameters
+from polyurn.wire import Expect, Parameters
 
 # How many evaluated points an extrapolation looks back on, and how far below the best (in nats per
 # client) a point may lie to be worth looking at.
@@ -31,9 +31,8 @@ N_NEWTON, _LEAD = len(_DAMPINGS), 3
 _BOLD_BESIDE_NEWTON = 3
 # How far aside a track at a saddle is thought to get in a step.
 _ASIDE = 0.5
-# No parameter's logarithm moves further than this in a step, nor beyond these bounds.
+# No parameter's logarithm moves further than this in a step.
 _LONGEST = 3.0
-_LOG_ALPHAS = -25.0, 16.0
 
 
 @dataclass(frozen=True)
@@ -43,14 +42,15 @@ class Point:
     Attributes
     ----------
     x : float array of shape (n_components * (n_categories + 1),)
-        log α_k1, ..., log α_kC, log τ_k of each component in turn.
+        See `coordinates.py`.
     value : float
         Mean log-likelihood per client.
     gradient : float array like x
     sizes : Sizes
     image : float array like x
         Where an EM step leads from here.
-    image_sizes : Sizes
+    image_masses : float array of shape (n_components, n_size_bins)
+        The probabilities of the sizes there.
     """
 
     x: NDArray[np.float64]
@@ -58,7 +58,7 @@ class Point:
     gradient: NDArray[np.float64]
     sizes: Sizes
     image: NDArray[np.float64]
-    image_sizes: Sizes
+    image_masses: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,10 @@ class Track:
 
     def queries(self) -> list[Expect]:
         """One query for each trial; the curvature is asked for at the lead only."""
+        models = zip(*unstacked(np.array(self.trials), self.shape), strict=True)
         return [
-            Expect(self.parameters(x), self.curved if i == self.lead else ())
-            for i, x in enumerate(self.trials)
+            Expect(Parameters(*model, self.sizes), self.curved if i == self.lead else ())
+            for i, model in enumerate(models)
         ]
 
     def learn(self, points: list[Point], hessian: NDArray[np.float64] | None) -> None:
@@ -132,12 +133,13 @@ class Track:
         """
         assert self.best is not None
         here, step = self.best.x, self.best.image - self.best.x
-        bold = self._extrapolations() + [here + _limited(s * step) for s in _LONG_STEPS]
-        careful = here + _CAUTION**self.n_vain * step
         if self.bends is not None and len(self.bends.where) == len(here):
             n_trials = min(n_trials, 1 + _BOLD_BESIDE_NEWTON)
-        self.trials = [careful, *bold[: n_trials - 1]]
-        self.sizes, self.lead = self.best.image_sizes, 0
+        self.trials = [here + _CAUTION**self.n_vain * step]
+        if n_trials > 1:
+            bold = self._extrapolations() + [here + _limited(s * step) for s in _LONG_STEPS]
+            self.trials += bold[: n_trials - 1]
+        self.sizes, self.lead = Sizes(self.sizes.bins, self.best.image_masses), 0
         gains = (self.best.gradient * step).reshape(self.shape[0], -1).sum(axis=1)
         most = np.argsort(-gains, kind="stable")[:n_curved]
         self.curved = tuple(sorted(most.tolist()))
@@ -166,15 +168,13 @@ class Track:
 
     def distance(self, other: "Track") -> float:
         """How far apart the best points are, whatever the order of the components: the largest of the
-        distances from a component to the nearest one of the other."""
-        assert self.best is not None and other.best is not None
+        distances from a component to the nearest one of the other.
+        """
+        assert self.best is not None
+        assert other.best is not None
         here, there = (p.x.reshape(self.shape[0], 1, -1) for p in (self.best, other.best))
         apart = np.abs(here - there.swapaxes(0, 1)).max(axis=2)
         return float(max(apart.min(axis=0).max(), apart.min(axis=1).max()))
-
-    def parameters(self, trial: NDArray[np.float64]) -> Parameters:
-        """The parameters at one of the trials."""
-        return from_x(trial, self.shape, self.sizes)
 
     def best_parameters(self) -> Parameters:
         """The parameters at the best point."""
@@ -187,51 +187,19 @@ class Track:
         residual = self.best.image - self.best.x
         moves = [(p.image - p.x - residual, p.image - self.best.image) for p in self._seen]
         moves = [m for m in moves if np.linalg.norm(m[0]) > 1e-14]
+        if not moves:
+            return []
+        changes, images = (np.array(some) for some in zip(*moves, strict=True))
+        products, aims = changes @ changes.T, -changes @ residual
         found = []
         for window in _WINDOWS:
-            if len(moves) < 1 or (window != _MEMORY and len(moves) < window):
+            if window != _MEMORY and len(moves) < window:
                 continue
-            changes = np.stack([m[0] for m in moves[-window:]], axis=1)
-            images = np.stack([m[1] for m in moves[-window:]], axis=1)
-            gram = changes.T @ changes
-            gram += 1e-10 * np.trace(gram) * np.eye(len(gram))
-            step = _limited(images @ np.linalg.solve(gram, -changes.T @ residual))
+            gram = products[-window:, -window:]
+            gram = gram + 1e-10 * np.trace(gram) * np.eye(len(gram))
+            step = _limited(np.linalg.solve(gram, aims[-window:]) @ images[-window:])
             found += [self.best.image + s * step for s in _STRETCHES]
         return found
-
-
-def to_x(parameters: Parameters) -> NDArray[np.float64]:
-    """Parameters as one vector without bounds."""
-    logs = [np.log(parameters.alphas), np.log(parameters.weights)[:, None]]
-    return np.concatenate(logs, axis=1).reshape(-1)
-
-
-def from_x(x: NDArray[np.float64], shape: tuple[int, int], sizes: Sizes) -> Parameters:
-    """The parameters that a vector stands for."""
-    k, c = shape
-    logs = x.reshape(k, c + 1)
-    alphas = capped(np.exp(np.clip(logs[:, :c], *_LOG_ALPHAS)))
-    weights = np.exp(logs[:, c] - logs[:, c].max())
-    return Parameters(weights / weights.sum(), alphas, sizes)
-
-
-def gradient(parameters: Parameters, sums: ExpectStatistics) -> NDArray[np.float64]:
-    """The gradient of the mean log-likelihood in x."""
-    alphas = parameters.alphas
-    slope = sums.tables - alphas * (sums.total_tables / alphas.sum(axis=1))[:, None]
-    weights = sums.size_counts.sum(axis=1) - sums.n_clients * parameters.weights
-    both = np.concatenate([slope, weights[:, None]], axis=1)
-    return np.asarray(both.reshape(-1) / sums.n_clients)
-
-
-def hessian(sums: ExpectStatistics) -> NDArray[np.float64] | None:
-    """The Hessian of the mean log-likelihood in x, if the clients sent it."""
-    if sums.curvature.size == 0:
-        return None
-    n = int(np.sqrt(2 * sums.curvature.size))
-    lower = np.zeros((n, n))
-    lower[np.tril_indices(n)] = sums.curvature / sums.n_clients
-    return np.asarray(lower + np.tril(lower, -1).T)
 
 
 def _newton_steps(

@@ -137,7 +137,7 @@ def _answer_all(
     answers: list[Statistics] = []
     for kind, run in groupby(queries, key=_kind):
         some: list[Any] = list(run)
-        if kind == (Group,):
+        if kind[0] is Group:
             answers += answer_groups(some, rows, members)
         elif kind[0] is Expect:
             answers += answer_expects(some, rows, members, n_threads)
@@ -156,6 +156,8 @@ def _kind(query: Query[Any]) -> tuple[Any, ...]:
     match query:
         case Part(_, low, high):
             return (Part, low, high)
+        case Group(_, offsets, bins):
+            return (Group, id(bins), len(offsets))
         case Expect(parameters):
             return (Expect, id(parameters.sizes.bins), len(parameters.weights))
         case _:

@@ -35,7 +35,7 @@ def answer_initialise(
     """Algorithm 1, lines 4 to 7, for all members at once."""
     joined = np.random.default_rng(rng).integers(query.n_components, size=len(members))  # k_i
     p = _proportions(rows, members)
-    groups = _membership(joined, query.n_components)
+    groups = _membership(joined[:, None], query.n_components)
     return StartStatistics(
         n_clients=float(len(members)),
         size_counts=_size_counts(rows, members, joined, query.size_bins, query.n_components),
@@ -64,30 +64,34 @@ def answer_survey(query: Survey, rows: Rows, members: NDArray[np.uint32]) -> Sur
 def answer_groups(
     queries: Sequence[Group], rows: Rows, members: NDArray[np.uint32]
 ) -> list[GroupStatistics]:
-    """The moments of the members by the group that they fall into, for each way to form groups."""
-    p = _proportions(rows, members)
-    squares = _squares(p)
-    return [_answer_group(query, rows, members, p, squares) for query in queries]
+    """The moments of the members by the group that they fall into, for each way to form groups.
 
-
-def _answer_group(
-    query: Group,
-    rows: Rows,
-    members: NDArray[np.uint32],
-    p: sparse.csr_array[Any],
-    squares: NDArray[np.float64],
-) -> GroupStatistics:
-    k = len(query.offsets)
-    sizes = _log_sizes(rows, members, query.size_bins.max_size)
-    scores = p @ query.directions[:, :-2].T + np.outer(squares, query.directions[:, -2])
-    scores = np.asarray(scores) + np.outer(sizes, query.directions[:, -1])
-    joined = (scores + query.offsets).argmax(axis=1)
-    return GroupStatistics(
-        n_clients=float(len(members)),
-        size_counts=_size_counts(rows, members, joined, query.size_bins, k),
-        proportions=(_membership(joined, k) @ p).toarray(),
-        squares=np.bincount(joined, squares, minlength=k).astype(np.float64),
-    )
+    All queries have the same size bins and as many groups.
+    """
+    bins = queries[0].size_bins
+    n, k = len(queries), len(queries[0].offsets)
+    directions = np.concatenate([query.directions for query in queries])
+    offsets = np.concatenate([query.offsets for query in queries])
+    proportions = np.zeros((n * k, rows.n_categories))
+    squares, size_counts = np.zeros(n * k), np.zeros(n * k * bins.n_bins)
+    where = bins.locate(rows.size_values)
+    for start in range(0, len(members), _BLOCK_CLIENTS):
+        some = members[start : start + _BLOCK_CLIENTS]
+        p = _proportions(rows, some)
+        of_client, sizes = _squares(p), _log_sizes(rows, some, bins.max_size)
+        scores = p @ directions[:, :-2].T + np.outer(of_client, directions[:, -2])
+        scores = np.asarray(scores) + np.outer(sizes, directions[:, -1]) + offsets
+        joined = scores.reshape(len(some), n, k).argmax(axis=2) + k * np.arange(n)
+        groups = _membership(joined, n * k)
+        proportions += (groups @ p).toarray()
+        squares += groups @ of_client
+        in_bins = joined * bins.n_bins + where[rows.size_index[some]][:, None]
+        size_counts += np.bincount(in_bins.reshape(-1), minlength=len(size_counts))
+    blocks = zip(
+        size_counts.reshape(n, k, -1), proportions.reshape(n, k, -1), squares.reshape(n, k),
+        strict=True,
+    )  # fmt: skip
+    return [GroupStatistics(float(len(members)), *sums) for sums in blocks]
 
 
 def _proportions(rows: Rows, members: NDArray[np.uint32]) -> sparse.csr_array[Any]:
@@ -110,10 +114,15 @@ def _log_sizes(rows: Rows, members: NDArray[np.uint32], max_size: int) -> NDArra
     return np.asarray(sizes[rows.size_index[members]])
 
 
-def _membership(joined: NDArray[np.int64], k: int) -> sparse.csr_array[Any]:
-    """A matrix whose product with one row per client sums the rows of each component."""
-    n = len(joined)
-    return sparse.csr_array((np.ones(n), (joined, np.arange(n))), (k, n))
+def _membership(joined: NDArray[np.int64], n_groups: int) -> sparse.csr_array[Any]:
+    """A matrix whose product with one row per client sums the rows of each group.
+
+    `joined` has the groups of each client, shape (n_members, n_joined).
+    """
+    n, each = joined.shape
+    starts = np.arange(0, n * each + 1, each)
+    members = sparse.csc_array((np.ones(n * each), joined.reshape(-1), starts), (n_groups, n))
+    return members.tocsr()
 
 
 def _size_counts(

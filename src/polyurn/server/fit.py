@@ -16,9 +16,9 @@ from polyurn.mdm import MDM
 from polyurn.server.explore import landscape, survey
 from polyurn.server.poles import MAX_CONCENTRATION
 from polyurn.server.problem import Problem
-from polyurn.server.search import Search
 from polyurn.server.start import Moments, initialise
 from polyurn.server.update import update
+from polyurn.server.vanguard import AnySearch, begin_search
 from polyurn.sizes import SizeBins, Sizes
 from polyurn.wire import Aggregator, Batch, Initialise, Parameters, Update
 
@@ -191,7 +191,7 @@ def fit(
     problem = Problem(
         n_components, n_categories, bins, sizes == "shared", size_prior, category_prior
     )
-    searches: list[Search] = []
+    searches: list[AnySearch] = []
     progress = _search_rounds(
         aggregator,
         problem,
@@ -211,7 +211,7 @@ def fit(
 def _search_rounds(
     aggregator: Aggregator,
     problem: Problem,
-    searches: list[Search],
+    searches: list[AnySearch],
     *,
     max_rounds: int,
     cohort_size: int | None,
@@ -223,9 +223,10 @@ def _search_rounds(
     question = survey(problem.n_categories, problem.size_bins.max_size, max_upload=max_upload)
     said = aggregator.aggregate(question, cohort_size)
     yield Round(1, None, float("nan"), int(said.n_clients), question.n_numbers)
-    search = Search(
+    search = begin_search(
         problem,
         landscape(question, said, sizes=not problem.shared_sizes),
+        n_clients=said.n_clients,
         sampled=cohort_size is not None,
         max_upload=max_upload,
         tol=tol,
@@ -240,7 +241,7 @@ def _search_rounds(
             return
 
 
-def search_round(search: Search, number: int, n_numbers: int) -> Round:
+def search_round(search: AnySearch, number: int, n_numbers: int) -> Round:
     """A search's last round, for whoever watches."""
     if not search.has_values:
         return Round(number, None, float("nan"), int(search.n_clients), n_numbers)
@@ -248,7 +249,7 @@ def search_round(search: Search, number: int, n_numbers: int) -> Round:
     return Round(number, mdm, search.value, int(search.n_clients), n_numbers, search.values)
 
 
-def populated(search: Search) -> tuple[MDM, int]:
+def populated(search: AnySearch) -> tuple[MDM, int]:
     """The best MDM without the components that hold less than half a client, and how many those are."""
     best = search.best
     kept = best.weights * search.n_clients >= 0.5
@@ -257,7 +258,7 @@ def populated(search: Search) -> tuple[MDM, int]:
     return Parameters(weights, best.alphas[kept], masses).mdm(), int((~kept).sum())
 
 
-def _reason(search: Search, tol: float, max_rounds: int) -> str:
+def _reason(search: AnySearch, tol: float, max_rounds: int) -> str:
     if search.converged:
         return f"converged: less than {tol:g} nats per client seem to be left to gain"
     return (

@@ -25,7 +25,14 @@ from polyurn.server.explore import Landscape, random_groups, start
 from polyurn.server.problem import Problem
 from polyurn.server.settle import Settle
 from polyurn.server.track import N_NEWTON, Point, Track
-from polyurn.wire import ExpectStatistics, GroupStatistics, Parameters, Query, Statistics
+from polyurn.wire import (
+    ExpectStatistics,
+    Group,
+    GroupStatistics,
+    Parameters,
+    Query,
+    Statistics,
+)
 
 # Tracks that are left after so many rounds of trials. Likelihood says little about a start at first.
 _STARTS = 48
@@ -58,25 +65,27 @@ class Search:
     Parameters
     ----------
     problem : Problem
-    land : Landscape
+    land : Landscape or None
+        Where the starts of the race come from; without it there is none, and tracks are added.
     sampled : bool
         Whether a round reaches a sample of the clients, another one each time.
     max_upload : int
         Numbers that a client may send in a round.
     tol : float
         Nats per client that may be left to gain.
-    rng : numpy.random.Generator
+    rng : numpy.random.Generator, optional
+        For the starts.
     """
 
     def __init__(
         self,
         problem: Problem,
-        land: Landscape,
+        land: Landscape | None,
         *,
         sampled: bool,
         max_upload: int,
         tol: float,
-        rng: np.random.Generator,
+        rng: np.random.Generator | None = None,
     ) -> None:
         self.problem, self.sampled, self.tol = problem, sampled, tol
         self.n_rounds = 0
@@ -98,8 +107,13 @@ class Search:
             )
         most = _SAMPLED_STARTS if sampled else _STARTS
         n_starts = 1 if k == 1 else min(most, max_upload // problem.trial_cost)
-        self._rng = rng
-        self._groups = [random_groups(land, k, problem.size_bins, rng=rng) for _ in range(n_starts)]
+        self._rng = np.random.default_rng(rng)
+        self._groups: list[Group] = []
+        if land is None:
+            self.n_rounds = _STAGES[-1][0] + 1  # as if the race were over
+        else:
+            bins = problem.size_bins
+            self._groups = [random_groups(land, k, bins, rng=self._rng) for _ in range(n_starts)]
 
     @property
     def n_starts(self) -> int:
@@ -154,6 +168,28 @@ class Search:
             asked += track.queries()
         return asked
 
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers a client sends in answer to what the tracks ask next."""
+        asked = (*self.tracks, *self._young)
+        n_trials = sum(len(track.trials) for track in asked)
+        curvature = sum(self.problem.newton_cost(len(track.curved)) for track in asked)
+        return n_trials * self.problem.trial_cost + curvature
+
+    def add(self, parameters: Parameters, number: int, *, room: int) -> bool:
+        """Let another track climb, if there is room for it in the next upload.
+
+        Its curvature is asked for at once, if there is room for that too.
+        """
+        trial, newton = self.problem.trial_cost, self.problem.newton_cost(self.problem.n_components)
+        if trial > room:
+            return False
+        track = Track.begin(parameters, number)
+        track.curved = tuple(range(self.problem.n_components)) if trial + newton <= room else ()
+        self.tracks.append(track)
+        self.converged = False
+        return True
+
     def learn(self, answers: list[Statistics]) -> None:
         """Take in the answers to `queries`, and decide what comes next."""
         self.n_rounds += 1
@@ -200,7 +236,7 @@ class Search:
     @property
     def _n_children(self) -> int:
         """How many children there is room for: they get at most half of what the tracks leave."""
-        if len(self.tracks) + len(self._left) < 2:
+        if not self._groups or len(self.tracks) + len(self._left) < 2:
             return 0
         trial = self.problem.trial_cost
         left = self.max_upload - len(self.tracks) * trial
@@ -208,8 +244,8 @@ class Search:
 
     @property
     def _calm_rounds(self) -> int:
-        """Rounds to wait for after there seemed to be nothing left to gain."""
-        return _CALM_ROUNDS + 2 * self._is_close
+        """Rounds to wait for after there seemed to be nothing left to gain; after a race, more."""
+        return _CALM_ROUNDS + 2 * self._is_close if self._groups else 2
 
     @property
     def _is_close(self) -> bool:

@@ -16,8 +16,8 @@ from polyurn.mdm import MDM
 from polyurn.server.explore import Landscape, landscape, survey
 from polyurn.server.fit import SizeModel, check_settings, populated, size_bins
 from polyurn.server.problem import Problem
-from polyurn.server.search import Search
 from polyurn.server.selection import Candidate, Progress, Selection, behind
+from polyurn.server.vanguard import AnySearch, begin_search
 from polyurn.wire import (
     Aggregator,
     Batch,
@@ -146,7 +146,8 @@ class _Work:
     rng: np.random.Generator
     on_round: Callable[[Progress], None] | None
     land: Landscape | None = None
-    searches: dict[int, Search] = field(default_factory=dict)
+    n_fitted: float = 0.0
+    searches: dict[int, AnySearch] = field(default_factory=dict)
     outdone: set[int] = field(default_factory=set)
     n_rounds: int = 0
     scores: ScoreStatistics | None = None
@@ -159,6 +160,7 @@ class _Work:
         question = survey(n_categories, max_size, max_upload=self.max_upload)
         said = self.aggregator.aggregate(self._fitted(question), self.cohort_size)
         self.n_rounds += 1
+        self.n_fitted = said.n_clients
         self.land = landscape(question, said, sizes=sizes)
         self._report(int(said.n_clients), question.n_numbers)
 
@@ -169,9 +171,11 @@ class _Work:
         each = self.max_upload / sum(costs.values())  # trials that there is room for, for every K
         streams = self.rng.spawn(len(numbers))
         fresh = {
-            k: Search(
+            k: begin_search(
                 self.problem(k),
                 self.land,
+                n_clients=self.n_fitted,
+                lots=1.0 - self.held_out,
                 sampled=self.cohort_size is not None,
                 max_upload=int(each * costs[k]),
                 tol=self.tol,

@@ -4,6 +4,7 @@ The docstring of each class states what one client adds and how large that can b
 it is `client/`; what a sum is used for is `server/`.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -76,9 +77,10 @@ class Statistics:
         return cls(**{name: part.reshape(shape)[()] for name, part, shape in blocks})
 
     @classmethod
-    def lengths(cls, dimensions: Dimensions) -> list[int]:
+    @functools.cache  # asked for each of many queries of the same dimensions, round after round
+    def lengths(cls, dimensions: Dimensions) -> tuple[int, ...]:
         """How many numbers each block holds."""
-        return [math.prod(cls._shape(name, dimensions)) for name in cls.SHAPES]
+        return tuple(math.prod(cls._shape(name, dimensions)) for name in cls.SHAPES)
 
     @classmethod
     def _shape(cls, name: str, dimensions: Dimensions) -> tuple[int, ...]:

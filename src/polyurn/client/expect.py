@@ -57,7 +57,8 @@ def answer_expects(
     asked = [query.parameters for query in queries]
     bins = _SizeBinning(asked[0].sizes.bins, rows)
     alphas = np.array([parameters.alphas for parameters in asked])
-    densities = np.array([bins.density(parameters) for parameters in asked])
+    weights = np.array([parameters.weights for parameters in asked])
+    densities = bins.density(weights, np.array([p.sizes.masses for p in asked]))
     n, k, c = alphas.shape
     log_likelihoods, size_counts = np.zeros(n), np.zeros((n, k, bins.n_bins))
     by_category, by_total = np.zeros((3, n, k, c)), np.zeros((3, n, k, 1))
@@ -103,11 +104,12 @@ class _SizeBinning:
         self.where = bins.locate(rows.size_values)
         self._starts = np.flatnonzero(np.diff(self.where, prepend=-1))  # sizes are sorted
 
-    def density(self, parameters: MDM | Parameters) -> NDArray[np.float64]:
-        """Log τ_k π_k(n) of a size n in each bin, shape (n_components, n_size_bins)."""
+    def density(
+        self, weights: NDArray[np.float64], masses: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Log τ_k π_k(n) of a size n in each bin, shape (..., n_components, n_size_bins)."""
         with np.errstate(divide="ignore"):  # an empty bin has log-probability -inf
-            logs = np.log(parameters.weights)[:, None] + np.log(parameters.sizes.masses)
-        return np.asarray(logs - self._log_widths)
+            return np.asarray(np.log(weights)[..., None] + np.log(masses) - self._log_widths)
 
     def add_up(self, by_size: NDArray[np.float64]) -> NDArray[np.float64]:
         """Σ ω by size bin, shape (n_components, n_size_bins)."""
@@ -177,7 +179,7 @@ def _size_logs(
     """Log of τ_k π_k(n) Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n; -inf in unused lanes."""
     k, n_sizes = len(parameters.weights), len(rows.size_values)
     logs = np.full((n_sizes, lanes), -np.inf)
-    logs[:, :k] = bins.density(parameters).T[bins.where]
+    logs[:, :k] = bins.density(parameters.weights, parameters.sizes.masses).T[bins.where]
     rising = np.zeros((n_sizes, k))
     # A client's size is a count of one category that holds all points: α_0 stands for its α.
     kernels.tabulate_logs(*_as_pairs(rows), _alpha_0(parameters.alphas), (0, n_sizes), rising)

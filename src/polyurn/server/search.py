@@ -6,10 +6,12 @@ can be compared and tracks climb by bold trials. When cohorts are samples they c
 EM steps, and the one that is left averages over the cohorts, so that earlier ones keep counting.
 """
 
+from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.server.coordinates import (
@@ -26,6 +28,7 @@ from polyurn.server.problem import Problem
 from polyurn.server.settle import Settle
 from polyurn.server.track import N_NEWTON, Point, Track
 from polyurn.wire import (
+    Expect,
     ExpectStatistics,
     Group,
     GroupStatistics,
@@ -44,6 +47,8 @@ _BOLDNESS, _FEWEST_TRACKS = 4, 2
 _SAME, _NEAR = 1e-9, 0.1
 # What is left to gain is an estimate: it is taken tenfold, and believed when it stays small.
 _SAFETY, _CALM_ROUNDS = 10.0, 3
+# A track with less than so many tolerances left to gain is at rest, and only asked whether it still is.
+_REST = 1e-3
 # Children of the leader and another start: from which round on, how many at once, the rounds until they
 # have to stand among the others; a fit waits until so many generations in a row have brought nothing.
 _CHILDREN_FROM, _CHILDREN, _YOUTH, _GENERATIONS = 5, 8, 3, 2
@@ -163,10 +168,13 @@ class Search:
             return list(self._groups)
         if self._settle is not None:
             return list(self._settle.queries())
-        asked: list[Query[Any]] = []
-        for track in (*self.tracks, *self._young):
-            asked += track.queries()
-        return asked
+        asked = (*self.tracks, *self._young)
+        models = iter(zip(*self._models(asked), strict=True))
+        return [
+            Expect(Parameters(*next(models), t.sizes), t.curved if i == t.lead else ())
+            for t in asked
+            for i in range(len(t.trials))
+        ]
 
     @property
     def n_numbers(self) -> int:
@@ -224,6 +232,8 @@ class Search:
         rivals = [t for t in starts if t.value + t.remaining() > leader.value + self.tol]
         calm = _SAFETY * leader.remaining() < self.tol and not rivals
         self._n_calm = self._n_calm + 1 if calm else 0
+        if calm:
+            self.tracks = [leader, *starts]
         self._plan()
         self.converged = self._n_calm >= self._calm_rounds and not self._owed
 
@@ -253,12 +263,17 @@ class Search:
         low, high = (self.tracks[0].value - by * self.tol for by in _CLOSE)
         return any(low < t.value < high for t in self.tracks if not t.is_child)
 
+    def _models(self, asked: Sequence[Track]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The weights and alphas of every trial, of one track after the other."""
+        shape = self.problem.n_components, self.problem.n_categories
+        return unstacked(np.array([x for track in asked for x in track.trials]), shape)
+
     def _points(self, sums: list[ExpectStatistics]) -> list[Point]:
         """Every trial with its value, slope and EM image; all M-steps are solved at once."""
-        trials = [(x, t.sizes) for t in (*self.tracks, *self._young) for x in t.trials]
+        asked = (*self.tracks, *self._young)
+        trials = [(x, t.sizes) for t in asked for x in t.trials]
         together = stacked_sums(sums)
-        xs = np.array([x for x, _ in trials])
-        weights, alphas = unstacked(xs, (self.problem.n_components, self.problem.n_categories))
+        weights, alphas = self._models(asked)
         values = np.asarray(together.log_likelihood) / together.n_clients
         slopes = gradients(weights, alphas, together)
         *images, masses = self.problem.images(alphas, together)
@@ -299,8 +314,11 @@ class Search:
         )
         left -= n_newton * cost
         bold = max(0, min(_TRIALS // n - 1, left // (trial * n)))
-        for rank, track in enumerate(self.tracks):
-            track.propose(1 + bold, n_curved=n_curved if rank < n_newton else 0)
+        for track in self.tracks:
+            rests = track.remaining() < _REST * self.tol
+            newton = not rests and n_newton > 0
+            track.propose(1 if rests else 1 + bold, n_curved=n_curved if newton else 0)
+            n_newton -= newton
 
     def _newton(self, room: int) -> tuple[int, int, int]:
         """How many tracks take Newton steps, in how many components, and what that costs each.

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.server.coordinates import from_x, to_x, unstacked
+from polyurn.server.coordinates import from_x, to_x
 from polyurn.sizes import Sizes
-from polyurn.wire import Expect, Parameters
+from polyurn.wire import Parameters
 
 # How many evaluated points an extrapolation looks back on, and how far below the best (in nats per
 # client) a point may lie to be worth looking at.
@@ -101,14 +101,6 @@ class Track:
     @property
     def value(self) -> float:
         return -np.inf if self.best is None else self.best.value
-
-    def queries(self) -> list[Expect]:
-        """One query for each trial; the curvature is asked for at the lead only."""
-        models = zip(*unstacked(np.array(self.trials), self.shape), strict=True)
-        return [
-            Expect(Parameters(*model, self.sizes), self.curved if i == self.lead else ())
-            for i, model in enumerate(models)
-        ]
 
     def learn(self, points: list[Point], hessian: NDArray[np.float64] | None) -> None:
         """Take in what the clients said about the trials."""

@@ -167,6 +167,8 @@ class Vanguard:
             fresh = [leader] if leader.value > self._lead + self._race.tol else []
         for track in fresh:
             left = room - self._climb.n_numbers
+            if track is not leader:  # it may turn out to climb to where the leader is
+                left = min(left, self.problem.trial_cost)
             if self._climb.add(track.best_parameters(), track.number, room=left):
                 self._followed.add(track.number)
                 self._lead = leader.value

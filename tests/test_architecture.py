@@ -71,13 +71,14 @@ ALLOWED = {
         "errors", "server.coordinates", "server.cross", "server.explore", "server.problem",
         "server.settle", "server.track", "wire",
     },
+    "server.vanguard": {"server.explore", "server.problem", "server.search", "wire"},
     "server.fit": {
-        "errors", "mdm", "server.explore", "server.poles", "server.problem", "server.search",
-        "server.start", "server.update", "sizes", "wire",
+        "errors", "mdm", "server.explore", "server.poles", "server.problem", "server.start",
+        "server.update", "server.vanguard", "sizes", "wire",
     },
     "server.select": {
-        "errors", "mdm", "server.explore", "server.fit", "server.problem", "server.search",
-        "server.selection", "wire",
+        "errors", "mdm", "server.explore", "server.fit", "server.problem",
+        "server.selection", "server.vanguard", "wire",
     },
     "server.selection": {"mdm", "wire"},
     "server.records": {"server.fit", "server.selection"},

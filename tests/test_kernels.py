@@ -145,3 +145,33 @@ def test_packed_rows_say_what_the_counts_say(make, largest):
         again[i, rows.category[cells]] = rows.count[cells]
     np.testing.assert_array_equal(again, counts)
     np.testing.assert_array_equal(rows.size_values[rows.size_index], counts.sum(axis=1))
+
+
+@njit
+def log_of(x):
+    out = np.empty(4)
+    simd.store4(out, 0, simd.log4(simd.load4(x, 0)))
+    return out
+
+
+@given(st.lists(st.floats(0, 1e300), min_size=4, max_size=4))
+def test_log4_is_log_to_three_units_in_the_last_place(values):
+    x = np.array(values)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(log_of(x), np.log(x), rtol=7e-16, atol=0)
+
+
+@given(st.floats(-0.4, 0.4))
+def test_log4_keeps_its_digits_near_one(step):
+    np.testing.assert_allclose(log_of(np.full(4, 1 + step)), np.log(1 + step), rtol=7e-16, atol=0)
+
+
+def test_a_weight_of_zero_counts_for_nothing_whatever_it_weighs():
+    @njit
+    def weighted(a, b):
+        out = np.empty(4)
+        simd.store4(out, 0, simd.weighted4(simd.load4(a, 0), simd.load4(b, 0)))
+        return out
+
+    got = weighted(np.array([0.0, 0.0, 2.0, 1.0]), np.array([np.inf, np.nan, 3.0, np.inf]))
+    np.testing.assert_array_equal(got, [0.0, 0.0, 6.0, np.inf])

@@ -96,7 +96,7 @@ def test_newton_steps_find_the_top_of_a_parabola():
     track.learn([at], hessian)
     track.propose(1, n_curved=2)
     assert min(float(np.abs(t - top).max()) for t in track.trials) < 1e-6
-    assert track.queries()[track.lead].curvature == (0, 1)
+    assert track.curved == (0, 1)
 
 
 def test_newton_steps_in_one_component_leave_the_others_to_em():

@@ -40,8 +40,8 @@ def answer_update(
     return UpdateStatistics(
         n_clients=float(len(members)),
         log_likelihood=sums.log_likelihood,
-        responsibilities=sums.by_size.sum(axis=0),
-        size_counts=bins.add_up(sums.by_size),  # E_{k n_i} += ω_k
+        responsibilities=sums.by_size.sum(axis=0)[: mdm.n_components],
+        size_counts=bins.add_up(sums.by_size)[: mdm.n_components],  # E_{k n_i} += ω_k
         numerators=_rises(mdm.alphas, rows, sums.by_pair, n_threads)[1],  # u_k
         denominators=_size_rises(mdm.alphas, rows, sums.by_size)[0],  # v_k
     )
@@ -122,8 +122,8 @@ class _SizeBinning:
 class Expectations:
     """Σ ω over clients, by (category, count) pair and by size, and the log-likelihood."""
 
-    by_pair: NDArray[np.float64]  # (n_pairs, n_components)
-    by_size: NDArray[np.float64]  # (n_sizes, n_components)
+    by_pair: NDArray[np.float64]  # (n_pairs, lanes)
+    by_size: NDArray[np.float64]  # (n_sizes, lanes)
     log_likelihood: float
 
 
@@ -135,10 +135,8 @@ def expectations(
     n_threads: int,
 ) -> Expectations:
     """The E-step: everything that any update needs to know about the members."""
-    k = len(parameters.weights)
-    lanes = -(-k // LANES) * LANES
-    pair_logs = _pair_logs(parameters.alphas, rows, lanes, n_threads)
-    size_logs = _size_logs(parameters, bins, rows, lanes)
+    pair_logs = _pair_logs(parameters.alphas, rows, n_threads)
+    size_logs = _size_logs(parameters, bins, rows)
 
     def part(some: NDArray[np.uint32]) -> Expectations:
         by_pair, by_size = np.zeros(pair_logs.shape), np.zeros(size_logs.shape)
@@ -153,18 +151,17 @@ def expectations(
     for other in parts[1:]:
         parts[0].by_pair[:] += other.by_pair
         parts[0].by_size[:] += other.by_size
-    return Expectations(
-        by_pair=parts[0].by_pair[:, :k],
-        by_size=parts[0].by_size[:, :k],
-        log_likelihood=float(sum(p.log_likelihood for p in parts)),
-    )
+    return replace(parts[0], log_likelihood=float(sum(p.log_likelihood for p in parts)))
 
 
-def _pair_logs(
-    alphas: NDArray[np.float64], rows: Rows, lanes: int, n_threads: int = 1
-) -> NDArray[np.float64]:
+def _lanes(n_components: int) -> int:
+    """Columns of a table by components: the kernels take four of them at a time."""
+    return -(-n_components // LANES) * LANES
+
+
+def _pair_logs(alphas: NDArray[np.float64], rows: Rows, n_threads: int = 1) -> NDArray[np.float64]:
     """Log of Γ(c + α_j) / (Γ(α_j) Γ(c + 1) α_0^c) for every pair (category j, count c)."""
-    logs = np.zeros((len(rows.count), lanes))
+    logs = np.empty((len(rows.count), _lanes(len(alphas))))
 
     def part(span: tuple[int, int]) -> None:
         kernels.tabulate_logs(rows.category, rows.count, alphas, span, logs)
@@ -173,17 +170,15 @@ def _pair_logs(
     return logs
 
 
-def _size_logs(
-    parameters: MDM | Parameters, bins: _SizeBinning, rows: Rows, lanes: int
-) -> NDArray[np.float64]:
+def _size_logs(parameters: MDM | Parameters, bins: _SizeBinning, rows: Rows) -> NDArray[np.float64]:
     """Log of τ_k π_k(n) Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n; -inf in unused lanes."""
     k, n_sizes = len(parameters.weights), len(rows.size_values)
-    logs = np.full((n_sizes, lanes), -np.inf)
+    logs = np.full((n_sizes, _lanes(k)), -np.inf)
     logs[:, :k] = bins.density(parameters.weights, parameters.sizes.masses).T[bins.where]
-    rising = np.zeros((n_sizes, k))
+    rising = np.empty(logs.shape)
     # A client's size is a count of one category that holds all points: α_0 stands for its α.
     kernels.tabulate_logs(*_as_pairs(rows), _alpha_0(parameters.alphas), (0, n_sizes), rising)
-    logs[:, :k] -= rising
+    logs[:, :k] -= rising[:, :k]
     return logs
 
 
@@ -236,13 +231,15 @@ def _curvature(
     alphas, tau = parameters.alphas[some], parameters.weights[some]
     alpha_0 = alphas.sum(axis=1)
     k, c = alphas.shape
-    pair_rises, size_rises = np.empty((len(rows.count), k)), np.empty((len(rows.size_values), k))
+    pair_rises, size_rises = (
+        np.empty((len(values), _lanes(k))) for values in (rows.count, rows.size_values)
+    )
     kernels.tabulate_rises(rows.category, rows.count, alphas, pair_rises)
     kernels.tabulate_rises(*_as_pairs(rows), _alpha_0(alphas), size_rises)
     n_all = len(parameters.weights)
     tables = (
-        _pair_logs(parameters.alphas, rows, n_all),
-        _size_logs(parameters, bins, rows, n_all),
+        _pair_logs(parameters.alphas, rows),
+        _size_logs(parameters, bins, rows),
         pair_rises,
         size_rises,
         alphas / alpha_0[:, None],
@@ -268,7 +265,7 @@ def _curvature(
         found[i, :c, i, :c] += bend + np.diag(slope - sums.spread[component])
     found[:, c, :, c] -= len(members) * (np.diag(tau) - np.outer(tau, tau))
     square = found.reshape(k * (c + 1), -1)
-    return np.asarray(square[np.tril_indices(len(square))])
+    return np.asarray(square[np.tri(len(square), dtype=bool)])
 
 
 def _spans(rows: Rows, n: int) -> list[tuple[int, int]]:

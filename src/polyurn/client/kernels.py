@@ -14,15 +14,19 @@ from numba import njit
 from polyurn.client.simd import (
     LANES,
     add4,
+    div4,
     exp4,
     fill4,
+    fma4,
     largest,
     load4,
+    log4,
     max4,
     mul4,
     store4,
     sub4,
     total,
+    weighted4,
 )
 from polyurn.rising import SERIES_FROM, STIRLING
 
@@ -176,81 +180,117 @@ def _normalise(block, n, lanes):
 def tabulate_logs(category, count, alphas, span, out):
     """out[pair, k] = Σ_{m<count} log((α_kj + m) / ((m + 1) α_k0)), by running sums over m.
 
-    `span` is the first pair and the one after the last; it holds whole categories.
+    `span` is the first pair and the one after the last; it holds whole categories. `out` has a
+    multiple of four columns, of which those that stand for no component are of no meaning.
     """
-    for k in range(alphas.shape[0]):
-        scale = alphas[k].sum()
-        running, m, last = 0.0, 0, -1
+    lanes = out.shape[1]
+    padded, flat = _padded(alphas, lanes), out.reshape(-1)
+    scales = padded.sum(axis=0)
+    padded = padded.reshape(-1)
+    for lane in range(0, lanes, LANES):
+        running, scale, m, last = fill4(0.0), load4(scales, lane), 0, -1
         for pair in range(span[0], span[1]):
-            j = category[pair]
+            j, at = category[pair], pair * lanes + lane
+            alpha = load4(padded, j * lanes + lane)
             if j != last:
-                running, m, last = 0.0, 0, j
+                running, m, last = fill4(0.0), 0, j
             while m < count[pair]:
                 left = count[pair] - m
                 if left > LEAP and m >= SERIES_FROM:
-                    running += _log_rise(alphas[k, j] + m, left, scale) - _log_rise(
-                        m + 1.0, left, 1.0
-                    )
+                    store4(flat, at, running)
+                    for i in range(LANES):
+                        x = padded[j * lanes + lane + i] + m
+                        rise = _log_rise(x, left, scales[lane + i]) - _log_rise(m + 1.0, left, 1.0)
+                        flat[at + i] += rise
+                    running = load4(flat, at)
                     m += left
                 else:
-                    running += math.log((alphas[k, j] + m) / ((m + 1) * scale))
+                    above = mul4(fill4(m + 1.0), scale)
+                    running = add4(running, log4(div4(add4(alpha, fill4(float(m))), above)))
                     m += 1
-            out[pair, k] = running
+            store4(flat, at, running)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sum_rises(category, count, alphas, pair_sums, span, present, rises, falls):
-    """Add Σ_pairs S[pair, k] times 1, ψ(c + α) - ψ(α) and ψ′(α) - ψ′(c + α), by running sums."""
-    n_components = alphas.shape[0]
-    rise, fall = np.empty(n_components), np.empty(n_components)
-    m, last = 0, -1
-    for pair in range(span[0], span[1]):
-        j = category[pair]
-        if j != last:
-            rise[:] = 0.0
-            fall[:] = 0.0
-            m, last = 0, j
-        m = _advance(alphas, j, m, count[pair], rise, fall)
-        for k in range(n_components):
-            weight = pair_sums[pair, k]
-            if m > 0 and weight > 0:  # a category with α = 0 has ω = 0 wherever it occurs
-                present[k, j] += weight
-                rises[k, j] += weight * rise[k]
-                falls[k, j] += weight * fall[k]
+    """Add Σ_pairs S[pair, k] times 1, ψ(c + α) - ψ(α) and ψ′(α) - ψ′(c + α), by running sums.
+
+    `pair_sums` has a multiple of four columns, 0 in those that stand for no component.
+    """
+    lanes = pair_sums.shape[1]
+    padded, sums = _padded(alphas, lanes).reshape(-1), pair_sums.reshape(-1)
+    steps = np.empty(2 * LANES)
+    for lane in range(0, lanes, LANES):
+        rise, fall, m, last = fill4(0.0), fill4(0.0), 0, -1
+        some, all_rises, all_falls = fill4(0.0), fill4(0.0), fill4(0.0)
+        for pair in range(span[0], span[1] + 1):
+            j = category[pair] if pair < span[1] else -1
+            if j != last:
+                if last >= 0:
+                    _add_lanes(some, present, lane, last, steps)
+                    _add_lanes(all_rises, rises, lane, last, steps)
+                    _add_lanes(all_falls, falls, lane, last, steps)
+                if j < 0:
+                    break
+                rise, fall, m, last = fill4(0.0), fill4(0.0), 0, j
+                some, all_rises, all_falls = fill4(0.0), fill4(0.0), fill4(0.0)
+            rise, fall, m = _advance(padded, j * lanes + lane, m, count[pair], rise, fall, steps)
+            if m > 0:  # a category with α = 0 has ω = 0 wherever it occurs
+                weight = load4(sums, pair * lanes + lane)
+                some = add4(some, weight)
+                all_rises = add4(all_rises, weighted4(weight, rise))
+                all_falls = add4(all_falls, weighted4(weight, fall))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def tabulate_rises(category, count, alphas, out):
-    """out[pair, k] = α (ψ(c + α) - ψ(α)), by running sums."""
-    n_components = alphas.shape[0]
-    rise, fall = np.empty(n_components), np.empty(n_components)
-    m, last = 0, -1
-    for pair in range(len(category)):
-        j = category[pair]
-        if j != last:
-            rise[:] = 0.0
-            m, last = 0, j
-        m = _advance(alphas, j, m, count[pair], rise, fall)
-        for k in range(n_components):
-            out[pair, k] = alphas[k, j] * rise[k]
+    """out[pair, k] = α (ψ(c + α) - ψ(α)), by running sums; `out` as in `tabulate_logs`."""
+    lanes = out.shape[1]
+    padded, flat = _padded(alphas, lanes).reshape(-1), out.reshape(-1)
+    steps = np.empty(2 * LANES)
+    for lane in range(0, lanes, LANES):
+        rise, fall, m, last = fill4(0.0), fill4(0.0), 0, -1
+        for pair in range(len(category)):
+            j = category[pair]
+            if j != last:
+                rise, m, last = fill4(0.0), 0, j
+            rise, fall, m = _advance(padded, j * lanes + lane, m, count[pair], rise, fall, steps)
+            store4(flat, pair * lanes + lane, mul4(load4(padded, j * lanes + lane), rise))
 
 
 @njit(nogil=True, error_model="numpy")
-def _advance(alphas, j, m, count, rise, fall):
-    """Bring the running sums of 1/(α + m) and 1/(α + m)² from m to `count`; return it."""
+def _padded(alphas, lanes):
+    """The alphas by category, with 1 in lanes that stand for no component."""
+    n_components, n_categories = alphas.shape
+    padded = np.ones((n_categories, lanes))
+    padded[:, :n_components] = alphas.T
+    return padded
+
+
+@njit(nogil=True, error_model="numpy")
+def _add_lanes(vector, out, lane, j, scratch):
+    """out[k, j] += vector, for the components of the lanes."""
+    store4(scratch, 0, vector)
+    for k in range(lane, min(lane + LANES, out.shape[0])):
+        out[k, j] += scratch[k - lane]
+
+
+@njit(nogil=True, error_model="numpy")
+def _advance(alphas, at, m, count, rise, fall, steps):
+    """Bring the running sums of 1/(α + m) and 1/(α + m)² from m to `count`; return all three."""
+    alpha = load4(alphas, at)
     while m < count:
         left = count - m
         if left > LEAP and m >= SERIES_FROM:
-            for k in range(alphas.shape[0]):
-                _add_leap(alphas[k, j] + m, left, k, rise, fall)
+            for i in range(LANES):
+                steps[i], steps[LANES + i] = _leap(alphas[at + i] + m, left)
+            rise, fall = add4(rise, load4(steps, 0)), add4(fall, load4(steps, LANES))
             m += left
         else:
-            for k in range(alphas.shape[0]):
-                term = 1.0 / (alphas[k, j] + m)
-                rise[k] += term
-                fall[k] += term * term
+            term = div4(fill4(1.0), add4(alpha, fill4(float(m))))
+            rise, fall = add4(rise, term), fma4(term, term, fall)
             m += 1
-    return m
+    return rise, fall, m
 
 
 @njit(nogil=True, error_model="numpy")
@@ -262,8 +302,8 @@ def _log_rise(x, c, scale):
 
 
 @njit(nogil=True, error_model="numpy")
-def _add_leap(x, c, k, rise, fall):
-    """Add Σ_{m<c} 1/(x + m) and 1/(x + m)²: `digamma_rise` and `trigamma_fall` for one number."""
+def _leap(x, c):
+    """Σ_{m<c} 1/(x + m) and 1/(x + m)²: `digamma_rise` and `trigamma_fall` for one number."""
     low, high = 1.0 / x, 1.0 / (x + c)
     step = c * low * high
     first, second = 0.0, 0.0
@@ -274,8 +314,8 @@ def _add_leap(x, c, k, rise, fall):
         second += (2 * i + 2) * factor * (low_power * low - high_power * high)
         low_power *= low * low
         high_power *= high * high
-    rise[k] += math.log1p(c * low) + 0.5 * step + first
-    fall[k] += step + 0.5 * (low + high) * step + second
+    rise = math.log1p(c * low) + 0.5 * step + first
+    return rise, step + 0.5 * (low + high) * step + second
 
 
 @njit(nogil=True, error_model="numpy")

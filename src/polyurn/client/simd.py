@@ -79,6 +79,8 @@ def _lanewise(emit: Callable[..., Any], n_operands: int) -> Any:
     def generate(context, builder, signature, args):
         return emit(builder, *args)
 
+    if n_operands == 1:
+        return intrinsic(lambda _, a: (float64x4(a), generate))
     if n_operands == 2:
         return intrinsic(lambda _, a, b: (float64x4(a, b), generate))
     return intrinsic(lambda _, a, b, c: (float64x4(a, b, c), generate))
@@ -98,8 +100,18 @@ def _fused(builder: Any, a: Any, b: Any, c: Any) -> Any:
 add4 = _lanewise(lambda builder, a, b: builder.fadd(a, b), 2)
 sub4 = _lanewise(lambda builder, a, b: builder.fsub(a, b), 2)
 mul4 = _lanewise(lambda builder, a, b: builder.fmul(a, b), 2)
+div4 = _lanewise(lambda builder, a, b: builder.fdiv(a, b), 2)
 max4 = _lanewise(_larger, 2)
 fma4 = _lanewise(_fused, 3)
+
+
+def _only_positive(builder: Any, weight: Any, x: Any) -> Any:
+    zero = ir.Constant(_VECTOR, [0.0] * LANES)
+    product = builder.fmul(weight, x)
+    return builder.select(builder.fcmp_ordered(">", weight, zero), product, zero)
+
+
+weighted4 = _lanewise(_only_positive, 2)  # weight * x, and 0 where the weight is 0, whatever x is
 
 
 def _reduction(combine: Callable[[Any, Any, Any], Any]) -> Any:
@@ -148,6 +160,62 @@ def _power(builder: Any, series: Any, rounded: Any, x: Any) -> Any:
 
 
 _times_power_of_two = _lanewise(_power, 3)
+
+
+# log(x) = k log(2) + log(m) with m between sqrt(1/2) and sqrt(2), where log(m) = 2 artanh(s) with
+# s = (m - 1)/(m + 1); the series to s^23 is exact to half a unit in the last place. Numbers below the
+# smallest normal one are scaled up by 2^54 first.
+_ARTANH = tuple(2.0 / i for i in range(23, 0, -2))
+_SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
+_SMALLEST, _SCALE, _SCALED_BY = 2.2250738585072014e-308, 2.0**54, 54.0
+
+
+@njit(nogil=True, error_model="numpy")
+def log4(x):
+    """Log of four numbers that are not negative; -inf at 0."""
+    k, m = _exponent(x), _mantissa(x)
+    s = div4(sub4(m, fill4(1.0)), add4(m, fill4(1.0)))
+    square = mul4(s, s)
+    series = fill4(_ARTANH[0])
+    for coefficient in _ARTANH[1:]:
+        series = fma4(series, square, fill4(coefficient))
+    small = fma4(series, s, mul4(k, fill4(_LOG_2_LOW)))
+    return _or_minus_infinity(fma4(k, fill4(_LOG_2_HIGH), small), x)
+
+
+def _scaled(builder: Any, x: Any) -> tuple[Any, Any]:
+    """Scale x up where it is too small, and say where it was."""
+    low = builder.fcmp_ordered("<", x, ir.Constant(_VECTOR, [_SMALLEST] * LANES))
+    return builder.select(low, builder.fmul(x, ir.Constant(_VECTOR, [_SCALE] * LANES)), x), low
+
+
+def _whole_exponent(builder: Any, x: Any) -> tuple[Any, Any]:
+    bits = builder.bitcast(x, _BITS)
+    above = builder.sub(bits, ir.Constant(_BITS, [_SQRT_HALF_BITS] * LANES))
+    return bits, builder.ashr(above, ir.Constant(_BITS, [52] * LANES))
+
+
+def _exponent_of(builder: Any, x: Any) -> Any:
+    scaled, low = _scaled(builder, x)
+    k = builder.sitofp(_whole_exponent(builder, scaled)[1], _VECTOR)
+    less = builder.fsub(k, ir.Constant(_VECTOR, [_SCALED_BY] * LANES))
+    return builder.select(low, less, k)
+
+
+def _mantissa_of(builder: Any, x: Any) -> Any:
+    bits, k = _whole_exponent(builder, _scaled(builder, x)[0])
+    shifted = builder.shl(k, ir.Constant(_BITS, [52] * LANES))
+    return builder.bitcast(builder.sub(bits, shifted), _VECTOR)
+
+
+def _at_zero(builder: Any, value: Any, x: Any) -> Any:
+    some = builder.fcmp_ordered(">", x, ir.Constant(_VECTOR, [0.0] * LANES))
+    return builder.select(some, value, ir.Constant(_VECTOR, [-math.inf] * LANES))
+
+
+_exponent = _lanewise(_exponent_of, 1)
+_mantissa = _lanewise(_mantissa_of, 1)
+_or_minus_infinity = _lanewise(_at_zero, 2)
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, i: Any) -> Any:

@@ -76,5 +76,5 @@ def hessian(sums: ExpectStatistics) -> NDArray[np.float64] | None:
         return None
     n = int(np.sqrt(2 * sums.curvature.size))
     lower = np.zeros((n, n))
-    lower[np.tril_indices(n)] = sums.curvature / sums.n_clients
+    lower[np.tri(n, dtype=bool)] = sums.curvature / sums.n_clients
     return np.asarray(lower + np.tril(lower, -1).T)

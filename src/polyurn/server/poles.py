@@ -155,11 +155,14 @@ def maximise(
         shared = (gradient / bend).sum(axis=1) / (1 / bend_0 - (1 / bend).sum(axis=1))
         newton = a + (gradient + shared[:, None]) / bend
         newton = capped(np.clip(newton, a / _MAX_FACTOR, a * _MAX_FACTOR))
-        fixed = capped((present + weight * a / (a + place)) / slope_0[:, None])
         after = value(newton)
         better = after >= best
-        a = np.where(better[:, None], newton, fixed)
-        after = np.where(better, after, value(fixed))
+        if better.all():
+            a = newton
+        else:
+            fixed = capped((present + weight * a / (a + place)) / slope_0[:, None])
+            a = np.where(better[:, None], newton, fixed)
+            after = np.where(better, after, value(fixed))
         if (after - best <= _ENOUGH * np.abs(best)).all():
             break
         best = after

@@ -40,9 +40,10 @@ class Round:
         Mean over the cohort. Of the best parameters judged so far ("search"), or of those that were
         sent in this round ("paper"); NaN while there are none.
     n_clients : int
-        How many clients answered.
+        How many clients judged them. Where there are many, a part of them does at first, and the path
+        of log-likelihoods has a step when all of them do.
     n_numbers : int
-        How many numbers each of them sent.
+        How many numbers a client sent, at most.
     starts : dict of int to float
         The mean log-likelihood of every start that is still in the race, by its number.
     """

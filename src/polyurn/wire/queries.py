@@ -223,7 +223,10 @@ class Part(Query[S]):
 
 
 class Aggregator(Protocol):
-    """Whoever can put a query to a cohort of clients and bring back the sum of their answers."""
+    """Whoever can put a query to a cohort of clients and bring back the sum of their answers.
+
+    Its clients keep their lot from round to round: `Part` goes by it.
+    """
 
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
         """The sum of the answers of `cohort_size` clients; None asks every client there is."""

@@ -56,7 +56,8 @@ ALLOWED = {
     "client.answer": {"client.expect", "client.rows", "client.survey", "counts", "errors", "wire"},
     "server.update": {"errors", "mdm", "sizes", "wire"},
     "server.start": {"errors", "mdm", "server.update", "sizes", "wire"},
-    "server.poles": {"wire"},
+    "server.m_step": set(),
+    "server.poles": {"server.m_step", "wire"},
     "server.explore": {"sizes", "wire"},
     "server.coordinates": {"server.poles", "sizes", "wire"},
     "server.track": {"server.coordinates", "sizes", "wire"},
@@ -73,7 +74,7 @@ ALLOWED = {
     },
     "server.vanguard": {"server.explore", "server.problem", "server.search", "wire"},
     "server.fit": {
-        "errors", "mdm", "server.explore", "server.poles", "server.problem", "server.start",
+        "errors", "mdm", "server.explore", "server.m_step", "server.problem", "server.start",
         "server.update", "server.vanguard", "sizes", "wire",
     },
     "server.select": {
@@ -222,7 +223,7 @@ ALLOWED = {
 # What may be imported anywhere, and the optional packages that belong to one module each.
 EVERYWHERE = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 ONLY_IN = {
-    "numba": {"client.kernels", "client.simd", "polya", "urns"},
+    "numba": {"client.kernels", "client.simd", "polya", "server.m_step", "urns"},
     "llvmlite": {"client.simd"},
     "h5py": {"datasets.emnist_writers"},
     "pyarrow": {"client.tables", "datasets.columns", "files"},

@@ -5,7 +5,7 @@ are its proportions p, Σ p², which tells concentrated clients from spread ones
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from polyurn.wire import (
     Survey,
     SurveyStatistics,
 )
+
+# One row for each client.
+Table: TypeAlias = NDArray[np.float64] | sparse.csr_array[Any]
 
 # Clients whose features are held at once.
 _BLOCK_CLIENTS = 8_192
@@ -39,8 +42,8 @@ def answer_initialise(
     return StartStatistics(
         n_clients=float(len(members)),
         size_counts=_size_counts(rows, members, joined, query.size_bins, query.n_components),
-        first_moments=(groups @ p).toarray(),  # P = Σ c/n
-        second_moments=(groups @ p.multiply(p)).toarray(),  # Q = Σ (c/n) ⊙ (c/n)
+        first_moments=_dense(groups @ p),  # P = Σ c/n
+        second_moments=_dense(groups @ (p * p)),  # Q = Σ (c/n) ⊙ (c/n)
     )
 
 
@@ -53,7 +56,7 @@ def answer_survey(query: Survey, rows: Rows, members: NDArray[np.uint32]) -> Sur
         some = members[start : start + _BLOCK_CLIENTS]
         p = _proportions(rows, some)
         squares, sizes = _squares(p), _log_sizes(rows, some, query.max_size)
-        x = np.concatenate([p.toarray(), squares[:, None], sizes[:, None]], axis=1)
+        x = np.concatenate([_dense(p), squares[:, None], sizes[:, None]], axis=1)
         features += x.sum(axis=0)
         products += x.T @ x if query.pairs else (x * x).sum(axis=0)
     if query.pairs:
@@ -83,7 +86,7 @@ def answer_groups(
         scores = np.asarray(scores) + np.outer(sizes, directions[:, -1]) + offsets
         joined = scores.reshape(len(some), n, k).argmax(axis=2) + k * np.arange(n)
         groups = _membership(joined, n * k)
-        proportions += (groups @ p).toarray()
+        proportions += _dense(groups @ p)
         squares += groups @ of_client
         in_bins = joined * bins.n_bins + where[rows.size_index[some]][:, None]
         size_counts += np.bincount(in_bins.reshape(-1), minlength=len(size_counts))
@@ -94,18 +97,24 @@ def answer_groups(
     return [GroupStatistics(float(len(members)), *sums) for sums in blocks]
 
 
-def _proportions(rows: Rows, members: NDArray[np.uint32]) -> sparse.csr_array[Any]:
-    """c/n of each member, one row each."""
-    counts = rows.counts_of(members)
+def _proportions(rows: Rows, members: NDArray[np.uint32]) -> Table:
+    """c/n of each member, one row each; sparse where the rows are."""
     n = rows.size_values[rows.size_index[members]]
-    p = counts.astype(np.float64)
-    p.data /= np.repeat(n, np.diff(counts.indptr))
+    if rows.width:
+        cells = rows.cells.reshape(-1, rows.width)[members]
+        return np.asarray(rows.count[cells] / n[:, None])
+    p = rows.counts_of(members).astype(np.float64)
+    p.data /= np.repeat(n, np.diff(p.indptr))
     return p
 
 
-def _squares(p: sparse.csr_array[Any]) -> NDArray[np.float64]:
+def _dense(table: Table) -> NDArray[np.float64]:
+    return np.asarray(table.toarray() if sparse.issparse(table) else table)
+
+
+def _squares(p: Table) -> NDArray[np.float64]:
     """Σ p² of each member."""
-    return np.asarray(p.multiply(p).sum(axis=1)).reshape(-1)
+    return np.asarray((p * p).sum(axis=1)).reshape(-1)
 
 
 def _log_sizes(rows: Rows, members: NDArray[np.uint32], max_size: int) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from polyurn.errors import ParameterError
 from polyurn.mdm import MDM
 from polyurn.server.explore import landscape, survey
-from polyurn.server.poles import MAX_CONCENTRATION
+from polyurn.server.m_step import MAX_CONCENTRATION
 from polyurn.server.problem import Problem
 from polyurn.server.start import Moments, initialise
 from polyurn.server.update import update

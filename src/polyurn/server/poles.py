@@ -12,17 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.server.m_step import MAX_CONCENTRATION, maximised
 from polyurn.wire import ExpectStatistics
-
-# α_0 beyond this is a multinomial for all purposes: with clients of n points it changes the
-# log-likelihood by about n²/α_0.
-MAX_CONCENTRATION = 1e6
-_MAX_STEPS = 60
-# A step may change an alpha tenfold; Newton's quadratic model is no better than that far away.
-_MAX_FACTOR = 10.0
-# A component with less than this part of a client has none; its square would not be a number.
-_NOBODY = 1e-100
-_ENOUGH = 1e-12
 
 
 @dataclass(frozen=True)
@@ -127,46 +118,12 @@ def maximise(
     float array of shape (n_components, n_categories)
         A component that no client supports is left where it was.
     """
-    alive = functions.total_present > _NOBODY
-    if not alive.all():
-        after = alphas.copy()
-        some = Poles(*(getattr(functions, name)[alive] for name in Poles.__dataclass_fields__))
-        after[alive] = maximise(some, alphas[alive], category_prior=category_prior)
-        return after
-    present = functions.present + category_prior
-    weight, place = functions.weight, functions.place
-    total = functions.total_present, functions.total_weight, functions.total_place
-
-    def value(a: NDArray[np.float64]) -> NDArray[np.float64]:
-        a_0 = a.sum(axis=1)
-        terms = present * np.log(a) + weight * np.log(a + place)
-        result = terms.sum(axis=1) - total[0] * np.log(a_0) - total[1] * np.log(a_0 + total[2])
-        return np.asarray(result)
-
-    a = alphas
-    best = value(a)
-    for _ in range(_MAX_STEPS):
-        a_0 = a.sum(axis=1)
-        slope_0 = total[0] / a_0 + total[1] / (a_0 + total[2])  # F_0′
-        bend_0 = total[0] / a_0**2 + total[1] / (a_0 + total[2]) ** 2  # -F_0″
-        gradient = present / a + weight / (a + place) - slope_0[:, None]
-        bend = present / a**2 + weight / (a + place) ** 2  # -F_j″
-        # (-diag(bend) + bend_0 11')^-1 gradient, by the formula of Sherman and Morrison.
-        shared = (gradient / bend).sum(axis=1) / (1 / bend_0 - (1 / bend).sum(axis=1))
-        newton = a + (gradient + shared[:, None]) / bend
-        newton = capped(np.clip(newton, a / _MAX_FACTOR, a * _MAX_FACTOR))
-        after = value(newton)
-        better = after >= best
-        if better.all():
-            a = newton
-        else:
-            fixed = capped((present + weight * a / (a + place)) / slope_0[:, None])
-            a = np.where(better[:, None], newton, fixed)
-            after = np.where(better, after, value(fixed))
-        if (after - best <= _ENOUGH * np.abs(best)).all():
-            break
-        best = after
-    return a
+    f = functions
+    after = maximised(
+        f.present + category_prior, f.weight, f.place,
+        f.total_present, f.total_weight, f.total_place, alphas,
+    )  # fmt: skip
+    return np.asarray(after)
 
 
 def _second_pole(

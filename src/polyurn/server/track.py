@@ -28,7 +28,7 @@ _CAUTION = 0.25
 _DAMPINGS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 N_NEWTON, _LEAD = len(_DAMPINGS), 3
 # Bold steps that are tried beside Newton steps in all components.
-_BOLD_BESIDE_NEWTON = 3
+_BOLD_BESIDE_NEWTON = 1
 # How far aside a track at a saddle is thought to get in a step.
 _ASIDE = 0.5
 # No parameter's logarithm moves further than this in a step.
@@ -131,7 +131,9 @@ class Track:
         if n_trials > 1:
             bold = self._extrapolations() + [here + _limited(s * step) for s in _LONG_STEPS]
             self.trials += bold[: n_trials - 1]
-        self.sizes, self.lead = Sizes(self.sizes.bins, self.best.image_masses), 0
+        self.lead = 0
+        if not np.array_equal(self.sizes.masses, self.best.image_masses):
+            self.sizes = Sizes(self.sizes.bins, self.best.image_masses)
         gains = (self.best.gradient * step).reshape(self.shape[0], -1).sum(axis=1)
         most = np.argsort(-gains, kind="stable")[:n_curved]
         self.curved = tuple(sorted(most.tolist()))

@@ -5,7 +5,7 @@ import polyurn
 from polyurn import LocalAggregator, SizeBins, Sizes, answer
 from polyurn.errors import CountsError, ParameterError
 from polyurn.truths import truth
-from polyurn.wire import Initialise, Update
+from polyurn.wire import Batch, Expect, Initialise, Parameters, Update
 
 MDM = truth("high/3")
 COUNTS = MDM.sample(2_000, rng=0)
@@ -16,6 +16,21 @@ def test_the_sum_does_not_depend_on_the_number_of_threads(n_threads):
     one = LocalAggregator(COUNTS).aggregate(Update(MDM), None).to_vector()
     many = LocalAggregator(COUNTS, n_threads=n_threads).aggregate(Update(MDM), None).to_vector()
     np.testing.assert_allclose(many, one, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("n_queries", [1, 2, 5])
+@pytest.mark.parametrize("n_threads", [2, 3])
+def test_neither_do_the_sums_about_many_models(n_queries, n_threads):
+    asked = Expect(Parameters(MDM.weights, MDM.alphas, MDM.sizes), curvature=(0, 2))
+    others = [
+        Expect(Parameters(MDM.weights, MDM.alphas + i, MDM.sizes)) for i in range(1, n_queries)
+    ]
+    query = Batch((asked, *others))
+    one, many = (
+        LocalAggregator(COUNTS, n_threads=t).aggregate(query, None) for t in (1, n_threads)
+    )
+    for a, b in zip(one.answers, many.answers, strict=True):
+        np.testing.assert_allclose(b.to_vector(), a.to_vector(), rtol=1e-11, atol=1e-9)
 
 
 def test_large_tables_are_made_on_several_threads_alike():

@@ -86,6 +86,12 @@ def test_more_components_stop_when_fewer_do_better():
     assert choice.n_rounds == eight.n_rounds < 50
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_who_has_converged_is_not_outdone(seed):
+    choice = choose(APPENDIX_A.sample(600, rng=seed), [1, 2, 3, 4, 6], seed=seed)
+    assert not any(c.converged and c.outdone for c in choice.candidates)
+
+
 def test_more_components_go_on_when_they_are_needed():
     choice = choose(APPENDIX_A.sample(1_500, rng=1), [1, 2, 3])
     assert all(c.converged and not c.outdone for c in choice.candidates)
@@ -121,7 +127,14 @@ def test_sampled_cohorts_can_choose_too():
 
 @pytest.mark.parametrize(
     ("numbers", "more"),
-    [([], {}), ([0, 1], {}), ([1], {"held_out": 0.0}), ([1], {"held_out": 1.0}), ([1], {"tol": 0})],
+    [
+        ([], {}),
+        ([0, 1], {}),
+        ([1], {"held_out": 0.0}),
+        ([1], {"held_out": 1.0}),
+        ([1], {"tol": 0}),
+        ([1], {"max_rounds": 3}),
+    ],
 )
 def test_settings_out_of_range_are_refused(numbers, more):
     with pytest.raises(ParameterError):

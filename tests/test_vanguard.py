@@ -5,6 +5,7 @@ import pytest
 
 from polyurn import Journal, LocalAggregator, RecordedAggregator, fit, select
 from polyurn.server import vanguard
+from polyurn.server.records import fit_record
 from polyurn.truths import truth
 from polyurn.wire import Batch, Part
 
@@ -92,11 +93,61 @@ def test_few_clients_race_all_together():
 
 def test_a_selection_has_a_vanguard_among_those_that_are_fitted():
     counts = TRUTH.sample(11_000, rng=1)
-    choice = select(LocalAggregator(counts, rng=0), [1, 2, 3], rng=1, **BOUNDS)
+    parts = []
+
+    class Noted(LocalAggregator):
+        def aggregate(self, query, cohort_size):
+            parts.extend(nested(query))
+            return super().aggregate(query, cohort_size)
+
+    choice = select(Noted(counts, rng=0), [1, 2, 3], rng=1, **BOUNDS)
     assert choice.n_components == 2
     assert 2_000 < choice.n_held_out < 2_400
+    fitted_lots, ahead = {p for p in parts if p[0] == 0.0}, min(p[1] for p in parts)
+    assert fitted_lots == {(0.0, 0.8), (0.0, ahead)}
+    assert 800 < ahead * 11_000 < 1_200
     two = choice.candidates[1]
     assert two.converged
+    assert all(r.n_clients == 11_000 - choice.n_held_out for r in choice.rounds)
     alone = fitted(LocalAggregator(counts, rng=0))
     gap = alone.mdm.logpmf(counts).mean() - two.mdm.logpmf(counts).mean()
     assert 0 <= gap < 0.01  # it was fitted to four fifths of them
+
+
+def nested(query):
+    """The lots of every part in a query."""
+    found = [(query.low, query.high)] if isinstance(query, Part) else []
+    inner = query.queries if isinstance(query, Batch) else getattr(query, "query", None)
+    for one in inner if isinstance(inner, tuple) else [inner] if inner is not None else []:
+        found += nested(one)
+    return found
+
+
+@pytest.mark.parametrize("sizes", ["binned", "shared"])
+def test_sizes_that_the_part_lacks_are_not_impossible(sizes):
+    counts = COUNTS.copy()
+    counts[:8, 0] += 379  # very few very large clients
+    more = {"n_categories": 10, "max_size": 399, "sizes": sizes, "size_prior": 0.0}
+    for seed in range(3):
+        result = fit(LocalAggregator(counts, rng=seed), n_components=2, rng=1, **more)
+        assert np.isfinite(result.mdm.logpmf(counts)).all()
+
+
+def test_the_path_of_a_start_has_no_gap():
+    """Tracks that are followed late were once drawn at rounds when nobody had judged them."""
+    counts = truth("low/3").sample(10_000, rng=2)
+    result = fit(LocalAggregator(counts, rng=2), n_components=3, rng=2, **BOUNDS)
+    judged = {}
+    for r in result.rounds:
+        for start in r.starts:
+            judged.setdefault(start, []).append(r.number)
+    for path in fit_record(result)["paths"]:
+        rounds = judged[path["start"]]
+        assert rounds == list(range(path["first_round"], path["first_round"] + len(rounds)))
+        assert len(path["values"]) == len(rounds)
+
+
+def test_a_fit_that_only_the_part_has_judged_says_so():
+    result = fitted(LocalAggregator(COUNTS, rng=0), max_rounds=4)
+    assert not result.converged
+    assert f"judged by {result.rounds[-1].n_clients:,} clients only" in result.stopped

@@ -52,30 +52,19 @@ def answer_expects(
 ) -> list[ExpectStatistics]:
     """Σ ω α (ψ(c + α) - ψ(α)) and its like, for all members.
 
-    All queries have the same size bins and as many components; threads share the queries out.
+    All queries have the same size bins and as many components.
     """
     asked = [query.parameters for query in queries]
     bins = _SizeBinning(asked[0].sizes.bins, rows)
     alphas = np.array([parameters.alphas for parameters in asked])
     weights = np.array([parameters.weights for parameters in asked])
     densities = bins.density(weights, np.array([p.sizes.masses for p in asked]))
-    n, k, c = alphas.shape
-    log_likelihoods, size_counts = np.zeros(n), np.zeros((n, k, bins.n_bins))
-    by_category, by_total = np.zeros((3, n, k, c)), np.zeros((3, n, k, 1))
-
-    def part(some: slice) -> None:
-        kernels.expect_many(
-            rows.cells, rows.starts, rows.width, rows.size_index, members,
-            rows.category, rows.count, rows.size_values, bins.where, alphas[some],
-            densities[some], log_likelihoods[some], size_counts[some],
-            by_category[:, some], by_total[:, some],
-        )  # fmt: skip
-
-    cuts = np.linspace(0, n, min(n_threads, n) + 1).astype(int).tolist()
-    _map_threads(part, [slice(*ends) for ends in pairwise(cuts)])
+    log_likelihoods, size_counts, by_category, by_total = _sums_of_many(
+        alphas, densities, bins.where, rows, members, n_threads
+    )
     alpha_0 = alphas.sum(axis=2)
-    present, rises, falls = by_category
-    _, total_rises, total_falls = by_total[..., 0]
+    present, rises, falls = by_category.swapaxes(0, 1)
+    _, total_rises, total_falls = by_total[..., 0].swapaxes(0, 1)
     blocks = {
         "log_likelihood": log_likelihoods.tolist(),
         "size_counts": size_counts,
@@ -87,12 +76,49 @@ def answer_expects(
     }
     answers = []
     for query, *values in zip(queries, *blocks.values(), strict=True):
-        sums = dict(zip(blocks, values, strict=True))
-        answer = ExpectStatistics(float(len(members)), **sums, curvature=np.empty(0))
+        named = dict(zip(blocks, values, strict=True))
+        answer = ExpectStatistics(float(len(members)), **named, curvature=np.empty(0))
         if query.curvature:
             answer = replace(answer, curvature=_curvature(query, bins, rows, members, answer))
         answers.append(answer)
     return answers
+
+
+def _sums_of_many(
+    alphas: NDArray[np.float64],
+    densities: NDArray[np.float64],
+    size_bins: NDArray[np.int64],
+    rows: Rows,
+    members: NDArray[np.uint32],
+    n_threads: int,
+) -> tuple[NDArray[np.float64], ...]:
+    """What `kernels.expect_many` writes, about all models; threads share them, or the members, out."""
+    n, k, c = alphas.shape
+    shapes = ((), densities.shape[1:], (3, k, c), (3, k, 1))
+
+    def zeros(n_models: int) -> tuple[NDArray[np.float64], ...]:
+        return tuple(np.zeros((n_models, *shape)) for shape in shapes)
+
+    def part(task: tuple[slice, NDArray[np.uint32]]) -> tuple[NDArray[np.float64], ...]:
+        some, who = task
+        sums = zeros(some.stop - some.start)
+        kernels.expect_many(
+            rows.cells, rows.starts, rows.width, rows.size_index, who,
+            rows.category, rows.count, rows.size_values, size_bins,
+            alphas[some], densities[some], *sums,
+        )  # fmt: skip
+        return sums
+
+    if n < n_threads:
+        tasks = [(slice(0, n), who) for who in np.array_split(members, n_threads)]
+    else:
+        cuts = np.linspace(0, n, n_threads + 1).astype(int).tolist()
+        tasks = [(slice(*ends), members) for ends in pairwise(cuts)]
+    sums = zeros(n)
+    for (some, _), found in zip(tasks, _map_threads(part, tasks), strict=True):
+        for total, one in zip(sums, found, strict=True):
+            total[some] += one
+    return sums
 
 
 class _SizeBinning:
@@ -275,7 +301,7 @@ def _spans(rows: Rows, n: int) -> list[tuple[int, int]]:
         return [(0, n_pairs)]
     near = rows.category[np.linspace(0, n_pairs - 1, n + 1).astype(np.int64)[1:-1]]
     cuts = [0, *np.searchsorted(rows.category, near).tolist(), n_pairs]
-    return list(pairwise(cuts))
+    return [(start, stop) for start, stop in pairwise(cuts) if start < stop]
 
 
 def _map_threads(function: Callable[[_A], _B], parts: list[_A]) -> list[_B]:

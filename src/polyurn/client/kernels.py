@@ -102,9 +102,9 @@ def expect_many(
         Log of the weight and of the probability of a size in the bin.
     log_likelihoods, size_counts
         Are written, one entry for each model; the second is Σ ω by component and bin.
-    by_category : float array of shape (3, n_models, n_components, n_categories)
+    by_category : float array of shape (n_models, 3, n_components, n_categories)
         Σ ω times 1, ψ(c + α) - ψ(α) and ψ′(α) - ψ′(c + α), over the clients that have the category.
-    by_total : float array of shape (3, n_models, n_components, 1)
+    by_total : float array of shape (n_models, 3, n_components, 1)
         The same of sizes and α_0.
     """
     n_models, k, _ = alphas.shape
@@ -132,11 +132,11 @@ def expect_many(
                 size_counts[i, j, size_bins[size]] += size_sums[size, j]
         sum_rises(
             category, count, alphas[i], pair_sums, pairs,
-            by_category[0, i], by_category[1, i], by_category[2, i],
+            by_category[i, 0], by_category[i, 1], by_category[i, 2],
         )  # fmt: skip
         sum_rises(
             one, size_values, alpha_0, size_sums, sizes,
-            by_total[0, i], by_total[1, i], by_total[2, i],
+            by_total[i, 0], by_total[i, 1], by_total[i, 2],
         )  # fmt: skip
 
 

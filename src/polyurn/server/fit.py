@@ -206,7 +206,9 @@ def fit(
     rounds = _shown(progress, on_round)
     (search,) = searches
     mdm, n_dropped = populated(search)
-    return Fit(mdm, rounds, search.converged, _reason(search, tol, max_rounds), n_dropped)
+    asked = cohort_size or rounds[0].n_clients
+    reason = _reason(search, tol, max_rounds, asked)
+    return Fit(mdm, rounds, search.converged, reason, n_dropped)
 
 
 def _search_rounds(
@@ -259,11 +261,14 @@ def populated(search: AnySearch) -> tuple[MDM, int]:
     return Parameters(weights, best.alphas[kept], masses).mdm(), int((~kept).sum())
 
 
-def _reason(search: AnySearch, tol: float, max_rounds: int) -> str:
+def _reason(search: AnySearch, tol: float, max_rounds: int, n_clients: int) -> str:
     if search.converged:
         return f"converged: less than {tol:g} nats per client seem to be left to gain"
+    some = (
+        f", judged by {search.n_clients:,.0f} clients only" if search.n_clients < n_clients else ""
+    )
     return (
-        f"stopped at max_rounds={max_rounds} before it converged; allow more rounds, "
+        f"stopped at max_rounds={max_rounds} before it converged{some}; allow more rounds, "
         "or fewer components"
     )
 

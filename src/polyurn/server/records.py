@@ -89,6 +89,8 @@ def selection_record(choice: Selection) -> dict[str, Any]:
 def start_paths(rounds: Iterable[tuple[int, Mapping[int, float]]]) -> list[dict[str, Any]]:
     """The path of every start: its number, its first round, and its likelihood in each round from there.
 
+    A start that was away for some rounds has two.
+
     Parameters
     ----------
     rounds : iterable of (round, {start: mean log-likelihood})
@@ -98,10 +100,16 @@ def start_paths(rounds: Iterable[tuple[int, Mapping[int, float]]]) -> list[dict[
     >>> start_paths([(2, {1: -5.0, 2: -6.0}), (3, {1: -4.5})])
     [{'start': 1, 'first_round': 2, 'values': [-5.0, -4.5]},
      {'start': 2, 'first_round': 2, 'values': [-6.0]}]
+    >>> [path["first_round"] for path in start_paths([(2, {1: -5.0}), (4, {1: -4.5})])]
+    [2, 4]
     """
-    paths: dict[int, dict[str, Any]] = {}
+    paths: list[dict[str, Any]] = []
+    last: dict[int, dict[str, Any]] = {}
     for number, starts in rounds:
         for start, value in sorted(starts.items()):
-            path = paths.setdefault(start, {"start": start, "first_round": number, "values": []})
+            path = last.get(start)
+            if path is None or path["first_round"] + len(path["values"]) != number:
+                path = last[start] = {"start": start, "first_round": number, "values": []}
+                paths.append(path)
             path["values"].append(round(value, _DIGITS))
-    return list(paths.values())
+    return paths

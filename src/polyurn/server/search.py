@@ -45,8 +45,9 @@ _BOLDNESS, _FEWEST_TRACKS = 4, 2
 # Tracks whose likelihoods agree to so many nats per client have met: starts can be alike. So has one
 # within a tolerance of the leader if no parameter's logarithm is further from the leader's than this.
 _SAME, _NEAR = 1e-9, 0.1
-# What is left to gain is an estimate: it is taken tenfold, and believed when it stays small.
-_SAFETY, _CALM_ROUNDS = 10.0, 3
+# What is left to gain is an estimate: it is taken tenfold, and believed when it stays small for so many
+# rounds, in a race and in a climb without one.
+_SAFETY, _CALM_ROUNDS, _CALM_CLIMB = 10.0, 3, 2
 # A track with less than so many tolerances left to gain is at rest, and only asked whether it still is.
 _REST = 1e-3
 # Children of the leader and another start: from which round on, how many at once, the rounds until they
@@ -78,8 +79,8 @@ class Search:
         Numbers that a client may send in a round.
     tol : float
         Nats per client that may be left to gain.
-    rng : numpy.random.Generator, optional
-        For the starts.
+    rng : numpy.random.Generator
+        For the starts and the children.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Search:
         sampled: bool,
         max_upload: int,
         tol: float,
-        rng: np.random.Generator | None = None,
+        rng: np.random.Generator,
     ) -> None:
         self.problem, self.sampled, self.tol = problem, sampled, tol
         self.n_rounds = 0
@@ -112,17 +113,13 @@ class Search:
             )
         most = _SAMPLED_STARTS if sampled else _STARTS
         n_starts = 1 if k == 1 else min(most, max_upload // problem.trial_cost)
-        self._rng = np.random.default_rng(rng)
+        self._rng = rng
         self._groups: list[Group] = []
         if land is None:
             self.n_rounds = _STAGES[-1][0] + 1  # as if the race were over
         else:
             bins = problem.size_bins
-            self._groups = [random_groups(land, k, bins, rng=self._rng) for _ in range(n_starts)]
-
-    @property
-    def n_starts(self) -> int:
-        return len(self._groups)
+            self._groups = [random_groups(land, k, bins, rng=rng) for _ in range(n_starts)]
 
     @property
     def has_values(self) -> bool:
@@ -134,7 +131,7 @@ class Search:
         """Whether the next round may be the last."""
         grown = bool(self._young) and len(self._young[0].gains) == _YOUTH - 1
         waits = bool(self._young) and self._n_vain + grown < _GENERATIONS
-        return self._n_calm >= _CALM_ROUNDS - 1 and not waits
+        return self._n_calm >= self._fewest_calm - 1 and not waits
 
     @property
     def promise(self) -> float:
@@ -184,6 +181,10 @@ class Search:
         curvature = sum(self.problem.newton_cost(len(track.curved)) for track in asked)
         return n_trials * self.problem.trial_cost + curvature
 
+    def new_number(self) -> int:
+        """A number that no track has had."""
+        return next(self._numbers)
+
     def add(self, parameters: Parameters, number: int, *, room: int) -> bool:
         """Let another track climb, if there is room for it in the next upload.
 
@@ -203,7 +204,7 @@ class Search:
         self.n_rounds += 1
         self.n_clients = answers[0].n_clients  # type: ignore[attr-defined]
         if not self.tracks:
-            self.tracks = [Track.begin(self._start(a), next(self._numbers)) for a in answers]  # type: ignore[arg-type]
+            self.tracks = [Track.begin(self._start(a), self.new_number()) for a in answers]  # type: ignore[arg-type]
             return
         sums = [a for a in answers if isinstance(a, ExpectStatistics)]
         if not np.isfinite([s.log_likelihood for s in sums]).any():
@@ -224,6 +225,9 @@ class Search:
             mine = slice(0, len(track.trials))
             track.learn(points[mine], hessian(sums[mine][track.lead]))
             del points[mine], sums[mine]
+        # A child can be impossible for some client.
+        self._young = [t for t in self._young if t.best is not None]
+        self.tracks = [t for t in self.tracks if t.best is not None]
         self._admit()
         self._leave(_STAGES)
         leader = self.tracks[0]
@@ -255,7 +259,11 @@ class Search:
     @property
     def _calm_rounds(self) -> int:
         """Rounds to wait for after there seemed to be nothing left to gain; after a race, more."""
-        return _CALM_ROUNDS + 2 * self._is_close if self._groups else 2
+        return self._fewest_calm + 2 * (self._is_close and bool(self._groups))
+
+    @property
+    def _fewest_calm(self) -> int:
+        return _CALM_ROUNDS if self._groups else _CALM_CLIMB
 
     @property
     def _is_close(self) -> bool:
@@ -305,7 +313,7 @@ class Search:
         wanted = self.n_rounds >= _CHILDREN_FROM and (self._owed or self._n_calm == 0)
         if wanted and not self._young:
             self._young = [
-                Track.begin(self._child(), next(self._numbers), is_child=True)
+                Track.begin(self._child(), self.new_number(), is_child=True)
                 for _ in range(self._n_children)
             ]
         left -= 2 * len(self._young) * trial

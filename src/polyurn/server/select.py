@@ -33,6 +33,8 @@ from polyurn.wire import (
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 # So many numbers of components are fitted side by side, if an upload has room for that.
 _AT_ONCE = 4
+# To look where to start, twice, to fit, and to score.
+_FEWEST_ROUNDS = 4
 # Once fewer components have converged, held-out clients are asked every so many rounds whether more can
 # still do better; not before the race of the starts is over.
 _ASK_EVERY, _ASK_FROM = 4, 8
@@ -93,6 +95,10 @@ def select(
             n_components=k, max_rounds=max_rounds, tol=tol, max_upload=max_upload,
             size_prior=size_prior, category_prior=category_prior,
         )  # fmt: skip
+    if max_rounds < _FEWEST_ROUNDS:
+        raise ParameterError(
+            f"expected max_rounds of at least {_FEWEST_ROUNDS} for a selection, got {max_rounds}"
+        )
     if not 0 < held_out < 1:
         raise ParameterError(f"expected held_out between 0 and 1, got {held_out}")
     bins = size_bins(sizes, max_size)
@@ -196,13 +202,16 @@ class _Work:
                 search.max_upload = int(room * search.problem.trial_cost)
             # The held-out clients are asked in the round that may be the last, and so cost none.
             scoring = left > 1 and (all(s.nearly_done for s in running) or self._doubts(climbing))
+            before = {k: (fresh[k].value, fresh[k].promise) for k in climbing if scoring}
             answers = self._ask([q for queries in asked for q in queries], scoring=scoring)
             for search, queries in zip(running, asked, strict=True):
                 search.learn(answers[: len(queries)])
                 del answers[: len(queries)]
             if scoring:
-                self.outdone |= self._outdone(climbing)
-            self._report(int(running[0].n_clients), self._sent, climbing)
+                self.outdone |= self._outdone(before)
+            sampled = self.cohort_size is not None
+            n_clients = running[0].n_clients if sampled else self.n_fitted
+            self._report(int(n_clients), self._sent, climbing)
         if self.scores is None:
             self._keep(self.aggregator.aggregate(self._score(), self.cohort_size))
             self.n_rounds += 1
@@ -216,8 +225,11 @@ class _Work:
         old = [k for k in climbing if self.searches[k].n_rounds >= _ASK_FROM]
         return bool(done and old) and max(old) > min(done) and self.n_rounds % _ASK_EVERY == 0
 
-    def _outdone(self, climbing: tuple[int, ...]) -> set[int]:
-        """Those that fewer components are ahead of by more than they may still gain, and an error."""
+    def _outdone(self, before: dict[int, tuple[float, float]]) -> set[int]:
+        """Those that fewer components are ahead of by more than they may still gain, and an error.
+
+        `before` has what each K that climbs was worth when it was scored, and might have gained.
+        """
         assert self.scores is not None
         numbers = sorted(self.searches)
         done = [i for i, k in enumerate(numbers) if self.searches[k].converged]
@@ -228,11 +240,17 @@ class _Work:
         return {
             k
             for i, k in enumerate(numbers)
-            if k in climbing
-            and k > numbers[best]
+            if k > numbers[best]
+            and k in before
+            and self._climbs(k)
             and self.searches[k].n_rounds >= _ASK_FROM
-            and short[i] > self.searches[k].promise + errors[i]
+            and short[i] > self._hope(k, *before[k]) + errors[i]
         }
+
+    def _hope(self, k: int, value: float, promise: float) -> float:
+        """What a K may gain over what it was worth before this round: the larger of two estimates."""
+        search = self.searches[k]
+        return max(promise, search.value - value + search.promise)
 
     def choose(self) -> Selection:
         """The smallest number of components that is not clearly worse than the best one."""

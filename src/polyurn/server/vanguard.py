@@ -47,12 +47,16 @@ def begin_search(
         As in `Search`.
     """
     race = Search(problem, land, sampled=sampled, max_upload=max_upload, tol=tol, rng=rng)
+    climb = Search(problem, None, sampled=False, max_upload=max_upload, tol=tol, rng=rng)
     n_parameters = problem.n_components * (problem.n_categories + 1) - 1
     n_ahead = max(_FEWEST, _PER_PARAMETER * n_parameters)
     many = n_clients >= _WORTH * n_ahead and max_upload >= _FEWEST_TRIALS * problem.trial_cost
-    if sampled or problem.n_components == 1 or not many:
+    # Without a prior, sizes that the part does not have would be impossible for all.
+    possible = not sampled and problem.n_components > 1 and problem.size_prior > 0
+    if not (many and possible):
         return race
-    return Vanguard(race, lots=lots * n_ahead / n_clients, precision=n_parameters / (2 * n_ahead))
+    ahead, precision = n_ahead / n_clients, n_parameters / (2 * n_ahead)
+    return Vanguard(race, climb, lots=lots * ahead, precision=precision)
 
 
 class Vanguard:
@@ -62,30 +66,25 @@ class Vanguard:
 
     Parameters
     ----------
-    race : Search
+    race, climb : Search
+        The second one without starts of its own.
     lots : float
         Clients whose lot is below this are in the part.
     precision : float
         Nats per client by which the part's top is expected to miss that of all clients.
     """
 
-    def __init__(self, race: Search, *, lots: float, precision: float) -> None:
+    def __init__(self, race: Search, climb: Search, *, lots: float, precision: float) -> None:
         self.problem, self.max_upload = race.problem, race.max_upload
         self.n_rounds = 0
-        self._race, self._lots, self._precision = race, lots, precision
-        self._climb = Search(
-            race.problem, None, sampled=False, max_upload=race.max_upload, tol=race.tol
-        )
+        self._race, self._climb = race, climb
+        self._lots, self._precision = lots, precision
         self._followed: set[int] = set()  # numbers of the race's tracks
         self._lead = -np.inf  # in the race, of the last one that was followed
 
     @property
     def n_clients(self) -> float:
         return self._judge.n_clients
-
-    @property
-    def n_starts(self) -> int:
-        return self._race.n_starts
 
     @property
     def converged(self) -> bool:
@@ -169,7 +168,9 @@ class Vanguard:
             left = room - self._climb.n_numbers
             if track is not leader:  # it may turn out to climb to where the leader is
                 left = min(left, self.problem.trial_cost)
-            if self._climb.add(track.best_parameters(), track.number, room=left):
+            # On other clients it is another path, and so it has another number.
+            number = self._race.new_number()
+            if self._climb.add(track.best_parameters(), number, room=left):
                 self._followed.add(track.number)
                 self._lead = leader.value
 

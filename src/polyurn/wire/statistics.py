@@ -148,9 +148,6 @@ class UpdateStatistics(Statistics):
     }
 
 
-# ---------------------------------------------------------------- queries: server to client
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class SurveyStatistics(Statistics):
     """Answer to `Survey`: sums of a client's features, p, Σ p² and log n / log max_size.

@@ -202,7 +202,7 @@ class _Work:
                 search.max_upload = int(room * search.problem.trial_cost)
             # The held-out clients are asked in the round that may be the last, and so cost none.
             scoring = left > 1 and (all(s.nearly_done for s in running) or self._doubts(climbing))
-            before = {k: (fresh[k].value, fresh[k].promise) for k in climbing if scoring}
+            before = {k: fresh[k].value for k in climbing if scoring}
             answers = self._ask([q for queries in asked for q in queries], scoring=scoring)
             for search, queries in zip(running, asked, strict=True):
                 search.learn(answers[: len(queries)])
@@ -225,10 +225,10 @@ class _Work:
         old = [k for k in climbing if self.searches[k].n_rounds >= _ASK_FROM]
         return bool(done and old) and max(old) > min(done) and self.n_rounds % _ASK_EVERY == 0
 
-    def _outdone(self, before: dict[int, tuple[float, float]]) -> set[int]:
+    def _outdone(self, before: dict[int, float]) -> set[int]:
         """Those that fewer components are ahead of by more than they may still gain, and an error.
 
-        `before` has what each K that climbs was worth when it was scored, and might have gained.
+        `before` has the likelihoods of what was scored: the round has brought some of the gain already.
         """
         assert self.scores is not None
         numbers = sorted(self.searches)
@@ -244,13 +244,8 @@ class _Work:
             and k in before
             and self._climbs(k)
             and self.searches[k].n_rounds >= _ASK_FROM
-            and short[i] > self._hope(k, *before[k]) + errors[i]
+            and short[i] - errors[i] > self.searches[k].value - before[k] + self.searches[k].promise
         }
-
-    def _hope(self, k: int, value: float, promise: float) -> float:
-        """What a K may gain over what it was worth before this round: the larger of two estimates."""
-        search = self.searches[k]
-        return max(promise, search.value - value + search.promise)
 
     def choose(self) -> Selection:
         """The smallest number of components that is not clearly worse than the best one."""

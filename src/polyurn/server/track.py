@@ -134,10 +134,12 @@ class Track:
         self.lead = 0
         if not np.array_equal(self.sizes.masses, self.best.image_masses):
             self.sizes = Sizes(self.sizes.bins, self.best.image_masses)
+        self.curved = ()
+        if n_curved == 0:
+            return
         gains = (self.best.gradient * step).reshape(self.shape[0], -1).sum(axis=1)
-        most = np.argsort(-gains, kind="stable")[:n_curved]
-        self.curved = tuple(sorted(most.tolist()))
-        if n_curved and self.bends is not None:
+        self.curved = tuple(sorted(np.argsort(-gains, kind="stable")[:n_curved].tolist()))
+        if self.bends is not None:
             self.lead = len(self.trials) + _LEAD
             self.trials += [here + s for s in _newton_steps(self.best.gradient, step, self.bends)]
 

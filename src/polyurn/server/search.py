@@ -49,7 +49,7 @@ _SAME, _NEAR = 1e-9, 0.1
 # rounds, in a race and in a climb without one.
 _SAFETY, _CALM_ROUNDS, _CALM_CLIMB = 10.0, 3, 2
 # A track with less than so many tolerances left to gain is at rest, and only asked whether it still is.
-_REST = 1e-3
+_REST = 1e-2
 # Children of the leader and another start: from which round on, how many at once, the rounds until they
 # have to stand among the others; a fit waits until so many generations in a row have brought nothing.
 _CHILDREN_FROM, _CHILDREN, _YOUTH, _GENERATIONS = 5, 8, 3, 2

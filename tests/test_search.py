@@ -77,6 +77,17 @@ def test_the_result_does_not_depend_on_client_order_or_on_who_holds_whom():
     np.testing.assert_allclose(whole.mdm.weights, parts.mdm.weights, rtol=1e-2)
 
 
+def test_starts_do_not_depend_on_who_holds_whom():
+    """Opposite axes are as good as each other, and the order of summation once chose between them."""
+    query = survey(10, 20, max_upload=50_000)
+    for seed in range(10):
+        counts = truth("medium/3").sample(600, rng=seed)
+        shuffled = np.random.default_rng(seed).permutation(counts)
+        parts = total([answer(query, some) for some in np.split(shuffled, [100, 450])])
+        one, other = (landscape(query, s, sizes=True) for s in (answer(query, counts), parts))
+        np.testing.assert_allclose(other.directions, one.directions, rtol=1e-6, atol=1e-6)
+
+
 def test_the_same_seed_gives_the_same_fit_to_the_bit():
     counts = truth("medium/2").sample(300, rng=0)
     assert run(counts, 2).mdm == run(counts, 2).mdm

@@ -75,14 +75,13 @@ def test_all_numbers_share_the_rounds():
 
 
 def test_more_components_stop_when_fewer_do_better():
-    counts = APPENDIX_A.sample(1_500, rng=1)
-    choice = choose(counts, [3, 8])
-    three, eight = choice.candidates
-    assert three.converged
-    assert not three.outdone
+    counts = truth("medium/1").sample(500, rng=4)  # clients of one kind
+    choice = choose(counts, [1, 8], seed=4, n_categories=10, max_size=20)
+    one, eight = choice.candidates
+    assert one.converged
     assert eight.outdone
-    assert not eight.converged
     assert eight.behind > eight.behind_error
+    assert choice.n_components == 1
     assert choice.n_rounds == eight.n_rounds < 50
 
 

@@ -62,6 +62,9 @@ def landscape(query: Survey, sums: SurveyStatistics, *, sizes: bool) -> Landscap
         if not sizes:
             covariances[-1] = covariances[:, -1] = 0.0
         variances, axes = np.linalg.eigh(covariances)
+        # Which of two opposite axes comes out is rounding's choice: the largest entry is made positive.
+        largest = axes[np.abs(axes).argmax(axis=0), np.arange(len(axes))]
+        axes = axes * np.where(largest < 0, -1.0, 1.0)
     else:
         variances, axes = sums.products / sums.n_clients - mean**2, np.eye(len(mean))
         variances[-1] *= sizes

@@ -187,28 +187,24 @@ def tabulate_logs(category, count, alphas, span, out):
     padded, flat = _padded(alphas, lanes), out.reshape(-1)
     scales = padded.sum(axis=0)
     padded = padded.reshape(-1)
+    steps = np.empty(2 * LANES)
     for lane in range(0, lanes, LANES):
-        running, scale, m, last = fill4(0.0), load4(scales, lane), 0, -1
+        running, alpha, scale = fill4(0.0), fill4(0.0), load4(scales, lane)
+        m, last = 0, -1
         for pair in range(span[0], span[1]):
-            j, at = category[pair], pair * lanes + lane
-            alpha = load4(padded, j * lanes + lane)
+            j, stop = category[pair], count[pair]
             if j != last:
                 running, m, last = fill4(0.0), 0, j
-            while m < count[pair]:
-                left = count[pair] - m
-                if left > LEAP and m >= SERIES_FROM:
-                    store4(flat, at, running)
-                    for i in range(LANES):
-                        x = padded[j * lanes + lane + i] + m
-                        rise = _log_rise(x, left, scales[lane + i]) - _log_rise(m + 1.0, left, 1.0)
-                        flat[at + i] += rise
-                    running = load4(flat, at)
-                    m += left
-                else:
-                    above = mul4(fill4(m + 1.0), scale)
-                    running = add4(running, log4(div4(add4(alpha, fill4(float(m))), above)))
-                    m += 1
-            store4(flat, at, running)
+                alpha = load4(padded, j * lanes + lane)
+            leap = _leap_from(m, stop)
+            while m < leap:
+                above = mul4(fill4(m + 1.0), scale)
+                running = add4(running, log4(div4(add4(alpha, fill4(float(m))), above)))
+                m += 1
+            if m < stop:
+                _log_leaps(padded, j * lanes + lane, m, stop, scales, lane, steps)
+                running, m = add4(running, load4(steps, 0)), stop
+            store4(flat, pair * lanes + lane, running)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -221,25 +217,34 @@ def sum_rises(category, count, alphas, pair_sums, span, present, rises, falls):
     padded, sums = _padded(alphas, lanes).reshape(-1), pair_sums.reshape(-1)
     steps = np.empty(2 * LANES)
     for lane in range(0, lanes, LANES):
-        rise, fall, m, last = fill4(0.0), fill4(0.0), 0, -1
+        rise, fall, alpha = fill4(0.0), fill4(0.0), fill4(0.0)
         some, all_rises, all_falls = fill4(0.0), fill4(0.0), fill4(0.0)
-        for pair in range(span[0], span[1] + 1):
-            j = category[pair] if pair < span[1] else -1
+        m, last = 0, -1
+        for pair in range(span[0], span[1]):
+            j, stop = category[pair], count[pair]
             if j != last:
-                if last >= 0:
-                    _add_lanes(some, present, lane, last, steps)
-                    _add_lanes(all_rises, rises, lane, last, steps)
-                    _add_lanes(all_falls, falls, lane, last, steps)
-                if j < 0:
-                    break
+                _add_lanes(some, present, lane, last, steps)
+                _add_lanes(all_rises, rises, lane, last, steps)
+                _add_lanes(all_falls, falls, lane, last, steps)
                 rise, fall, m, last = fill4(0.0), fill4(0.0), 0, j
                 some, all_rises, all_falls = fill4(0.0), fill4(0.0), fill4(0.0)
-            rise, fall, m = _advance(padded, j * lanes + lane, m, count[pair], rise, fall, steps)
+                alpha = load4(padded, j * lanes + lane)
+            leap = _leap_from(m, stop)
+            while m < leap:
+                term = div4(fill4(1.0), add4(alpha, fill4(float(m))))
+                rise, fall, m = add4(rise, term), fma4(term, term, fall), m + 1
+            if m < stop:
+                _rise_leaps(padded, j * lanes + lane, m, stop, steps)
+                rise, fall = add4(rise, load4(steps, 0)), add4(fall, load4(steps, LANES))
+                m = stop
             if m > 0:  # a category with α = 0 has ω = 0 wherever it occurs
                 weight = load4(sums, pair * lanes + lane)
                 some = add4(some, weight)
                 all_rises = add4(all_rises, weighted4(weight, rise))
                 all_falls = add4(all_falls, weighted4(weight, fall))
+        _add_lanes(some, present, lane, last, steps)
+        _add_lanes(all_rises, rises, lane, last, steps)
+        _add_lanes(all_falls, falls, lane, last, steps)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -249,13 +254,19 @@ def tabulate_rises(category, count, alphas, out):
     padded, flat = _padded(alphas, lanes).reshape(-1), out.reshape(-1)
     steps = np.empty(2 * LANES)
     for lane in range(0, lanes, LANES):
-        rise, fall, m, last = fill4(0.0), fill4(0.0), 0, -1
+        rise, alpha, m, last = fill4(0.0), fill4(0.0), 0, -1
         for pair in range(len(category)):
-            j = category[pair]
+            j, stop = category[pair], count[pair]
             if j != last:
                 rise, m, last = fill4(0.0), 0, j
-            rise, fall, m = _advance(padded, j * lanes + lane, m, count[pair], rise, fall, steps)
-            store4(flat, pair * lanes + lane, mul4(load4(padded, j * lanes + lane), rise))
+                alpha = load4(padded, j * lanes + lane)
+            leap = _leap_from(m, stop)
+            while m < leap:
+                rise, m = add4(rise, div4(fill4(1.0), add4(alpha, fill4(float(m))))), m + 1
+            if m < stop:
+                _rise_leaps(padded, j * lanes + lane, m, stop, steps)
+                rise, m = add4(rise, load4(steps, 0)), stop
+            store4(flat, pair * lanes + lane, mul4(alpha, rise))
 
 
 @njit(nogil=True, error_model="numpy")
@@ -269,28 +280,33 @@ def _padded(alphas, lanes):
 
 @njit(nogil=True, error_model="numpy")
 def _add_lanes(vector, out, lane, j, scratch):
-    """out[k, j] += vector, for the components of the lanes."""
-    store4(scratch, 0, vector)
-    for k in range(lane, min(lane + LANES, out.shape[0])):
-        out[k, j] += scratch[k - lane]
+    """out[k, j] += vector, for the components of the lanes; of no category, nothing."""
+    if j >= 0:
+        store4(scratch, 0, vector)
+        for k in range(lane, min(lane + LANES, out.shape[0])):
+            out[k, j] += scratch[k - lane]
+
+
+# Leaps are rare and go through memory: what returns vectors is not inlined, and eight times as slow.
+@njit(nogil=True, error_model="numpy")
+def _leap_from(m, stop):
+    """Up to where a running sum from m to `stop` goes term by term."""
+    return stop if stop - m <= LEAP else max(m, SERIES_FROM)
 
 
 @njit(nogil=True, error_model="numpy")
-def _advance(alphas, at, m, count, rise, fall, steps):
-    """Bring the running sums of 1/(α + m) and 1/(α + m)² from m to `count`; return all three."""
-    alpha = load4(alphas, at)
-    while m < count:
-        left = count - m
-        if left > LEAP and m >= SERIES_FROM:
-            for i in range(LANES):
-                steps[i], steps[LANES + i] = _leap(alphas[at + i] + m, left)
-            rise, fall = add4(rise, load4(steps, 0)), add4(fall, load4(steps, LANES))
-            m += left
-        else:
-            term = div4(fill4(1.0), add4(alpha, fill4(float(m))))
-            rise, fall = add4(rise, term), fma4(term, term, fall)
-            m += 1
-    return rise, fall, m
+def _log_leaps(alphas, at, m, stop, scales, lane, steps):
+    """What four components add to the logs from m to `stop`, into the first steps."""
+    unscaled = _log_rise(m + 1.0, stop - m, 1.0)
+    for i in range(LANES):
+        steps[i] = _log_rise(alphas[at + i] + m, stop - m, scales[lane + i]) - unscaled
+
+
+@njit(nogil=True, error_model="numpy")
+def _rise_leaps(alphas, at, m, stop, steps):
+    """What four components add to the rises and to the falls from m to `stop`, into the steps."""
+    for i in range(LANES):
+        steps[i], steps[LANES + i] = _leap(alphas[at + i] + m, stop - m)
 
 
 @njit(nogil=True, error_model="numpy")

@@ -56,8 +56,11 @@ _CHILDREN_FROM, _CHILDREN, _YOUTH, _GENERATIONS = 5, 8, 3, 2
 # Where a start is between so many tolerances below the leader, there may be others above it: twice as
 # many generations are waited for, and two more rounds.
 _CLOSE = 2.0, 0.01
-# Trials of all tracks together in a round; tracks that take Newton steps, and from which round on.
-_TRIALS, _NEWTON_TRACKS, _NEWTON_FROM = 32, 8, 4
+# Trials of all tracks together in a round.
+_TRIALS = 32
+# Newton steps are for so many tracks, for more of them where they are within so many tolerances of the
+# leader, and from this round on.
+_NEWTON_TRACKS, _NEWTON_CLOSE, _NEWTON_WITHIN, _NEWTON_FROM = 4, 8, 10.0, 4
 # One component's curvature says nothing of how it shares clients with another.
 _FEWEST_CURVED = 2
 # Samples: rounds of plain EM with all starts, half of them, ..., and then the step of the average.
@@ -81,8 +84,6 @@ class Search:
         Nats per client that may be left to gain.
     rng : numpy.random.Generator
         For the starts and the children.
-    n_newton : int
-        Tracks that take Newton steps, at most.
     """
 
     def __init__(
@@ -94,7 +95,6 @@ class Search:
         max_upload: int,
         tol: float,
         rng: np.random.Generator,
-        n_newton: int = _NEWTON_TRACKS,
     ) -> None:
         self.problem, self.sampled, self.tol = problem, sampled, tol
         self.n_rounds = 0
@@ -116,7 +116,7 @@ class Search:
             )
         most = _SAMPLED_STARTS if sampled else _STARTS
         n_starts = 1 if k == 1 else min(most, max_upload // problem.trial_cost)
-        self._rng, self._n_newton = rng, n_newton
+        self._rng = rng
         self._groups: list[Group] = []
         if land is None:
             self.n_rounds = _STAGES[-1][0] + 1  # as if the race were over
@@ -340,7 +340,10 @@ class Search:
         for n_curved in range(k, min(k, _FEWEST_CURVED) - 1, -1):
             cost = self.problem.newton_cost(n_curved) + N_NEWTON * self.problem.trial_cost
             if cost <= room:
-                n_tracks = min(len(self.tracks), self._n_newton, room // cost)
+                close = self.tracks[0].value - _NEWTON_WITHIN * self.tol
+                n_close = sum(track.value > close for track in self.tracks)
+                wanted = max(min(_NEWTON_TRACKS, len(self.tracks)), min(_NEWTON_CLOSE, n_close))
+                n_tracks = min(wanted, room // cost)
                 return (n_tracks if n_curved == k else 1), n_curved, cost
         return 0, 0, 0
 

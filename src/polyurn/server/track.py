@@ -28,7 +28,7 @@ _CAUTION = 0.25
 _DAMPINGS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 N_NEWTON, _LEAD = len(_DAMPINGS), 3
 # Bold steps that are tried beside Newton steps in all components.
-_BOLD_BESIDE_NEWTON = 1
+_BOLD_BESIDE_NEWTON = 3
 # How far aside a track at a saddle is thought to get in a step.
 _ASIDE = 0.5
 # No parameter's logarithm moves further than this in a step.

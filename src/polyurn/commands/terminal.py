@@ -106,6 +106,10 @@ def selection_progress(console: Console) -> Iterator[Callable[[Progress], None]]
 def selection_table(choice: Selection) -> Table:
     """One row per number of components; the chosen one is marked."""
     table = Table(title=f"held-out log-likelihood per client ({choice.n_held_out:,} clients)")
+    if any(c.outdone for c in choice.candidates):
+        table.caption = (
+            "outdone: ended early, behind fewer components by more than it could still gain"
+        )
     for heading in ("K", "mean ± s.e.", "behind the best ± s.e.", "rounds", "parameters", ""):
         table.add_column(heading, justify="right")
     for c in choice.candidates:

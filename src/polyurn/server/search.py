@@ -84,6 +84,8 @@ class Search:
         Nats per client that may be left to gain.
     rng : numpy.random.Generator
         For the starts and the children.
+    most_newton : int
+        Tracks that take Newton steps, at most.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Search:
         max_upload: int,
         tol: float,
         rng: np.random.Generator,
+        most_newton: int = _NEWTON_CLOSE,
     ) -> None:
         self.problem, self.sampled, self.tol = problem, sampled, tol
         self.n_rounds = 0
@@ -116,7 +119,7 @@ class Search:
             )
         most = _SAMPLED_STARTS if sampled else _STARTS
         n_starts = 1 if k == 1 else min(most, max_upload // problem.trial_cost)
-        self._rng = rng
+        self._rng, self._most_newton = rng, most_newton
         self._groups: list[Group] = []
         if land is None:
             self.n_rounds = _STAGES[-1][0] + 1  # as if the race were over
@@ -342,7 +345,7 @@ class Search:
             if cost <= room:
                 close = self.tracks[0].value - _NEWTON_WITHIN * self.tol
                 n_close = sum(track.value > close for track in self.tracks)
-                wanted = max(min(_NEWTON_TRACKS, len(self.tracks)), min(_NEWTON_CLOSE, n_close))
+                wanted = max(min(_NEWTON_TRACKS, len(self.tracks)), min(self._most_newton, n_close))
                 n_tracks = min(wanted, room // cost)
                 return (n_tracks if n_curved == k else 1), n_curved, cost
         return 0, 0, 0

@@ -20,6 +20,8 @@ from polyurn.wire import Batch, BatchStatistics, Parameters, Part, Query, Statis
 _PER_PARAMETER, _FEWEST, _WORTH = 30, 1_000, 8
 # All clients are asked about so many of the race's tracks at first, and in any case from this round on.
 _FOLLOWED, _LATEST = 3, 8
+# Tracks of the race that take Newton steps: a part cannot tell close tops apart, so fewer than of all.
+_NEWTON = 4
 # From this round on the race has to do with a share of the upload, which has room for so many trials.
 _SHARING_FROM, _SHARE, _FEWEST_TRIALS = 4, 0.5, 16
 
@@ -53,7 +55,9 @@ def begin_search(
     possible = not sampled and problem.n_components > 1 and problem.size_prior > 0
     if not (many and possible):
         return Search(problem, land, sampled=sampled, max_upload=max_upload, tol=tol, rng=rng)
-    race = Search(problem, land, sampled=False, max_upload=max_upload, tol=tol, rng=rng)
+    race = Search(
+        problem, land, sampled=False, max_upload=max_upload, tol=tol, rng=rng, most_newton=_NEWTON
+    )
     climb = Search(problem, None, sampled=False, max_upload=max_upload, tol=tol, rng=rng)
     ahead, precision = n_ahead / n_clients, n_parameters / (2 * n_ahead)
     return Vanguard(race, climb, lots=lots * ahead, precision=precision)

@@ -3,6 +3,7 @@ import pytest
 
 import polyurn
 from polyurn import LocalAggregator, SizeBins, Sizes, answer
+from polyurn.client import expect
 from polyurn.errors import CountsError, ParameterError
 from polyurn.truths import truth
 from polyurn.wire import Batch, Expect, Initialise, Parameters, Update
@@ -33,8 +34,9 @@ def test_neither_do_the_sums_about_many_models(n_queries, n_threads):
         np.testing.assert_allclose(b.to_vector(), a.to_vector(), rtol=1e-11, atol=1e-9)
 
 
-def test_large_tables_are_made_on_several_threads_alike():
-    counts = np.random.default_rng(0).integers(1, 90, (400, 150))  # more than 10,000 pairs
+def test_large_tables_are_made_on_several_threads_alike(monkeypatch):
+    monkeypatch.setattr(expect, "_FEW_PAIRS", 10_000)
+    counts = np.random.default_rng(0).integers(1, 90, (400, 150))  # more pairs than that
     bins = SizeBins.logarithmic(int(counts.sum(axis=1).max()))
     alphas = np.random.default_rng(1).gamma(1.0, 1.0, (2, 150))
     sizes = Sizes(bins, np.full((2, bins.n_bins), 1 / bins.n_bins))

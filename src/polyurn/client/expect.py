@@ -25,7 +25,7 @@ _A = TypeVar("_A")
 _B = TypeVar("_B")
 
 # Tables of fewer pairs are made sooner than a thread is started.
-_FEW_PAIRS = 10_000
+_FEW_PAIRS = 200_000
 # Clients whose slopes are multiplied together: enough for a matrix product, few enough for the cache.
 _TOGETHER = 512
 

@@ -62,6 +62,7 @@ ALLOWED = {
     "server.coordinates": {"server.poles", "sizes", "wire"},
     "server.track": {"server.coordinates", "sizes", "wire"},
     "server.problem": {"server.poles", "sizes", "wire"},
+    "server.trials": {"server.coordinates", "server.problem", "server.track", "wire"},
     "server.average": {"server.coordinates", "server.poles", "server.problem", "sizes", "wire"},
     "server.quadratic": set(),
     "server.settle": {
@@ -70,7 +71,7 @@ ALLOWED = {
     "server.cross": {"sizes", "wire"},
     "server.search": {
         "errors", "server.coordinates", "server.cross", "server.explore", "server.problem",
-        "server.settle", "server.track", "wire",
+        "server.settle", "server.track", "server.trials", "wire",
     },
     "server.vanguard": {"server.explore", "server.problem", "server.search", "wire"},
     "server.fit": {

@@ -6,29 +6,20 @@ can be compared and tracks climb by bold trials. When cohorts are samples they c
 EM steps, and the one that is left averages over the cohorts, so that earlier ones keep counting.
 """
 
-from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
-from polyurn.server.coordinates import (
-    from_x,
-    gradients,
-    hessian,
-    stacked_sums,
-    stacked_x,
-    unstacked,
-)
+from polyurn.server.coordinates import from_x, hessian
 from polyurn.server.cross import child
 from polyurn.server.explore import Landscape, random_groups, start
 from polyurn.server.problem import Problem
 from polyurn.server.settle import Settle
-from polyurn.server.track import N_NEWTON, Point, Track
+from polyurn.server.track import N_NEWTON, Track
+from polyurn.server.trials import expects, points
 from polyurn.wire import (
-    Expect,
     ExpectStatistics,
     Group,
     GroupStatistics,
@@ -171,13 +162,7 @@ class Search:
             return list(self._groups)
         if self._settle is not None:
             return list(self._settle.queries())
-        asked = (*self.tracks, *self._young)
-        models = iter(zip(*self._models(asked), strict=True))
-        return [
-            Expect(Parameters(*next(models), t.sizes), t.curved if i == t.lead else ())
-            for t in asked
-            for i in range(len(t.trials))
-        ]
+        return list(expects((*self.tracks, *self._young)))
 
     @property
     def n_numbers(self) -> int:
@@ -226,11 +211,12 @@ class Search:
     # ------------------------------------------------------------------ the full cohort
 
     def _learn_all(self, sums: list[ExpectStatistics]) -> None:
-        points = self._points(sums)
-        for track in (*self.tracks, *self._young):
+        asked = (*self.tracks, *self._young)
+        judged = points(self.problem, asked, sums)
+        for track in asked:
             mine = slice(0, len(track.trials))
-            track.learn(points[mine], hessian(sums[mine][track.lead]))
-            del points[mine], sums[mine]
+            track.learn(judged[mine], hessian(sums[mine][track.lead]))
+            del judged[mine], sums[mine]
         # A child can be impossible for some client.
         self._young = [t for t in self._young if t.best is not None]
         self.tracks = [t for t in self.tracks if t.best is not None]
@@ -276,27 +262,6 @@ class Search:
         """Whether other starts are close below the leader."""
         low, high = (self.tracks[0].value - by * self.tol for by in _CLOSE)
         return any(low < t.value < high for t in self.tracks if not t.is_child)
-
-    def _models(self, asked: Sequence[Track]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The weights and alphas of every trial, of one track after the other."""
-        shape = self.problem.n_components, self.problem.n_categories
-        return unstacked(np.array([x for track in asked for x in track.trials]), shape)
-
-    def _points(self, sums: list[ExpectStatistics]) -> list[Point]:
-        """Every trial with its value, slope and EM image; all M-steps are solved at once."""
-        asked = (*self.tracks, *self._young)
-        trials = [(x, t.sizes) for t in asked for x in t.trials]
-        together = stacked_sums(sums)
-        weights, alphas = self._models(asked)
-        values = np.asarray(together.log_likelihood) / together.n_clients
-        slopes = gradients(weights, alphas, together)
-        *images, masses = self.problem.images(alphas, together)
-        return [
-            Point(x, float(value), slope, sizes, image, mass)
-            for (x, sizes), value, slope, image, mass in zip(
-                trials, values, slopes, stacked_x(*images), masses, strict=True
-            )
-        ]
 
     def _admit(self) -> None:
         """Let children that are old enough stand among the tracks."""
@@ -385,7 +350,8 @@ class Search:
             self.converged = self._settle.converged
             return
         before = [from_x(t.trials[0], t.shape, t.sizes) for t in self.tracks]
-        for track, point in zip(self.tracks, self._points(sums), strict=True):
+        judged = points(self.problem, self.tracks, sums)
+        for track, point in zip(self.tracks, judged, strict=True):
             track.best = None  # values of different cohorts are not to be compared
             track.learn([point], None)
             track.propose(1)

@@ -94,7 +94,7 @@ def some_pairs(largest):
 def test_tabulated_logs_are_the_special_functions(largest):
     rows, a, c = some_pairs(largest)
     got = np.zeros((len(rows.count), 4))
-    kernels.tabulate_logs(rows.category, rows.count, ALPHAS, (0, len(rows.count)), got)
+    kernels.tabulate_logs(rows.category, rows.count, ALPHAS, got)
     plain = log_rising(a, c, scale=ALPHAS.sum(axis=1)) - gammaln(c + 1)
     np.testing.assert_allclose(got, plain, rtol=1e-13, atol=1e-12)
 
@@ -104,7 +104,7 @@ def test_summed_and_tabulated_rises_are_the_special_functions(largest):
     rows, a, c = some_pairs(largest)
     weights = np.random.default_rng(2).random((len(rows.count), 4))
     got = np.zeros((3, 4, 5))
-    kernels.sum_rises(rows.category, rows.count, ALPHAS, weights, (0, len(rows.count)), *got)
+    kernels.sum_rises(rows.category, rows.count, ALPHAS, weights, *got)
     plain = (c > 0, digamma_rise(a, c), trigamma_fall(a, c))
     for block, terms in zip(got, plain, strict=True):
         summed = [np.bincount(rows.category, (weights * terms)[:, k]) for k in range(4)]

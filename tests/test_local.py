@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
 
-import polyurn
-from polyurn import LocalAggregator, SizeBins, Sizes, answer
-from polyurn.client import expect
+from polyurn import LocalAggregator, SizeBins, answer
 from polyurn.errors import CountsError, ParameterError
 from polyurn.truths import truth
 from polyurn.wire import Batch, Expect, Initialise, Parameters, Update
@@ -32,17 +30,6 @@ def test_neither_do_the_sums_about_many_models(n_queries, n_threads):
     )
     for a, b in zip(one.answers, many.answers, strict=True):
         np.testing.assert_allclose(b.to_vector(), a.to_vector(), rtol=1e-11, atol=1e-9)
-
-
-def test_large_tables_are_made_on_several_threads_alike(monkeypatch):
-    monkeypatch.setattr(expect, "_FEW_PAIRS", 10_000)
-    counts = np.random.default_rng(0).integers(1, 90, (400, 150))  # more pairs than that
-    bins = SizeBins.logarithmic(int(counts.sum(axis=1).max()))
-    alphas = np.random.default_rng(1).gamma(1.0, 1.0, (2, 150))
-    sizes = Sizes(bins, np.full((2, bins.n_bins), 1 / bins.n_bins))
-    query = Update(polyurn.MDM([0.6, 0.4], alphas, sizes))
-    one, many = (LocalAggregator(counts, n_threads=t).aggregate(query, None) for t in (1, 3))
-    np.testing.assert_allclose(many.to_vector(), one.to_vector(), rtol=1e-11, atol=1e-300)
 
 
 def test_a_full_cohort_is_everyone():

@@ -7,7 +7,7 @@ asked for is `answer.py`.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -24,8 +24,6 @@ from polyurn.wire import Expect, ExpectStatistics, Parameters, Update, UpdateSta
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 
-# Tables of fewer pairs are made sooner than a thread is started.
-_FEW_PAIRS = 200_000
 # Clients whose slopes are multiplied together: enough for a matrix product, few enough for the cache.
 _TOGETHER = 512
 
@@ -36,14 +34,17 @@ def answer_update(
     """Algorithm 2, lines 7 to 10, for all members at once."""
     mdm = query.mdm
     bins = _SizeBinning(mdm.sizes.bins, rows)
-    sums = expectations(mdm, bins, rows, members, n_threads)
+    density = bins.density(mdm.weights, mdm.sizes.masses)
+    (log_likelihood,), (size_counts,), (by_category,), (by_total,) = _sums_of_many(
+        mdm.alphas[None], density[None], bins.where, rows, members, n_threads
+    )
     return UpdateStatistics(
         n_clients=float(len(members)),
-        log_likelihood=sums.log_likelihood,
-        responsibilities=sums.by_size.sum(axis=0)[: mdm.n_components],
-        size_counts=bins.add_up(sums.by_size)[: mdm.n_components],  # E_{k n_i} += ω_k
-        numerators=_rises(mdm.alphas, rows, sums.by_pair, n_threads)[1],  # u_k
-        denominators=_size_rises(mdm.alphas, rows, sums.by_size)[0],  # v_k
+        log_likelihood=float(log_likelihood),
+        responsibilities=size_counts.sum(axis=1),  # Σ ω_k
+        size_counts=size_counts,  # E_{k n_i} += ω_k
+        numerators=by_category[1],  # u_k
+        denominators=by_total[1, :, 0],  # v_k
     )
 
 
@@ -125,10 +126,8 @@ class _SizeBinning:
     """In which size bin each size of a population is."""
 
     def __init__(self, bins: SizeBins, rows: Rows) -> None:
-        self.n_bins = bins.n_bins
         self._log_widths = np.log(bins.widths)
         self.where = bins.locate(rows.size_values)
-        self._starts = np.flatnonzero(np.diff(self.where, prepend=-1))  # sizes are sorted
 
     def density(
         self, weights: NDArray[np.float64], masses: NDArray[np.float64]
@@ -137,62 +136,16 @@ class _SizeBinning:
         with np.errstate(divide="ignore"):  # an empty bin has log-probability -inf
             return np.asarray(np.log(weights)[..., None] + np.log(masses) - self._log_widths)
 
-    def add_up(self, by_size: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Σ ω by size bin, shape (n_components, n_size_bins)."""
-        counts = np.zeros((by_size.shape[1], self.n_bins))
-        counts[:, self.where[self._starts]] = np.add.reduceat(by_size, self._starts, axis=0).T
-        return counts
-
-
-@dataclass(frozen=True)
-class Expectations:
-    """Σ ω over clients, by (category, count) pair and by size, and the log-likelihood."""
-
-    by_pair: NDArray[np.float64]  # (n_pairs, lanes)
-    by_size: NDArray[np.float64]  # (n_sizes, lanes)
-    log_likelihood: float
-
-
-def expectations(
-    parameters: MDM | Parameters,
-    bins: _SizeBinning,
-    rows: Rows,
-    members: NDArray[np.uint32],
-    n_threads: int,
-) -> Expectations:
-    """The E-step: everything that any update needs to know about the members."""
-    pair_logs = _pair_logs(parameters.alphas, rows, n_threads)
-    size_logs = _size_logs(parameters, bins, rows)
-
-    def part(some: NDArray[np.uint32]) -> Expectations:
-        by_pair, by_size = np.zeros(pair_logs.shape), np.zeros(size_logs.shape)
-        log_likelihood = kernels.expect(
-            rows.cells, rows.starts, rows.width, rows.size_index, some,
-            pair_logs, size_logs, by_pair, by_size,
-        )  # fmt: skip
-        return Expectations(by_pair, by_size, log_likelihood)
-
-    cut = [members] if n_threads == 1 else np.array_split(members, n_threads)
-    parts = _map_threads(part, cut)
-    for other in parts[1:]:
-        parts[0].by_pair[:] += other.by_pair
-        parts[0].by_size[:] += other.by_size
-    return replace(parts[0], log_likelihood=float(sum(p.log_likelihood for p in parts)))
-
 
 def _lanes(n_components: int) -> int:
     """Columns of a table by components: the kernels take four of them at a time."""
     return -(-n_components // LANES) * LANES
 
 
-def _pair_logs(alphas: NDArray[np.float64], rows: Rows, n_threads: int = 1) -> NDArray[np.float64]:
+def _pair_logs(alphas: NDArray[np.float64], rows: Rows) -> NDArray[np.float64]:
     """Log of Γ(c + α_j) / (Γ(α_j) Γ(c + 1) α_0^c) for every pair (category j, count c)."""
     logs = np.empty((len(rows.count), _lanes(len(alphas))))
-
-    def part(span: tuple[int, int]) -> None:
-        kernels.tabulate_logs(rows.category, rows.count, alphas, span, logs)
-
-    _map_threads(part, _spans(rows, n_threads))
+    kernels.tabulate_logs(rows.category, rows.count, alphas, logs)
     return logs
 
 
@@ -203,32 +156,9 @@ def _size_logs(parameters: MDM | Parameters, bins: _SizeBinning, rows: Rows) -> 
     logs[:, :k] = bins.density(parameters.weights, parameters.sizes.masses).T[bins.where]
     rising = np.empty(logs.shape)
     # A client's size is a count of one category that holds all points: α_0 stands for its α.
-    kernels.tabulate_logs(*_as_pairs(rows), _alpha_0(parameters.alphas), (0, n_sizes), rising)
+    kernels.tabulate_logs(*_as_pairs(rows), _alpha_0(parameters.alphas), rising)
     logs[:, :k] -= rising[:, :k]
     return logs
-
-
-def _rises(
-    alphas: NDArray[np.float64], rows: Rows, by_pair: NDArray[np.float64], n_threads: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Σ ω over the clients that have category j, of 1, ψ(c + α) - ψ(α) and ψ′(α) - ψ′(c + α)."""
-    present, rises, falls = np.zeros((3, *alphas.shape))
-
-    def part(span: tuple[int, int]) -> None:
-        kernels.sum_rises(rows.category, rows.count, alphas, by_pair, span, present, rises, falls)
-
-    _map_threads(part, _spans(rows, n_threads))
-    return present, rises, falls
-
-
-def _size_rises(
-    alphas: NDArray[np.float64], rows: Rows, by_size: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Σ ω of ψ(n + α_0) - ψ(α_0) and ψ′(α_0) - ψ′(n + α_0), over all sizes n."""
-    span = 0, len(rows.size_values)
-    sums = np.zeros((3, len(alphas), 1))
-    kernels.sum_rises(*_as_pairs(rows), _alpha_0(alphas), by_size, span, *sums)
-    return sums[1, :, 0], sums[2, :, 0]
 
 
 def _as_pairs(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -292,16 +222,6 @@ def _curvature(
     found[:, c, :, c] -= len(members) * (np.diag(tau) - np.outer(tau, tau))
     square = found.reshape(k * (c + 1), -1)
     return np.asarray(square[np.tri(len(square), dtype=bool)])
-
-
-def _spans(rows: Rows, n: int) -> list[tuple[int, int]]:
-    """The pairs cut into about n spans of whole categories; one where there is little to do."""
-    n_pairs = len(rows.category)
-    if n == 1 or n_pairs < _FEW_PAIRS:
-        return [(0, n_pairs)]
-    near = rows.category[np.linspace(0, n_pairs - 1, n + 1).astype(np.int64)[1:-1]]
-    cuts = [0, *np.searchsorted(rows.category, near).tolist(), n_pairs]
-    return [(start, stop) for start, stop in pairwise(cuts) if start < stop]
 
 
 def _map_threads(function: Callable[[_A], _B], parts: list[_A]) -> list[_B]:

@@ -113,11 +113,10 @@ def expect_many(
     size_logs = np.empty((len(size_values), lanes))
     size_sums, rising = np.empty_like(size_logs), np.empty_like(size_logs)
     one = np.zeros(len(size_values), np.int64)  # sizes are counts of a single category
-    pairs, sizes = (0, len(count)), (0, len(size_values))
     for i in range(n_models):
         alpha_0 = alphas[i].sum(axis=1).reshape(k, 1)
-        tabulate_logs(category, count, alphas[i], pairs, pair_logs)
-        tabulate_logs(one, size_values, alpha_0, sizes, rising)
+        tabulate_logs(category, count, alphas[i], pair_logs)
+        tabulate_logs(one, size_values, alpha_0, rising)
         size_logs[:] = -np.inf
         for size in range(len(size_values)):
             for j in range(k):
@@ -131,11 +130,11 @@ def expect_many(
             for j in range(k):
                 size_counts[i, j, size_bins[size]] += size_sums[size, j]
         sum_rises(
-            category, count, alphas[i], pair_sums, pairs,
+            category, count, alphas[i], pair_sums,
             by_category[i, 0], by_category[i, 1], by_category[i, 2],
         )  # fmt: skip
         sum_rises(
-            one, size_values, alpha_0, size_sums, sizes,
+            one, size_values, alpha_0, size_sums,
             by_total[i, 0], by_total[i, 1], by_total[i, 2],
         )  # fmt: skip
 
@@ -177,11 +176,10 @@ def _normalise(block, n, lanes):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def tabulate_logs(category, count, alphas, span, out):
+def tabulate_logs(category, count, alphas, out):
     """out[pair, k] = Σ_{m<count} log((α_kj + m) / ((m + 1) α_k0)), by running sums over m.
 
-    `span` is the first pair and the one after the last; it holds whole categories. `out` has a
-    multiple of four columns, of which those that stand for no component are of no meaning.
+    `out` has a multiple of four columns, of which those that stand for no component are of no meaning.
     """
     lanes = out.shape[1]
     padded, flat = _padded(alphas, lanes), out.reshape(-1)
@@ -191,7 +189,7 @@ def tabulate_logs(category, count, alphas, span, out):
     for lane in range(0, lanes, LANES):
         running, alpha, scale = fill4(0.0), fill4(0.0), load4(scales, lane)
         m, last = 0, -1
-        for pair in range(span[0], span[1]):
+        for pair in range(len(category)):
             j, stop = category[pair], count[pair]
             if j != last:
                 running, m, last = fill4(0.0), 0, j
@@ -208,7 +206,7 @@ def tabulate_logs(category, count, alphas, span, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sum_rises(category, count, alphas, pair_sums, span, present, rises, falls):
+def sum_rises(category, count, alphas, pair_sums, present, rises, falls):
     """Add Σ_pairs S[pair, k] times 1, ψ(c + α) - ψ(α) and ψ′(α) - ψ′(c + α), by running sums.
 
     `pair_sums` has a multiple of four columns, 0 in those that stand for no component.
@@ -220,7 +218,7 @@ def sum_rises(category, count, alphas, pair_sums, span, present, rises, falls):
         rise, fall, alpha = fill4(0.0), fill4(0.0), fill4(0.0)
         some, all_rises, all_falls = fill4(0.0), fill4(0.0), fill4(0.0)
         m, last = 0, -1
-        for pair in range(span[0], span[1]):
+        for pair in range(len(category)):
             j, stop = category[pair], count[pair]
             if j != last:
                 _add_lanes(some, present, lane, last, steps)

@@ -22,6 +22,8 @@ _PER_PARAMETER, _FEWEST, _WORTH = 30, 1_000, 8
 _FOLLOWED, _LATEST = 3, 8
 # Tracks of the race that take Newton steps: a part cannot tell close tops apart, so fewer than of all.
 _NEWTON = 4
+# The race may leave to gain, for all to find, this fraction of what its part cannot tell.
+_COARSE = 0.25
 # From this round on the race has to do with a share of the upload, which has room for so many trials.
 _SHARING_FROM, _SHARE, _FEWEST_TRIALS = 4, 0.5, 16
 
@@ -55,11 +57,12 @@ def begin_search(
     possible = not sampled and problem.n_components > 1 and problem.size_prior > 0
     if not (many and possible):
         return Search(problem, land, sampled=sampled, max_upload=max_upload, tol=tol, rng=rng)
-    race = Search(
-        problem, land, sampled=False, max_upload=max_upload, tol=tol, rng=rng, most_newton=_NEWTON
-    )
-    climb = Search(problem, None, sampled=False, max_upload=max_upload, tol=tol, rng=rng)
     ahead, precision = n_ahead / n_clients, n_parameters / (2 * n_ahead)
+    race = Search(
+        problem, land, sampled=False, max_upload=max_upload, rng=rng,
+        tol=max(tol, _COARSE * precision), most_newton=_NEWTON,
+    )  # fmt: skip
+    climb = Search(problem, None, sampled=False, max_upload=max_upload, tol=tol, rng=rng)
     return Vanguard(race, climb, lots=lots * ahead, precision=precision)
 
 
@@ -167,7 +170,7 @@ class Vanguard:
         elif leader.number in self._followed:
             self._lead, fresh = leader.value, []
         else:
-            fresh = [leader] if leader.value > self._lead + self._race.tol else []
+            fresh = [leader] if leader.value > self._lead + self._climb.tol else []
         for track in fresh:
             left = room - self._climb.n_numbers
             if track is not leader:  # it may turn out to climb to where the leader is

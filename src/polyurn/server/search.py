@@ -310,7 +310,7 @@ class Search:
             if cost <= room:
                 close = self.tracks[0].value - _NEWTON_WITHIN * self.tol
                 n_close = sum(track.value > close for track in self.tracks)
-                wanted = max(min(_NEWTON_TRACKS, len(self.tracks)), min(self._most_newton, n_close))
+                wanted = min(max(min(_NEWTON_TRACKS, len(self.tracks)), n_close), self._most_newton)
                 n_tracks = min(wanted, room // cost)
                 return (n_tracks if n_curved == k else 1), n_curved, cost
         return 0, 0, 0

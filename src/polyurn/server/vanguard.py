@@ -62,7 +62,9 @@ def begin_search(
         problem, land, sampled=False, max_upload=max_upload, rng=rng,
         tol=max(tol, _COARSE * precision), most_newton=_NEWTON,
     )  # fmt: skip
-    climb = Search(problem, None, sampled=False, max_upload=max_upload, tol=tol, rng=rng)
+    climb = Search(
+        problem, None, sampled=False, max_upload=max_upload, rng=rng, tol=tol, most_newton=1
+    )
     return Vanguard(race, climb, lots=lots * ahead, precision=precision)
 
 

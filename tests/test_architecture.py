@@ -69,8 +69,9 @@ ALLOWED = {
         "server.average", "server.coordinates", "server.problem", "server.quadratic", "wire",
     },
     "server.cross": {"sizes", "wire"},
+    "server.children": {"server.cross", "server.problem", "server.track", "wire"},
     "server.search": {
-        "errors", "server.coordinates", "server.cross", "server.explore", "server.problem",
+        "errors", "server.children", "server.coordinates", "server.explore", "server.problem",
         "server.settle", "server.track", "server.trials", "wire",
     },
     "server.vanguard": {"server.explore", "server.problem", "server.search", "wire"},

@@ -12,21 +12,14 @@ from typing import Any
 import numpy as np
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
+from polyurn.server.children import MOST_NICHES, Children
 from polyurn.server.coordinates import from_x, hessian
-from polyurn.server.cross import child
 from polyurn.server.explore import Landscape, random_groups, start
 from polyurn.server.problem import Problem
 from polyurn.server.settle import Settle
 from polyurn.server.track import N_NEWTON, Track
 from polyurn.server.trials import expects, points
-from polyurn.wire import (
-    ExpectStatistics,
-    Group,
-    GroupStatistics,
-    Parameters,
-    Query,
-    Statistics,
-)
+from polyurn.wire import ExpectStatistics, Group, GroupStatistics, Parameters, Query, Statistics
 
 # Tracks that are left after so many rounds of trials. Likelihood says little about a start at first.
 _STARTS = 48
@@ -41,12 +34,15 @@ _SAME, _NEAR = 1e-9, 0.1
 _SAFETY, _CALM_ROUNDS, _CALM_CLIMB = 10.0, 3, 2
 # A track with less than so many tolerances left to gain is at rest, and only asked whether it still is.
 _REST = 1e-2
-# Children of the leader and another start: from which round on, how many at once, the rounds until they
-# have to stand among the others; a fit waits until so many generations in a row have brought nothing.
-_CHILDREN_FROM, _CHILDREN, _YOUTH, _GENERATIONS = 5, 8, 3, 2
+# Children of the leader come from this round on; a fit waits until so many generations of them in a row
+# have brought nothing.
+_CHILDREN_FROM, _GENERATIONS = 5, 2
 # Where a start is between so many tolerances below the leader, there may be others above it: twice as
 # many generations are waited for, and two more rounds.
 _CLOSE = 2.0, 0.01
+# Where such a start is on a top of its own, and the leader within so many tolerances of its own, niches
+# are looked into.
+_NICHES_WITHIN = 10.0
 # Trials of all tracks together in a round.
 _TRIALS = 32
 # Newton steps are for so many tracks, for more of them where they are within so many tolerances of the
@@ -77,6 +73,8 @@ class Search:
         For the starts and the children.
     most_newton : int
         Tracks that take Newton steps, at most.
+    most_niches : int
+        Niches that are looked into at once, at most.
     """
 
     def __init__(
@@ -89,6 +87,7 @@ class Search:
         tol: float,
         rng: np.random.Generator,
         most_newton: int = _NEWTON_CLOSE,
+        most_niches: int = MOST_NICHES,
     ) -> None:
         self.problem, self.sampled, self.tol = problem, sampled, tol
         self.n_rounds = 0
@@ -97,8 +96,6 @@ class Search:
         self.tracks: list[Track] = []
         self._numbers = count(1)  # of the tracks, as they begin
         self._left: list[Track] = []  # starts that have left: a component of theirs may be of use
-        self._young: list[Track] = []  # children that are not yet compared with the tracks
-        self._n_vain = 0  # generations of children since one last took the lead
         self._settle: Settle | None = None
         self._n_calm = 0  # rounds in a row in which there seemed to be nothing left to gain
         self.max_upload = max_upload  # may be changed between rounds
@@ -110,7 +107,10 @@ class Search:
             )
         most = _SAMPLED_STARTS if sampled else _STARTS
         n_starts = 1 if k == 1 else min(most, max_upload // problem.trial_cost)
-        self._rng, self._most_newton = rng, most_newton
+        self._most_newton = most_newton
+        self._children = Children(
+            problem, tol=tol, new_number=self.new_number, most_niches=most_niches, rng=rng
+        )
         self._groups: list[Group] = []
         if land is None:
             self.n_rounds = _STAGES[-1][0] + 1  # as if the race were over
@@ -126,9 +126,8 @@ class Search:
     @property
     def nearly_done(self) -> bool:
         """Whether the next round may be the last."""
-        grown = bool(self._young) and len(self._young[0].gains) == _YOUTH - 1
-        waits = bool(self._young) and self._n_vain + grown < _GENERATIONS
-        return self._n_calm >= self._fewest_calm - 1 and not waits
+        ends = self._children.may_end(_GENERATIONS)
+        return self._n_calm >= self._fewest_calm - 1 and ends
 
     @property
     def promise(self) -> float:
@@ -162,12 +161,12 @@ class Search:
             return list(self._groups)
         if self._settle is not None:
             return list(self._settle.queries())
-        return list(expects((*self.tracks, *self._young)))
+        return list(expects((*self.tracks, *self._children.young)))
 
     @property
     def n_numbers(self) -> int:
         """How many numbers a client sends in answer to what the tracks ask next."""
-        asked = (*self.tracks, *self._young)
+        asked = (*self.tracks, *self._children.young)
         n_trials = sum(len(track.trials) for track in asked)
         curvature = sum(self.problem.newton_cost(len(track.curved)) for track in asked)
         return n_trials * self.problem.trial_cost + curvature
@@ -184,9 +183,8 @@ class Search:
         trial, newton = self.problem.trial_cost, self.problem.newton_cost(self.problem.n_components)
         if trial > room:
             return False
-        track = Track.begin(parameters, number)
-        track.curved = tuple(range(self.problem.n_components)) if trial + newton <= room else ()
-        self.tracks.append(track)
+        curved = tuple(range(self.problem.n_components)) if trial + newton <= room else ()
+        self.tracks.append(Track.begin(parameters, number, curved=curved))
         self.converged = False
         return True
 
@@ -211,16 +209,14 @@ class Search:
     # ------------------------------------------------------------------ the full cohort
 
     def _learn_all(self, sums: list[ExpectStatistics]) -> None:
-        asked = (*self.tracks, *self._young)
+        asked = (*self.tracks, *self._children.young)
         judged = points(self.problem, asked, sums)
         for track in asked:
             mine = slice(0, len(track.trials))
             track.learn(judged[mine], hessian(sums[mine][track.lead]))
             del judged[mine], sums[mine]
-        # A child can be impossible for some client.
-        self._young = [t for t in self._young if t.best is not None]
         self.tracks = [t for t in self.tracks if t.best is not None]
-        self._admit()
+        self.tracks += self._children.leave(max(t.value for t in self.tracks))
         self._leave(_STAGES)
         leader = self.tracks[0]
         # Children mostly climb back to where their leader is: they count when they have passed it.
@@ -236,58 +232,54 @@ class Search:
     @property
     def _owed(self) -> bool:
         """Whether a generation of children has still to be waited for."""
-        possible = bool(self._young) or self._n_children > 0
-        return possible and self._n_vain < _GENERATIONS * (1 + self._is_close)
+        possible = bool(self._children.young) or self._n_children > 0
+        awaited = 2 * _GENERATIONS if self._close else _GENERATIONS
+        vain = self._children.n_vain >= awaited
+        return self._children.has_niches or (possible and not vain)
 
     @property
     def _n_children(self) -> int:
-        """How many children there is room for: they get at most half of what the tracks leave."""
+        """How many children may begin at once."""
         if not self._groups or len(self.tracks) + len(self._left) < 2:
             return 0
-        trial = self.problem.trial_cost
-        left = self.max_upload - len(self.tracks) * trial
-        return max(0, min(_CHILDREN, left // (4 * trial)))
+        room = self.max_upload - len(self.tracks) * self.problem.trial_cost
+        return self._children.n_crossed(room)
 
     @property
     def _calm_rounds(self) -> int:
         """Rounds to wait for after there seemed to be nothing left to gain; after a race, more."""
-        return self._fewest_calm + 2 * (self._is_close and bool(self._groups))
+        return self._fewest_calm + (2 if self._close and self._groups else 0)
 
     @property
     def _fewest_calm(self) -> int:
         return _CALM_ROUNDS if self._groups else _CALM_CLIMB
 
     @property
-    def _is_close(self) -> bool:
-        """Whether other starts are close below the leader."""
+    def _close(self) -> list[Track]:
+        """The starts that are close below the leader."""
         low, high = (self.tracks[0].value - by * self.tol for by in _CLOSE)
-        return any(low < t.value < high for t in self.tracks if not t.is_child)
+        return [t for t in self.tracks if low < t.value < high and not t.is_child]
 
-    def _admit(self) -> None:
-        """Let children that are old enough stand among the tracks."""
-        if not self._young or len(self._young[0].gains) < _YOUTH:
-            return
-        lead = max(track.value for track in self.tracks)
-        better = any(track.value > lead + self.tol for track in self._young)
-        self._n_vain = 0 if better else self._n_vain + 1
-        self.tracks += self._young
-        self._young = []
+    @property
+    def _is_rugged(self) -> bool:
+        """Whether there are tops close below the leader's, so that there may be some above it."""
+        leader = self.tracks[0]
+        near = leader.remaining() < _NICHES_WITHIN * self.tol
+        return near and any(t.value + t.remaining() < leader.value for t in self._close)
 
     def _plan(self) -> None:
         """What each track tries next, within what a client may send."""
         n = len(self.tracks)
         trial = self.problem.trial_cost
         left = self.max_upload - n * trial
-        for track in self._young:
-            track.propose(2)
         # As long as the leader climbs, children that are not waited for cost no round.
         wanted = self.n_rounds >= _CHILDREN_FROM and (self._owed or self._n_calm == 0)
-        if wanted and not self._young:
-            self._young = [
-                Track.begin(self._child(), self.new_number(), is_child=True)
-                for _ in range(self._n_children)
-            ]
-        left -= 2 * len(self._young) * trial
+        left -= self._children.plan(
+            self.tracks + self._left,
+            left,
+            n_crossed=self._n_children if wanted else 0,
+            niches=wanted and self._is_rugged,
+        )
         n_newton, n_curved, cost = (
             self._newton(left) if self.n_rounds >= _NEWTON_FROM else (0, 0, 0)
         )
@@ -314,12 +306,6 @@ class Search:
                 n_tracks = min(wanted, room // cost)
                 return (n_tracks if n_curved == k else 1), n_curved, cost
         return 0, 0, 0
-
-    def _child(self) -> Parameters:
-        leader, *others = self.tracks
-        others += self._left
-        other = others[self._rng.integers(len(others))]
-        return child(leader.best_parameters(), other.best_parameters(), rng=self._rng)
 
     def _leave(self, stages: tuple[tuple[int, int], ...]) -> None:
         """Order the tracks by likelihood, and let the last ones and those that have met another go."""

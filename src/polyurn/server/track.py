@@ -76,7 +76,7 @@ class Track:
 
     `number` tells tracks apart while they change places; `curved` are the components whose curvature
     is asked for next, at the trial `lead`; `n_vain` counts the rounds since one last brought
-    anything; `is_child` says that it did not begin as a start.
+    anything; `youth` is 0 for a start, and for a child the rounds that it is given to grow up.
     """
 
     trials: list[NDArray[np.float64]]
@@ -89,14 +89,25 @@ class Track:
     curved: tuple[int, ...] = ()
     n_vain: int = 0
     bends: Bends | None = None
-    is_child: bool = False
+    youth: int = 0
     _seen: list[Point] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, parameters: Parameters, number: int = 0, *, is_child: bool = False) -> "Track":
-        """A track that is about to ask about its start."""
+    def begin(
+        cls,
+        parameters: Parameters,
+        number: int = 0,
+        *,
+        youth: int = 0,
+        curved: tuple[int, ...] = (),
+    ) -> "Track":
+        """A track that is about to ask about where it begins, and about the curvature there."""
         first, shape = [to_x(parameters)], parameters.alphas.shape
-        return cls(first, parameters.sizes, shape, number, is_child=is_child)
+        return cls(first, parameters.sizes, shape, number, youth=youth, curved=curved)
+
+    @property
+    def is_child(self) -> bool:
+        return self.youth > 0
 
     @property
     def value(self) -> float:

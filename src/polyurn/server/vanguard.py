@@ -58,13 +58,15 @@ def begin_search(
     if not (many and possible):
         return Search(problem, land, sampled=sampled, max_upload=max_upload, tol=tol, rng=rng)
     ahead, precision = n_ahead / n_clients, n_parameters / (2 * n_ahead)
+    # What a niche is worth is shared by all clients: where there are many, it is worth nothing each.
     race = Search(
         problem, land, sampled=False, max_upload=max_upload, rng=rng,
-        tol=max(tol, _COARSE * precision), most_newton=_NEWTON,
+        tol=max(tol, _COARSE * precision), most_newton=_NEWTON, most_niches=0,
     )  # fmt: skip
     climb = Search(
-        problem, None, sampled=False, max_upload=max_upload, rng=rng, tol=tol, most_newton=1
-    )
+        problem, None, sampled=False, max_upload=max_upload, rng=rng,
+        tol=tol, most_newton=1, most_niches=0,
+    )  # fmt: skip
     return Vanguard(race, climb, lots=lots * ahead, precision=precision)
 
 

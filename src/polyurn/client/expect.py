@@ -192,24 +192,24 @@ def _curvature(
     )
     kernels.tabulate_rises(rows.category, rows.count, alphas, pair_rises)
     kernels.tabulate_rises(*_as_pairs(rows), _alpha_0(alphas), size_rises)
-    n_all = len(parameters.weights)
     tables = (
         _pair_logs(parameters.alphas, rows),
         _size_logs(parameters, bins, rows),
+        len(parameters.weights),
+        np.array(some),
         pair_rises,
         size_rises,
         alphas / alpha_0[:, None],
     )
     found = np.zeros((k, c + 1, k, c + 1))
+    slopes, scores = np.empty((2, min(_TOGETHER, len(members)), k, c + 1))
     for start in range(0, len(members), _TOGETHER):
         part = members[start : start + _TOGETHER]
-        omega = np.empty((len(part), n_all))
-        slope = np.empty((len(part), k, c + 1))
+        slope, score = slopes[: len(part)], scores[: len(part)]
         kernels.slopes(
             rows.cells, rows.starts, rows.width, rows.size_index, part, rows.category,
-            *tables, omega, slope,
+            *tables, slope, score,
         )  # fmt: skip
-        score = omega[:, some, None] * slope
         for i in range(k):
             found[i, :, i] += score[:, i].T @ slope[:, i]
         flat = score.reshape(len(part), -1)

@@ -344,38 +344,45 @@ def _stirling(x):
 @njit(cache=True, nogil=True, error_model="numpy")
 def slopes(
     cells, starts, width, size_index, members, category,
-    pair_logs, size_logs, pair_rises, size_rises, shares, omegas, out,
+    pair_logs, size_logs, n_components, some, pair_rises, size_rises, shares, out, scores,
 ):  # fmt: skip
-    """Every member's responsibilities, and the gradient of log p(c, k) in component k's coordinates.
+    """The gradient of log p(c, k) in component k's coordinates, and the same times ω_k.
 
-    The coordinates are log α_k1, ..., log α_kC and log τ_k, of some of the components: those whose
+    The coordinates are log α_k1, ..., log α_kC and log τ_k, of `some` of the components, whose
     α / α_0 are in `shares`. `pair_rises` is their α (ψ(c + α) - ψ(α)), and `size_rises` is
-    α_0 (ψ(n + α_0) - ψ(α_0)); `out` has shape (n_members, n_some, C + 1), but `omegas`
-    (n_members, n_components).
+    α_0 (ψ(n + α_0) - ψ(α_0)); `out` and `scores` have shape (n_members, n_some, C + 1).
     """
-    n_components = omegas.shape[1]
     n_some, n_categories = shares.shape
+    lanes, some_lanes = pair_logs.shape[1], pair_rises.shape[1]
+    logs, size_parts = pair_logs.reshape(-1), size_logs.reshape(-1)
+    rises, size_falls = pair_rises.reshape(-1), size_rises.reshape(-1)
+    padded = _padded(shares, some_lanes).reshape(-1)
+    omega, slope = np.empty(lanes), np.empty(n_categories * some_lanes)
     for i in range(len(members)):
         client = np.int64(members[i])
         size = np.int64(size_index[client])
         first, last = _cells_of(client, starts, width)
-        omega = omegas[i]
-        for k in range(n_components):
-            omega[k] = size_logs[size, k]
-        for k in range(n_some):
-            for j in range(n_categories):
-                out[i, k, j] = -shares[k, j] * size_rises[size, k]
-            out[i, k, n_categories] = 1.0
-        for cell in range(first, last):
-            pair = np.int64(cells[cell])
-            j = category[pair]
-            for k in range(n_components):
-                omega[k] += pair_logs[pair, k]
-            for k in range(n_some):
-                out[i, k, j] += pair_rises[pair, k]
-        peak, ratios = omega.max(), 0.0
+        for lane in range(0, lanes, LANES):
+            log = load4(size_parts, size * lanes + lane)
+            for cell in range(first, last):
+                log = add4(log, load4(logs, np.int64(cells[cell]) * lanes + lane))
+            store4(omega, lane, log)
+        for lane in range(0, some_lanes, LANES):
+            fall = sub4(fill4(0.0), load4(size_falls, size * some_lanes + lane))
+            for at in range(lane, n_categories * some_lanes, some_lanes):
+                store4(slope, at, mul4(load4(padded, at), fall))
+            for cell in range(first, last):
+                pair = np.int64(cells[cell])
+                at = category[pair] * some_lanes + lane
+                rise = load4(rises, pair * some_lanes + lane)
+                store4(slope, at, add4(load4(slope, at), rise))
+        peak, ratios = omega[:n_components].max(), 0.0
         for k in range(n_components):
             omega[k] = math.exp(omega[k] - peak)
             ratios += omega[k]
-        for k in range(n_components):
-            omega[k] /= ratios
+        for k in range(n_some):
+            share = omega[some[k]] / ratios
+            for j in range(n_categories):
+                out[i, k, j] = slope[j * some_lanes + k]
+                scores[i, k, j] = share * out[i, k, j]
+            out[i, k, n_categories], scores[i, k, n_categories] = 1.0, share

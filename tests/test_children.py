@@ -88,9 +88,10 @@ def test_a_generation_that_brings_nothing_is_in_vain():
     assert brood.n_vain == 1
 
 
-def test_every_niche_is_waited_for():
-    assert not children(track(-3.0, youth=6, n_rounds=4)).may_end(0)
-    assert children(track(-3.0, youth=6, n_rounds=5)).may_end(0)
+def test_nobody_waits_for_niches_alone():
+    assert children(track(-3.0, youth=6, n_rounds=2)).may_end(1)
+    assert not children(track(-3.0, youth=3, n_rounds=2)).may_end(2)
+    assert children(track(-3.0, youth=3, n_rounds=2)).may_end(1)
 
 
 def test_new_children_begin_when_there_are_none_and_cost_what_is_said():

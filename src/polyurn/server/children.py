@@ -54,19 +54,11 @@ class Children:
         self._problem, self._tol, self._rng = problem, tol, rng
         self._new_number, self._most_niches = new_number, most_niches
 
-    @property
-    def has_niches(self) -> bool:
-        return bool(self._brood(_NICHE_YOUTH))
-
     def may_end(self, n_generations: int) -> bool:
-        """Whether nobody may have to wait for them after the next round.
-
-        So many generations in vain are waited for, and every niche.
-        """
-        crossed, niches = self._brood(_YOUTH), self._brood(_NICHE_YOUTH)
+        """Whether nobody may have to wait for them after the next round: niches are not waited for."""
+        crossed = self._brood(_YOUTH)
         grown = bool(crossed) and len(crossed[0].gains) == _YOUTH - 1
-        waits = bool(crossed) and self.n_vain + grown < n_generations
-        return not waits and all(len(t.gains) >= _NICHE_YOUTH - 1 for t in niches)
+        return not crossed or self.n_vain + grown >= n_generations
 
     def leave(self, lead: float) -> list[Track]:
         """Those that stand among the tracks from now on: they are grown, or better than `lead`."""

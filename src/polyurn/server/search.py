@@ -234,8 +234,7 @@ class Search:
         """Whether a generation of children has still to be waited for."""
         possible = bool(self._children.young) or self._n_children > 0
         awaited = 2 * _GENERATIONS if self._close else _GENERATIONS
-        vain = self._children.n_vain >= awaited
-        return self._children.has_niches or (possible and not vain)
+        return possible and self._children.n_vain < awaited
 
     @property
     def _n_children(self) -> int:

@@ -19,9 +19,9 @@ from polyurn.wire import Batch, BatchStatistics, Parameters, Part, Query, Statis
 # before it is worth it.
 _PER_PARAMETER, _FEWEST, _WORTH = 30, 1_000, 8
 # All clients are asked about so many of the race's tracks at first, and in any case from this round on.
-_FOLLOWED, _LATEST = 3, 8
+_FOLLOWED, _LATEST = 2, 8
 # Tracks of the race that take Newton steps: a part cannot tell close tops apart, so fewer than of all.
-_NEWTON = 4
+_NEWTON = 2
 # The race may leave to gain, for all to find, this fraction of what its part cannot tell.
 _COARSE = 0.25
 # From this round on the race has to do with a share of the upload, which has room for so many trials.

@@ -58,7 +58,7 @@ ALLOWED = {
     "server.start": {"errors", "mdm", "server.update", "sizes", "wire"},
     "server.m_step": set(),
     "server.poles": {"server.m_step", "wire"},
-    "server.explore": {"sizes", "wire"},
+    "server.explore": {"server.problem", "sizes", "wire"},
     "server.coordinates": {"server.poles", "sizes", "wire"},
     "server.track": {"server.coordinates", "sizes", "wire"},
     "server.problem": {"server.poles", "sizes", "wire"},

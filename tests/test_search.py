@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from polyurn import MDM, LocalAggregator, SizeBins, Sizes, answer, fit
 from polyurn.errors import ParameterError
 from polyurn.server.coordinates import from_x, gradient, hessian, to_x
-from polyurn.server.explore import landscape, random_groups, start, survey
+from polyurn.server.explore import landscape, random_groups, starts, survey
 from polyurn.server.problem import Problem
 from polyurn.server.search import Search
 from polyurn.truths import truth
@@ -231,9 +231,8 @@ def test_every_start_is_a_mixture_that_rules_nothing_out(pairs):
         for _ in range(20):
             sums = answer(random_groups(land, k, bins, rng=rng), counts)
             assert sums.size_counts.sum() == 200
-            masses = np.full((k, bins.n_bins), 1 / bins.n_bins)
-            mdm = start(sums, size_bins=bins, size_masses=masses).mdm()
-            assert (mdm.alphas > 0).all()
+            (start,) = starts([sums], Problem(k, 10, bins, False, 1.0, 1e-3))
+            assert (start.mdm().alphas > 0).all()
 
 
 def test_the_survey_asks_for_covariances_only_where_they_fit():

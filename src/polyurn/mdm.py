@@ -65,7 +65,7 @@ class MDM:
         weights.flags.writeable = alphas.flags.writeable = False
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "alphas", alphas)
-        object.__setattr__(self, "sizes", Sizes(sizes.bins, sizes.masses[order]))
+        object.__setattr__(self, "sizes", Sizes.unchecked(sizes.bins, sizes.masses[order]))
 
     @property
     def n_components(self) -> int:

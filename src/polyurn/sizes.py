@@ -159,6 +159,18 @@ class Sizes:
         object.__setattr__(self, "masses", values)
 
     @classmethod
+    def unchecked(cls, bins: SizeBins, masses: NDArray[np.float64]) -> "Sizes":
+        """Probabilities that were worked out as such, taken as they are: fits make them by the hundred.
+
+        The array becomes read-only.
+        """
+        sizes = cls.__new__(cls)
+        masses.flags.writeable = False
+        object.__setattr__(sizes, "bins", bins)
+        object.__setattr__(sizes, "masses", masses)
+        return sizes
+
+    @classmethod
     def from_table(cls, table: ArrayLike) -> "Sizes":
         """Exact sizes from Π as an array of shape (n_components, max_size + 1); column 0 is 0."""
         values = np.asarray(table, dtype=np.float64)

@@ -66,19 +66,19 @@ def answer_expects(
     alpha_0 = alphas.sum(axis=2)
     present, rises, falls = by_category.swapaxes(0, 1)
     _, total_rises, total_falls = by_total[..., 0].swapaxes(0, 1)
-    blocks = {
-        "log_likelihood": log_likelihoods.tolist(),
-        "size_counts": size_counts,
-        "present": present,
-        "tables": alphas * rises,
-        "spread": alphas**2 * falls,
-        "total_tables": alpha_0 * total_rises,
-        "total_spread": alpha_0**2 * total_falls,
-    }
-    answers = []
-    for query, *values in zip(queries, *blocks.values(), strict=True):
-        named = dict(zip(blocks, values, strict=True))
-        answer = ExpectStatistics(float(len(members)), **named, curvature=np.empty(0))
+    blocks = (  # in the order of the fields
+        log_likelihoods.tolist(),
+        size_counts,
+        present,
+        alphas * rises,  # tables
+        alphas**2 * falls,  # spread
+        alpha_0 * total_rises,  # total_tables
+        alpha_0**2 * total_falls,  # total_spread
+        [np.empty(0)] * len(queries),  # curvature
+    )
+    n_clients, answers = float(len(members)), []
+    for query, *values in zip(queries, *blocks, strict=True):
+        answer = ExpectStatistics(n_clients, *values)
         if query.curvature:
             answer = replace(answer, curvature=_curvature(query, bins, rows, members, answer))
         answers.append(answer)
@@ -214,11 +214,13 @@ def _curvature(
             found[i, :, i] += score[:, i].T @ slope[:, i]
         flat = score.reshape(len(part), -1)
         found -= (flat.T @ flat).reshape(found.shape)
-    for i, component in enumerate(some):
-        total, spread = sums.total_tables[component], sums.total_spread[component]
-        slope = sums.tables[component] - alphas[i] * total / alpha_0[i]
-        bend = np.outer(alphas[i], alphas[i]) * spread / alpha_0[i] ** 2
-        found[i, :c, i, :c] += bend + np.diag(slope - sums.spread[component])
+    totals, spreads = sums.total_tables[some], sums.total_spread[some]
+    slope = sums.tables[some] - alphas * totals[:, None] / alpha_0[:, None]
+    squares = alphas[:, :, None] * alphas[:, None, :]
+    bends = squares * spreads[:, None, None] / alpha_0[:, None, None] ** 2
+    np.einsum("kjj -> kj", bends)[:] += slope - sums.spread[some]
+    each = np.arange(k)
+    found[each, :c, each, :c] += bends
     found[:, c, :, c] -= len(members) * (np.diag(tau) - np.outer(tau, tau))
     square = found.reshape(k * (c + 1), -1)
     return np.asarray(square[np.tri(len(square), dtype=bool)])

@@ -96,8 +96,10 @@ class Children:
         crossed = self._brood(_YOUTH)[: max(0, room) // (2 * trial)]  # there may be less room now
         for track in crossed:
             track.propose(2)
+        leader = parents[0].best_parameters()
         if not crossed:
-            crossed = [self._begin(self._cross(parents), _YOUTH) for _ in range(n_crossed)]
+            mates = parents[1:]
+            crossed = [self._begin(self._cross(leader, mates), _YOUTH) for _ in range(n_crossed)]
         left = room - 2 * trial * len(crossed)
         cost = (2 + N_NEWTON) * trial + self._problem.newton_cost(len(every))
         small = self._brood(_NICHE_YOUTH)[: max(0, left) // cost]
@@ -105,7 +107,6 @@ class Children:
             track.propose(2, n_curved=len(every))
         if niches and not small:
             n = max(0, min(self._most_niches, int(_NICHE_SHARE * left) // cost))
-            leader = parents[0].best_parameters()
             begin = [niche(leader, rng=self._rng) for _ in range(n)]
             small = [self._begin(parameters, _NICHE_YOUTH, every) for parameters in begin]
         self.young = [*crossed, *small]
@@ -115,10 +116,9 @@ class Children:
         """The young ones of a kind, the best first."""
         return sorted((t for t in self.young if t.youth == youth), key=lambda t: -t.value)
 
-    def _cross(self, parents: list[Track]) -> Parameters:
-        leader, *mates = parents
+    def _cross(self, leader: Parameters, mates: list[Track]) -> Parameters:
         mate = mates[self._rng.integers(len(mates))]
-        return child(leader.best_parameters(), mate.best_parameters(), rng=self._rng)
+        return child(leader, mate.best_parameters(), rng=self._rng)
 
     def _begin(self, parameters: Parameters, youth: int, curved: tuple[int, ...] = ()) -> Track:
         return Track.begin(parameters, self._new_number(), youth=youth, curved=curved)

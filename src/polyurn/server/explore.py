@@ -6,12 +6,14 @@ direction, cuts by several, and groups of categories are all such scores. Groups
 but chance can leave one with few clients, whose sum then hides little.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from polyurn.server.problem import Problem
 from polyurn.sizes import SizeBins, Sizes
 from polyurn.wire import Group, GroupStatistics, Parameters, Survey, SurveyStatistics
 
@@ -85,20 +87,26 @@ def random_groups(
     return Group(directions, offsets, size_bins)
 
 
-def start(
-    sums: GroupStatistics, *, size_bins: SizeBins, size_masses: NDArray[np.float64]
-) -> Parameters:
-    """Parameters that match the moments of each group, pooled over categories."""
-    c = sums.proportions.shape[1]
-    average = (1 - _EVEN_SHARE) * sums.proportions.sum(axis=0) / sums.n_clients + _EVEN_SHARE / c
-    joined = sums.size_counts.sum(axis=1) + _PSEUDO_CLIENTS
-    first = (sums.proportions + _PSEUDO_CLIENTS * average) / joined[:, None]
-    second = (sums.squares + _PSEUDO_CLIENTS * sums.squares.sum() / sums.n_clients) / joined
-    variance = np.maximum(second - (first**2).sum(axis=1), np.finfo(float).tiny)
+def starts(sums: Sequence[GroupStatistics], problem: Problem) -> list[Parameters]:
+    """Parameters that match the moments of each group, pooled over categories; for each grouping."""
+    n_clients = np.array([[s.n_clients] for s in sums])
+    proportions = np.array([s.proportions for s in sums])
+    size_counts = np.array([s.size_counts for s in sums])
+    squares = np.array([s.squares for s in sums])
+    average = (1 - _EVEN_SHARE) * proportions.sum(axis=1) / n_clients
+    average += _EVEN_SHARE / problem.n_categories
+    joined = size_counts.sum(axis=2) + _PSEUDO_CLIENTS
+    first = (proportions + _PSEUDO_CLIENTS * average[:, None]) / joined[..., None]
+    of_average = squares.sum(axis=1, keepdims=True) / n_clients
+    second = (squares + _PSEUDO_CLIENTS * of_average) / joined
+    variance = np.maximum(second - (first**2).sum(axis=2), np.finfo(float).tiny)
     alpha_0 = np.clip((1 - second) / variance, *_CONCENTRATIONS)
-    return Parameters(
-        joined / joined.sum(), alpha_0[:, None] * first, Sizes(size_bins, size_masses)
-    )
+    weights, alphas = joined / joined.sum(axis=1, keepdims=True), alpha_0[..., None] * first
+    masses, bins = problem.size_masses(size_counts), problem.size_bins
+    return [
+        Parameters(w, a, Sizes.unchecked(bins, m))
+        for w, a, m in zip(weights, alphas, masses, strict=True)
+    ]
 
 
 def _cuts(land: Landscape, k: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], ...]:

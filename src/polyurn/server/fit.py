@@ -257,7 +257,7 @@ def populated(search: AnySearch) -> tuple[MDM, int]:
     best = search.best
     kept = best.weights * search.n_clients >= 0.5
     weights = best.weights[kept] / best.weights[kept].sum()
-    masses = Sizes(best.sizes.bins, best.sizes.masses[kept])
+    masses = Sizes.unchecked(best.sizes.bins, best.sizes.masses[kept])
     return Parameters(weights, best.alphas[kept], masses).mdm(), int((~kept).sum())
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.server.children import MOST_NICHES, Children
 from polyurn.server.coordinates import from_x, hessian
-from polyurn.server.explore import Landscape, random_groups, start
+from polyurn.server.explore import Landscape, random_groups, starts
 from polyurn.server.problem import Problem
 from polyurn.server.settle import Settle
 from polyurn.server.track import N_NEWTON, Track
@@ -193,7 +193,7 @@ class Search:
         self.n_rounds += 1
         self.n_clients = answers[0].n_clients  # type: ignore[attr-defined]
         if not self.tracks:
-            self.tracks = [Track.begin(self._start(a), self.new_number()) for a in answers]  # type: ignore[arg-type]
+            self._begin([a for a in answers if isinstance(a, GroupStatistics)])
             return
         sums = [a for a in answers if isinstance(a, ExpectStatistics)]
         if not np.isfinite([s.log_likelihood for s in sums]).any():
@@ -205,6 +205,16 @@ class Search:
             self._learn_sample(sums)
         else:
             self._learn_all(sums)
+
+    def _begin(self, sums: list[GroupStatistics]) -> None:
+        """The starts, from the moments of the groups."""
+        if self.n_clients < self.problem.n_components:
+            raise ParameterError(
+                f"{self.problem.n_components} components need at least as many clients, "
+                f"got a cohort of {self.n_clients:.0f}"
+            )
+        begin = starts(sums, self.problem)
+        self.tracks = [Track.begin(parameters, self.new_number()) for parameters in begin]
 
     # ------------------------------------------------------------------ the full cohort
 
@@ -348,12 +358,3 @@ class Search:
         ):
             p, s = answered[id(self.tracks[0])]
             self._settle = Settle(self.problem, p, s, max_upload=self.max_upload, tol=self.tol)
-
-    def _start(self, sums: GroupStatistics) -> Parameters:
-        if sums.n_clients < self.problem.n_components:
-            raise ParameterError(
-                f"{self.problem.n_components} components need at least as many clients, "
-                f"got a cohort of {sums.n_clients:.0f}"
-            )
-        masses = self.problem.size_masses(sums.size_counts)
-        return start(sums, size_bins=self.problem.size_bins, size_masses=masses)

@@ -6,7 +6,9 @@ clients sent the curvature, Newton steps of several lengths. The aggregated like
 judge, so a track never goes down. Nothing here knows how many tracks there are.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,12 +141,10 @@ class Track:
         if self.bends is not None and len(self.bends.where) == len(here):
             n_trials = min(n_trials, 1 + _BOLD_BESIDE_NEWTON)
         self.trials = [here + _CAUTION**self.n_vain * step]
-        if n_trials > 1:
-            bold = self._extrapolations() + [here + _limited(s * step) for s in _LONG_STEPS]
-            self.trials += bold[: n_trials - 1]
+        bold = chain(self._extrapolations(), (here + _limited(s * step) for s in _LONG_STEPS))
+        self.trials += islice(bold, n_trials - 1)
         self.lead = 0
-        if not np.array_equal(self.sizes.masses, self.best.image_masses):
-            self.sizes = Sizes(self.sizes.bins, self.best.image_masses)
+        self.sizes = Sizes.unchecked(self.sizes.bins, self.best.image_masses)
         self.curved = ()
         if n_curved == 0:
             return
@@ -188,25 +188,24 @@ class Track:
         assert self.best is not None
         return from_x(self.best.x, self.shape, self.best.sizes)
 
-    def _extrapolations(self) -> list[NDArray[np.float64]]:
+    def _extrapolations(self) -> Iterator[NDArray[np.float64]]:
         """Anderson's points: where the last EM steps, taken as linear, would come to rest."""
         assert self.best is not None
         residual = self.best.image - self.best.x
-        moves = [(p.image - p.x - residual, p.image - self.best.image) for p in self._seen]
-        moves = [m for m in moves if np.linalg.norm(m[0]) > 1e-14]
-        if not moves:
-            return []
-        changes, images = (np.array(some) for some in zip(*moves, strict=True))
+        images = np.array([p.image for p in self._seen])
+        changes = images - np.array([p.x for p in self._seen]) - residual
+        other = np.abs(changes).max(axis=1) > 1e-14
+        if not other.any():
+            return
+        changes, images = changes[other], images[other] - self.best.image
         products, aims = changes @ changes.T, -changes @ residual
-        found = []
         for window in _WINDOWS:
-            if window != _MEMORY and len(moves) < window:
+            if window != _MEMORY and len(changes) < window:
                 continue
             gram = products[-window:, -window:]
             gram = gram + 1e-10 * np.trace(gram) * np.eye(len(gram))
             step = _limited(np.linalg.solve(gram, aims[-window:]) @ images[-window:])
-            found += [self.best.image + s * step for s in _STRETCHES]
-        return found
+            yield from (self.best.image + s * step for s in _STRETCHES)
 
 
 def _newton_steps(

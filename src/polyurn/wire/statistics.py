@@ -8,7 +8,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from polyurn.errors import InputError
 
 
-@dataclass(frozen=True)
-class Dimensions:
+class Dimensions(NamedTuple):
     """The lengths that the shapes of a `Statistics` are made of."""
 
     n_components: int

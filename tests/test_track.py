@@ -3,7 +3,7 @@ import pytest
 
 from polyurn import Sizes
 from polyurn.server.coordinates import from_x, to_x
-from polyurn.server.track import Point, Track
+from polyurn.server.track import N_NEWTON, Bends, Point, Track
 from polyurn.truths import truth
 from polyurn.wire import Parameters
 
@@ -19,6 +19,19 @@ def test_parameters_and_vectors_are_two_forms_of_the_same():
     again = from_x(to_x(START), START.alphas.shape, START.sizes)
     np.testing.assert_allclose(again.alphas, START.alphas, rtol=1e-12)
     np.testing.assert_allclose(again.weights, START.weights, rtol=1e-12)
+
+
+def test_curvature_that_is_known_at_the_beginning_is_good_for_one_round():
+    n = to_x(START).size
+    bends = Bends(np.full(n, -2.0), np.eye(n), np.arange(n))
+    track = Track.begin(START, bends=bends)
+    x = track.trials[0]
+    track.learn([point(x, -3.0, step=0.1, slope=0.5)], None)
+    track.propose(1, n_curved=2)
+    assert len(track.trials) == 1 + N_NEWTON
+    np.testing.assert_allclose(track.trials[1], x + 0.25, rtol=1e-6)  # undamped
+    track.learn([point(t, -2.0, step=0.1, slope=0.5) for t in track.trials], None)
+    assert track.bends is None
 
 
 def test_a_track_never_goes_down():

@@ -19,10 +19,11 @@ class Watched(LocalAggregator):
 
     def __init__(self, *args, **more):
         super().__init__(*args, **more)
-        self.ahead, self.others = [], []
+        self.queries, self.ahead, self.others = [], [], []
 
     def aggregate(self, query, cohort_size):
         parts = query.queries if isinstance(query, Batch) else (query,)
+        self.queries.append(parts)
         self.ahead.append(sum(q.n_numbers for q in parts))
         self.others.append(sum(q.n_numbers for q in parts if not isinstance(q, Part)))
         return super().aggregate(query, cohort_size)
@@ -59,6 +60,17 @@ def test_most_clients_send_little():
     clients = Watched(COUNTS, rng=0)
     fitted(clients)
     assert sum(clients.others) < 0.4 * sum(clients.ahead)
+
+
+def test_all_begin_with_the_curvature_that_the_part_has_sent():
+    clients = Watched(COUNTS, rng=0)
+    done = fitted(clients)
+    first = next(r for r in done.rounds if r.n_clients == 9_000 and r.mdm is not None)
+    asked = [q for q in clients.queries[first.number - 1] if not isinstance(q, Part)]
+    after = [q for q in clients.queries[first.number] if not isinstance(q, Part)]
+    assert not any(q.curvature for q in asked)
+    assert len(asked) < len(after)  # Newton steps, of which one tells the curvature of all
+    assert sum(bool(q.curvature) for q in after) == 1
 
 
 @pytest.mark.parametrize("max_upload", [1_500, 3_000, 10_000])

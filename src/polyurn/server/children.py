@@ -16,8 +16,8 @@ from polyurn.wire import Parameters
 
 # Crossed children: how many at once, and the rounds until they have to stand among the others.
 _CROSSED, _YOUTH = 8, 3
-# Niches: so many at once, in at most this share of what is left of the upload, and for so many rounds.
-MOST_NICHES, _NICHE_SHARE, _NICHE_YOUTH = 24, 0.75, 6
+# Niches: in at most this share of what is left of the upload, and for so many rounds.
+_NICHE_SHARE, _NICHE_YOUTH = 0.75, 6
 
 
 class Children:

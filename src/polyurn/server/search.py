@@ -6,13 +6,14 @@ can be compared and tracks climb by bold trials. When cohorts are samples they c
 EM steps, and the one that is left averages over the cohorts, so that earlier ones keep counting.
 """
 
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import numpy as np
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
-from polyurn.server.children import MOST_NICHES, Children
+from polyurn.server.children import Children
 from polyurn.server.coordinates import from_x, hessian
 from polyurn.server.explore import Landscape, random_groups, starts
 from polyurn.server.problem import Problem
@@ -43,16 +44,36 @@ _CLOSE = 2.0, 0.01
 # Where such a start is on a top of its own, and the leader within so many tolerances of its own, niches
 # are looked into.
 _NICHES_WITHIN = 10.0
-# Trials of all tracks together in a round.
-_TRIALS = 32
 # Newton steps are for so many tracks, for more of them where they are within so many tolerances of the
 # leader, and from this round on.
-_NEWTON_TRACKS, _NEWTON_CLOSE, _NEWTON_WITHIN, _NEWTON_FROM = 4, 8, 10.0, 4
+_NEWTON_TRACKS, _NEWTON_WITHIN, _NEWTON_FROM = 4, 10.0, 4
 # One component's curvature says nothing of how it shares clients with another.
 _FEWEST_CURVED = 2
 # Samples: rounds of plain EM with all starts, half of them, ..., and then the step of the average.
 _SAMPLED_STAGES = ((3, 12), (5, 6), (7, 3), (10, 1))
 _SAMPLED_STARTS, _AVERAGE_FROM, _AVERAGE_FROM_ALONE = 24, 7, 3
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much a search tries in a round, at most.
+
+    Attributes
+    ----------
+    trials : int
+        EM steps and bold ones of all tracks together; each track has one in any case.
+    newton_tracks : int
+        Tracks that take Newton steps.
+    niches : int
+        Niches that are looked into at once.
+    """
+
+    trials: int = 32
+    newton_tracks: int = 8
+    niches: int = 24
+
+
+_FULL = Effort()
 
 
 class Search:
@@ -71,10 +92,7 @@ class Search:
         Nats per client that may be left to gain.
     rng : numpy.random.Generator
         For the starts and the children.
-    most_newton : int
-        Tracks that take Newton steps, at most.
-    most_niches : int
-        Niches that are looked into at once, at most.
+    effort : Effort
     """
 
     def __init__(
@@ -86,8 +104,7 @@ class Search:
         max_upload: int,
         tol: float,
         rng: np.random.Generator,
-        most_newton: int = _NEWTON_CLOSE,
-        most_niches: int = MOST_NICHES,
+        effort: Effort = _FULL,
     ) -> None:
         self.problem, self.sampled, self.tol = problem, sampled, tol
         self.n_rounds = 0
@@ -107,9 +124,9 @@ class Search:
             )
         most = _SAMPLED_STARTS if sampled else _STARTS
         n_starts = 1 if k == 1 else min(most, max_upload // problem.trial_cost)
-        self._most_newton = most_newton
+        self._effort = effort
         self._children = Children(
-            problem, tol=tol, new_number=self.new_number, most_niches=most_niches, rng=rng
+            problem, tol=tol, new_number=self.new_number, most_niches=effort.niches, rng=rng
         )
         self._groups: list[Group] = []
         if land is None:
@@ -175,16 +192,18 @@ class Search:
         """A number that no track has had."""
         return next(self._numbers)
 
-    def add(self, parameters: Parameters, number: int, *, room: int) -> bool:
-        """Let another track climb, if there is room for it in the next upload.
+    def add(self, track: Track, number: int, *, room: int) -> bool:
+        """Let a track of another search climb, if there is room for it in the next upload.
 
-        Its curvature is asked for at once, if there is room for that too.
+        Its curvature is asked for at once if it is not known and there is room for that too.
         """
         trial, newton = self.problem.trial_cost, self.problem.newton_cost(self.problem.n_components)
         if trial > room:
             return False
-        curved = tuple(range(self.problem.n_components)) if trial + newton <= room else ()
-        self.tracks.append(Track.begin(parameters, number, curved=curved))
+        asks = track.bends is None and trial + newton <= room
+        curved = tuple(range(self.problem.n_components)) if asks else ()
+        begin = Track.begin(track.best_parameters(), number, curved=curved, bends=track.bends)
+        self.tracks.append(begin)
         self.converged = False
         return True
 
@@ -293,7 +312,7 @@ class Search:
             self._newton(left) if self.n_rounds >= _NEWTON_FROM else (0, 0, 0)
         )
         left -= n_newton * cost
-        bold = max(0, min(_TRIALS // n - 1, left // (trial * n)))
+        bold = max(0, min(self._effort.trials // n - 1, left // (trial * n)))
         for track in self.tracks:
             rests = track.remaining() < _REST * self.tol
             newton = not rests and n_newton > 0
@@ -311,8 +330,8 @@ class Search:
             if cost <= room:
                 close = self.tracks[0].value - _NEWTON_WITHIN * self.tol
                 n_close = sum(track.value > close for track in self.tracks)
-                wanted = min(max(min(_NEWTON_TRACKS, len(self.tracks)), n_close), self._most_newton)
-                n_tracks = min(wanted, room // cost)
+                wanted = max(min(_NEWTON_TRACKS, len(self.tracks)), n_close)
+                n_tracks = min(wanted, self._effort.newton_tracks, room // cost)
                 return (n_tracks if n_curved == k else 1), n_curved, cost
         return 0, 0, 0
 

@@ -102,10 +102,22 @@ class Track:
         *,
         youth: int = 0,
         curved: tuple[int, ...] = (),
+        bends: Bends | None = None,
     ) -> "Track":
-        """A track that is about to ask about where it begins, and about the curvature there."""
+        """A track that is about to ask about where it begins.
+
+        Parameters
+        ----------
+        parameters : Parameters
+        number, youth : int
+        curved : tuple of int
+            The components whose curvature there is asked for.
+        bends : Bends, optional
+            What is known of the curvature already.
+        """
         first, shape = [to_x(parameters)], parameters.alphas.shape
-        return cls(first, parameters.sizes, shape, number, youth=youth, curved=curved)
+        sizes = parameters.sizes
+        return cls(first, sizes, shape, number, youth=youth, curved=curved, bends=bends)
 
     @property
     def is_child(self) -> bool:
@@ -125,7 +137,8 @@ class Track:
         self.gains.append(self.value - before)
         points = sorted(points, key=lambda p: p.value)
         self._seen = [*self._seen, *(p for p in points if p.value > self.value - _WORTH)][-_MEMORY:]
-        self.bends = None
+        if len(self.gains) > 1:  # what it knew when it began is good for a round
+            self.bends = None
         if hessian is not None:
             numbers = np.arange(len(top.x)).reshape(self.shape[0], -1)
             self.bends = Bends(*np.linalg.eigh(hessian), numbers[list(self.curved)].reshape(-1))

@@ -12,7 +12,7 @@ import numpy as np
 
 from polyurn.server.explore import Landscape
 from polyurn.server.problem import Problem
-from polyurn.server.search import Search
+from polyurn.server.search import Effort, Search
 from polyurn.wire import Batch, BatchStatistics, Parameters, Part, Query, Statistics
 
 # Clients of the part for each parameter, at least so many; and how many times as many there have to be
@@ -20,8 +20,10 @@ from polyurn.wire import Batch, BatchStatistics, Parameters, Part, Query, Statis
 _PER_PARAMETER, _FEWEST, _WORTH = 30, 1_000, 8
 # All clients are asked about so many of the race's tracks at first, and in any case from this round on.
 _FOLLOWED, _LATEST = 2, 8
-# Tracks of the race that take Newton steps: a part cannot tell close tops apart, so fewer than of all.
-_NEWTON = 2
+# A part cannot tell close tops apart, and its leader is near the top of all: both searches do with less.
+# What a niche is worth is shared by all clients: where there are many, it is worth nothing each.
+_RACE = Effort(trials=16, newton_tracks=2, niches=0)
+_CLIMB = Effort(trials=2, newton_tracks=1, niches=0)
 # The race may leave to gain, for all to find, this fraction of what its part cannot tell.
 _COARSE = 0.25
 # From this round on the race has to do with a share of the upload, which has room for so many trials.
@@ -58,14 +60,13 @@ def begin_search(
     if not (many and possible):
         return Search(problem, land, sampled=sampled, max_upload=max_upload, tol=tol, rng=rng)
     ahead, precision = n_ahead / n_clients, n_parameters / (2 * n_ahead)
-    # What a niche is worth is shared by all clients: where there are many, it is worth nothing each.
     race = Search(
         problem, land, sampled=False, max_upload=max_upload, rng=rng,
-        tol=max(tol, _COARSE * precision), most_newton=_NEWTON, most_niches=0,
+        tol=max(tol, _COARSE * precision), effort=_RACE,
     )  # fmt: skip
     climb = Search(
         problem, None, sampled=False, max_upload=max_upload, rng=rng,
-        tol=tol, most_newton=1, most_niches=0,
+        tol=tol, effort=_CLIMB,
     )  # fmt: skip
     return Vanguard(race, climb, lots=lots * ahead, precision=precision)
 
@@ -181,7 +182,7 @@ class Vanguard:
                 left = min(left, self.problem.trial_cost)
             # On other clients it is another path, and so it has another number.
             number = self._race.new_number()
-            if self._climb.add(track.best_parameters(), number, room=left):
+            if self._climb.add(track, number, room=left):
                 self._followed.add(track.number)
                 self._lead = leader.value
 

@@ -113,7 +113,7 @@ def _sums_of_many(
     if n < n_threads:
         tasks = [(slice(0, n), who) for who in np.array_split(members, n_threads)]
     else:
-        cuts = np.linspace(0, n, n_threads + 1).astype(int).tolist()
+        cuts = [n * i // n_threads for i in range(n_threads + 1)]
         tasks = [(slice(*ends), members) for ends in pairwise(cuts)]
     sums = zeros(n)
     for (some, _), found in zip(tasks, _map_threads(part, tasks), strict=True):

@@ -75,6 +75,7 @@ def answer_groups(
     n, k = len(queries), len(queries[0].offsets)
     directions = np.concatenate([query.directions for query in queries])
     offsets = np.concatenate([query.offsets for query in queries])
+    beside = np.column_stack([directions[:, -2:], offsets])
     proportions = np.zeros((n * k, rows.n_categories))
     squares, size_counts = np.zeros(n * k), np.zeros(n * k * bins.n_bins)
     where = bins.locate(rows.size_values)
@@ -82,8 +83,8 @@ def answer_groups(
         some = members[start : start + _BLOCK_CLIENTS]
         p = _proportions(rows, some)
         of_client, sizes = _squares(p), _log_sizes(rows, some, bins.max_size)
-        scores = p @ directions[:, :-2].T + np.outer(of_client, directions[:, -2])
-        scores = np.asarray(scores) + np.outer(sizes, directions[:, -1]) + offsets
+        others = np.column_stack([of_client, sizes, np.ones(len(some))])
+        scores = np.asarray(p @ directions[:, :-2].T) + others @ beside.T
         joined = scores.reshape(len(some), n, k).argmax(axis=2) + k * np.arange(n)
         groups = _membership(joined, n * k)
         proportions += _dense(groups @ p)

@@ -3,6 +3,8 @@
 What is maximised, and where it comes from, is `poles.py`.
 """
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -21,49 +23,57 @@ _ENOUGH = 1e-12
 def maximised(present, weight, place, total_present, total_weight, total_place, alphas):
     """The alphas of each component that maximise Σ_j F_j(α_j) - F_0(α_0), see `poles.maximise`."""
     after = alphas.copy()
+    newton, fixed = np.empty((2, alphas.shape[1]))
     for k in range(len(alphas)):
         total = total_present[k], total_weight[k], total_place[k]
         if total[0] <= _NOBODY:
             continue
-        rows, a = (present[k], weight[k], place[k]), alphas[k]
+        rows, a = (present[k], weight[k], place[k]), after[k]
         best = _value(rows, total, a)
         for _ in range(_MAX_STEPS):
-            newton, fixed = _steps(rows, total, a)
-            a, value = newton, _value(rows, total, newton)
-            if not value >= best:
-                a, value = fixed, _value(rows, total, fixed)
+            _steps(rows, total, a, newton, fixed)
+            value = _value(rows, total, newton)
+            if value >= best:
+                a[:] = newton
+            else:
+                a[:] = fixed
+                value = _value(rows, total, fixed)
             gain, best = value - best, value
             if gain <= _ENOUGH * abs(best):
                 break
-        after[k] = a
     return after
 
 
 @njit(nogil=True, error_model="numpy")
 def _value(rows, total, a):
     """What is maximised, of one component."""
+    present, weight, place = rows
+    value = 0.0
+    for j in range(len(a)):
+        value += present[j] * math.log(a[j]) + weight[j] * math.log(a[j] + place[j])
     a_0 = a.sum()
-    terms = rows[0] * np.log(a) + rows[1] * np.log(a + rows[2])
-    return terms.sum() - total[0] * np.log(a_0) - total[1] * np.log(a_0 + total[2])
+    return value - total[0] * math.log(a_0) - total[1] * math.log(a_0 + total[2])
 
 
 @njit(nogil=True, error_model="numpy")
-def _steps(rows, total, a):
-    """Where Newton's method leads from a, and the paper's fixed point."""
+def _steps(rows, total, a, newton, fixed):
+    """Where Newton's method leads from a, and the paper's fixed point: written to the last two."""
     present, weight, place = rows
     a_0 = a.sum()
     slope_0 = total[0] / a_0 + total[1] / (a_0 + total[2])  # F_0′
     bend_0 = total[0] / a_0**2 + total[1] / (a_0 + total[2]) ** 2  # -F_0″
-    gradient = present / a + weight / (a + place) - slope_0
-    bend = present / a**2 + weight / (a + place) ** 2  # -F_j″
+    gradient, bend = newton, fixed  # until they are needed
+    along, room = 0.0, 0.0
+    for j in range(len(a)):
+        gradient[j] = present[j] / a[j] + weight[j] / (a[j] + place[j]) - slope_0
+        bend[j] = present[j] / a[j] ** 2 + weight[j] / (a[j] + place[j]) ** 2  # -F_j″
+        along += gradient[j] / bend[j]
+        room += 1 / bend[j]
     # (-diag(bend) + bend_0 11')^-1 gradient, by the formula of Sherman and Morrison.
-    shared = (gradient / bend).sum() / (1 / bend_0 - (1 / bend).sum())
-    newton = a + (gradient + shared) / bend
-    newton = np.minimum(np.maximum(newton, a / _MAX_FACTOR), a * _MAX_FACTOR)
-    fixed = (present + weight * a / (a + place)) / slope_0
-    return _capped(newton), _capped(fixed)
-
-
-@njit(nogil=True, error_model="numpy")
-def _capped(a):
-    return a / max(a.sum() / MAX_CONCENTRATION, 1.0)
+    shared = along / (1 / bend_0 - room)
+    for j in range(len(a)):
+        step = (gradient[j] + shared) / bend[j]
+        newton[j] = min(max(a[j] + step, a[j] / _MAX_FACTOR), a[j] * _MAX_FACTOR)
+        fixed[j] = (present[j] + weight[j] * a[j] / (a[j] + place[j])) / slope_0
+    newton /= max(newton.sum() / MAX_CONCENTRATION, 1.0)
+    fixed /= max(fixed.sum() / MAX_CONCENTRATION, 1.0)

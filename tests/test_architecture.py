@@ -59,7 +59,7 @@ ALLOWED = {
     "server.m_step": set(),
     "server.poles": {"server.m_step", "wire"},
     "server.explore": {"server.problem", "sizes", "wire"},
-    "server.coordinates": {"server.poles", "sizes", "wire"},
+    "server.coordinates": {"server.m_step", "server.poles", "sizes", "wire"},
     "server.track": {"server.coordinates", "sizes", "wire"},
     "server.problem": {"server.poles", "sizes", "wire"},
     "server.trials": {"server.coordinates", "server.problem", "server.track", "wire"},

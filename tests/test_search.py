@@ -228,8 +228,8 @@ def test_every_start_is_a_mixture_that_rules_nothing_out(pairs):
     rng = np.random.default_rng(0)
     bins = SizeBins.logarithmic(20)
     for k in (1, 2, 5):
-        for _ in range(20):
-            sums = answer(random_groups(land, k, bins, rng=rng), counts)
+        for way in random_groups(land, k, bins, n_ways=20, rng=rng):
+            sums = answer(way, counts)
             assert sums.size_counts.sum() == 200
             (start,) = starts([sums], Problem(k, 10, bins, False, 1.0, 1e-3))
             assert (start.mdm().alphas > 0).all()
@@ -297,3 +297,34 @@ def test_starts_that_left_lend_components_to_children():
         foreign = [row for row in grown if not np.isclose(leader.alphas, row).all(axis=1).any()]
         assert len(foreign) <= 1
         assert all(np.isclose(others, row).all(axis=1).any() for row in foreign)
+
+
+def test_few_ways_to_form_groups_are_of_every_kind():
+    counts = truth("high/3").sample(300, rng=0)
+    query = Survey(10, 20, pairs=True)
+    land = landscape(query, answer(query, counts), sizes=True)
+    bins = SizeBins.logarithmic(20)
+    by_category, cuts, scores, _ = random_groups(
+        land, 8, bins, n_ways=4, rng=np.random.default_rng(0)
+    )
+    dealt = (by_category.directions > 0)[:, :10]
+    assert (dealt.sum(axis=0) == 1).all()  # every category to one group
+    assert dealt.any(axis=1).all()  # and none without
+    assert np.linalg.matrix_rank(cuts.directions) == 1
+    assert np.linalg.matrix_rank(scores.directions) > 1
+    many = random_groups(
+        land, 12, bins, n_ways=4, rng=np.random.default_rng(0)
+    )  # more groups than categories
+    assert np.linalg.matrix_rank(many[0].directions) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_fit_of_multinomials_converges_at_the_cap(seed):
+    rng = np.random.default_rng(seed)
+    kinds = [[0.2, 0.3, 0.5], [0.5, 0.3, 0.2]]
+    counts = np.concatenate([rng.multinomial(1_000, p, 5) for p in kinds])
+    done = fit(
+        LocalAggregator(counts, rng=seed), n_components=3, n_categories=3, max_size=1_000, rng=seed
+    )
+    assert done.converged
+    assert done.multinomial

@@ -9,12 +9,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.server.m_step import MAX_CONCENTRATION
 from polyurn.server.poles import capped
 from polyurn.sizes import Sizes
 from polyurn.wire import ExpectStatistics, Parameters
 
 # No alpha's logarithm leaves these bounds.
 _LOG_ALPHAS = -25.0, 16.0
+# A concentration of this share of the cap is at it, and a slope of less than this is none.
+_CAPPED, _ACROSS = 1 - 1e-9, 1e-12
 
 
 def to_x(parameters: Parameters) -> NDArray[np.float64]:
@@ -68,6 +71,52 @@ def gradients(
     of_weights = sums.size_counts.sum(axis=2) - n * weights
     both = np.concatenate([slope, of_weights[..., None]], axis=2)
     return np.asarray(both.reshape(len(both), -1) / n)
+
+
+def within_cap(slopes: NDArray[np.float64], alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The gradients of many models without what leads out through the cap on concentrations."""
+    at_cap = _at_cap(alphas)
+    if not at_cap.any():
+        return slopes
+    k, c = alphas.shape[1:]
+    normals = _normals(alphas)
+    inside = slopes.reshape(-1, k, c + 1).copy()
+    outwards = np.maximum((inside[..., :c] * normals).sum(axis=2), 0.0) * at_cap
+    inside[..., :c] -= outwards[..., None] * normals
+    return inside.reshape(slopes.shape)
+
+
+def along_cap(
+    curvature: NDArray[np.float64],
+    x: NDArray[np.float64],
+    slope: NDArray[np.float64],
+    shape: tuple[int, int],
+) -> NDArray[np.float64]:
+    """The Hessian of a model along the caps that the likelihood presses it against.
+
+    `slope` is within the cap already, so that it has no part across a cap that is pressed against.
+    """
+    k, c = shape
+    logs = x.reshape(k, c + 1)[:, :c]
+    alphas = np.exp(logs)
+    for component in np.flatnonzero(_at_cap(alphas)):
+        normal = np.zeros((k, c + 1))
+        normal[component, :c] = _normals(alphas[component])
+        across = normal.reshape(-1)
+        if across @ slope >= -_ACROSS:
+            bent = curvature @ across
+            curvature = curvature - np.outer(across, bent) - np.outer(bent, across)
+            curvature += (across @ bent) * np.outer(across, across)
+    return curvature
+
+
+def _at_cap(alphas: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray(alphas.sum(axis=-1) >= _CAPPED * MAX_CONCENTRATION)
+
+
+def _normals(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The directions in which log α_0 grows, of length one."""
+    return np.asarray(alphas / np.sqrt((alphas**2).sum(axis=-1, keepdims=True)))
 
 
 def hessian(sums: ExpectStatistics) -> NDArray[np.float64] | None:

@@ -21,6 +21,8 @@ from polyurn.wire import Group, GroupStatistics, Parameters, Survey, SurveyStati
 _SMALLEST_VARIANCE = 1e-9
 # Large directions are favoured, but mildly: what tells components apart may vary little.
 _FAVOUR = 0.25
+# So many ways to form groups are few.
+_FEW_WAYS = 16
 # No group is planned to hold less than this share of the clients.
 _SMALLEST_SHARE = 0.02
 # A group's moments are mixed with those of one average client, and an average client is given a
@@ -76,15 +78,33 @@ def landscape(query: Survey, sums: SurveyStatistics, *, sizes: bool) -> Landscap
 
 
 def random_groups(
-    land: Landscape, n_components: int, size_bins: SizeBins, *, rng: np.random.Generator
-) -> Group:
-    """A random way to put clients into groups: one of three kinds."""
+    land: Landscape,
+    n_components: int,
+    size_bins: SizeBins,
+    *,
+    n_ways: int,
+    rng: np.random.Generator,
+) -> list[Group]:
+    """Random ways to put clients into groups, of three kinds.
+
+    Which kind serves best depends on the clients, and by far: where there are few ways, the kinds take
+    turns, so that none is left out by chance.
+    """
     if n_components == 1 or len(land.deviations) == 0:
         zeros = np.zeros((n_components, len(land.mean)))
-        return Group(zeros, np.zeros(n_components), size_bins)
-    kinds = (_cuts, _classifier, _category_groups)
-    directions, offsets = kinds[rng.choice(3, p=[0.5, 0.25, 0.25])](land, n_components, rng)
-    return Group(directions, offsets, size_bins)
+        return [Group(zeros, np.zeros(n_components), size_bins)] * n_ways
+    enough = n_components <= len(land.mean) - 2  # categories for every group to be dealt one
+    in_turn = [*([_dealt_categories] if enough else []), _cuts, _classifier, _cuts]
+    groups = []
+    for i in range(n_ways):
+        if n_ways <= _FEW_WAYS:
+            kind = in_turn[i % len(in_turn)]
+        else:
+            kinds = (_cuts, _classifier, _category_groups)
+            kind = kinds[rng.choice(3, p=[0.5, 0.25, 0.25])]
+        directions, offsets = kind(land, n_components, rng)
+        groups.append(Group(directions, offsets, size_bins))
+    return groups
 
 
 def starts(sums: Sequence[GroupStatistics], problem: Problem) -> list[Parameters]:
@@ -136,8 +156,24 @@ def _category_groups(
     land: Landscape, k: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], ...]:
     """Categories dealt out at random; a client goes where it holds most, compared with the average."""
+    return _by_category(land, k, rng.integers(k, size=len(land.mean) - 2))
+
+
+def _dealt_categories(
+    land: Landscape, k: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], ...]:
+    """The same, where each group has one category at least."""
+    n = len(land.mean) - 2
+    groups = rng.integers(k, size=n)
+    groups[rng.permutation(n)[:k]] = np.arange(k)
+    return _by_category(land, k, groups)
+
+
+def _by_category(
+    land: Landscape, k: int, groups: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], ...]:
+    """A client goes to the group of the categories that it holds most of, compared with the average."""
     mean = land.mean[:-2]
-    groups = rng.integers(k, size=len(mean))
     directions = np.zeros((k, len(land.mean)))
     scale = 1.0 / np.sqrt(mean + 1.0 / len(mean) ** 2)
     directions[groups, np.arange(len(mean))] = scale

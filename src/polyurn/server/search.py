@@ -25,8 +25,8 @@ from polyurn.wire import ExpectStatistics, Group, GroupStatistics, Parameters, Q
 # Tracks that are left after so many rounds of trials. Likelihood says little about a start at first.
 _STARTS = 48
 _STAGES = ((4, 24), (6, 12), (8, 6))
-# At last no more tracks than can have so many trials each, but so many at least.
-_BOLDNESS, _FEWEST_TRACKS = 4, 2
+# At last no more tracks than can have so many trials each.
+_BOLDNESS = 4
 # Tracks whose likelihoods agree to so many nats per client have met: starts can be alike. So has one
 # within a tolerance of the leader if no parameter's logarithm is further from the leader's than this.
 _SAME, _NEAR = 1e-9, 0.1
@@ -133,7 +133,7 @@ class Search:
             self.n_rounds = _STAGES[-1][0] + 1  # as if the race were over
         else:
             bins = problem.size_bins
-            self._groups = [random_groups(land, k, bins, rng=rng) for _ in range(n_starts)]
+            self._groups = random_groups(land, k, bins, n_ways=n_starts, rng=rng)
 
     @property
     def has_values(self) -> bool:
@@ -347,7 +347,7 @@ class Search:
         if self.n_rounds > stages[-1][0]:
             # Where a client may send little, few tracks that can be bold are worth more than many.
             trials = self.max_upload // self.problem.trial_cost
-            n = min(n, max(_FEWEST_TRACKS, trials // _BOLDNESS))
+            n = min(n, max(1, trials // _BOLDNESS))
         if not self.sampled:
             self._left += [t for t in self.tracks[n:] if not t.is_child]
         self.tracks = self.tracks[:n]

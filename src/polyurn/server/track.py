@@ -13,7 +13,7 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.server.coordinates import from_x, to_x
+from polyurn.server.coordinates import along_cap, from_x, to_x
 from polyurn.sizes import Sizes
 from polyurn.wire import Parameters
 
@@ -141,7 +141,11 @@ class Track:
             self.bends = None
         if hessian is not None:
             numbers = np.arange(len(top.x)).reshape(self.shape[0], -1)
-            self.bends = Bends(*np.linalg.eigh(hessian), numbers[list(self.curved)].reshape(-1))
+            where = numbers[list(self.curved)].reshape(-1)
+            if self.best is not None:
+                shape = len(self.curved), self.shape[1]
+                hessian = along_cap(hessian, self.best.x[where], self.best.gradient[where], shape)
+            self.bends = Bends(*np.linalg.eigh(hessian), where)
 
     def propose(self, n_trials: int, *, n_curved: int = 0) -> None:
         """Choose what to ask next: the EM step, and bolder ones as far as `n_trials` allows.

@@ -5,7 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.server.coordinates import gradients, stacked_sums, stacked_x, unstacked
+from polyurn.server.coordinates import (
+    gradients,
+    stacked_sums,
+    stacked_x,
+    unstacked,
+    within_cap,
+)
 from polyurn.server.problem import Problem
 from polyurn.server.track import Point, Track
 from polyurn.wire import Expect, ExpectStatistics, Parameters
@@ -29,7 +35,7 @@ def points(
     together = stacked_sums(sums)
     weights, alphas = _models(tracks)
     values = np.asarray(together.log_likelihood) / together.n_clients
-    slopes = gradients(weights, alphas, together)
+    slopes = within_cap(gradients(weights, alphas, together), alphas)
     *images, masses = problem.images(alphas, together)
     return [
         Point(x, float(value), slope, sizes, image, mass)

@@ -52,7 +52,7 @@ def test_a_table_without_rows_is_empty_whatever_is_declared(run, tmp_path, categ
         (["--cohort", 7], ["cohort of 1 to 6 clients, got 7"]),
         (["--cohort", 0], ["cohort of 1 to 6 clients, got 0"]),
         (["--rounds", -1], ["max_rounds of at least 3, got -1"]),
-        (["--max-size", 9], ["holds 10 points but max_size is 9", "raise max_size"]),
+        (["--max-size", 9], ["holds 10 points but max_size is 9", "larger max_size"]),
         (["--max-size", 0], ["max_size from 1 to", "got 0"]),
         (["--max-size", 10**20], ["max_size from 1 to", "got 1000"]),
         (["--max-size", 10**9, "--sizes", "exact"], ["max_size of at most", "--sizes binned"]),
@@ -159,3 +159,56 @@ def test_a_usage_mistake_is_exit_code_2_without_a_traceback(run, arguments):
     ran = run(*arguments)
     assert ran.code == 2
     assert "Traceback" not in ran.err
+
+
+def test_a_checkpoint_of_other_clients_is_refused(run, tmp_path):
+    asked = fit("--checkpoint", "kept")
+    assert run(*asked).code == 0
+    table = tmp_path / "clients.csv"
+    table.write_text(table.read_text().replace("a,0,5", "a,0,4"))
+    assert_refused(run(*asked), "kept holds a run with other settings")
+
+
+def test_a_checkpoint_goes_on_with_more_rounds(run, tmp_path):
+    short = run("fit", "clients.csv", "--components", 2, "--rounds", 4, "--checkpoint", "kept")
+    assert "stopped at max_rounds=4" in short.err
+    more = run("fit", "clients.csv", "--components", 2, "--rounds", 40, "--checkpoint", "kept")
+    assert "going on after 4 rounds" in more.err
+    assert "converged" in more.err
+
+
+def test_a_damaged_round_of_a_checkpoint_is_named(run, tmp_path):
+    asked = fit("--checkpoint", "kept")
+    run(*asked)
+    (tmp_path / "kept" / "round-0002.npy").write_bytes(b"")
+    assert_refused(run(*asked), "round-0002.npy: delete it to ask again")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fit", "clients.csv", "--components", 2),
+        ("select", "clients.csv", "--components", "1:2"),
+        ("histogram", "clients.csv", "--count", "count"),
+        ("report", "true=clients.csv"),
+    ],
+)
+def test_no_command_writes_over_what_it_reads(run, tmp_path, arguments):
+    table = tmp_path / "clients.csv"
+    before = table.read_bytes()
+    assert_refused(run(*arguments, "-o", "clients.csv"), "clients.csv is read by this command")
+    assert table.read_bytes() == before
+
+
+def test_a_quote_without_an_end_is_refused(run, tmp_path):
+    rows = "".join(f"c{i},{'a' if i % 2 else 'b'}\n" for i in range(40))
+    (tmp_path / "open.csv").write_text("client,category\n" + rows.replace("c9,a", 'c9,"a'))
+    assert_refused(run("histogram", "open.csv", "-o", "out.csv"), "a quote that does not end?")
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("components", "words"), [("6:1", "from few to many, got '6:1'"), ("a", "1:6, 2,4,8 or auto")]
+)
+def test_components_that_are_none_are_said(run, components, words):
+    assert_refused(run("select", "clients.csv", "--components", components), words)

@@ -6,8 +6,9 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from polyurn.counts import check_counts, client_sizes, distinct, drop_empty
+from polyurn.counts import check_counts, client_sizes, digest, distinct, drop_empty
 from polyurn.errors import CountsError
+from polyurn.truths import truth
 from strategies import counts
 
 TABLES = counts(n_categories=4)
@@ -191,3 +192,17 @@ def test_empty_clients_can_be_dropped_from_whatever_check_counts_takes(storage):
     table = [[1, 2], [0, 0]]
     given_ = table if storage is list else getattr(sparse, storage)(np.array(table))
     assert_array_equal(dense(drop_empty(given_)[0]), [[1, 2]])
+
+
+def test_unsigned_counts_of_any_width_are_taken_as_they_are():
+    hidden = truth("medium/2")
+    counts = hidden.sample(30, rng=0)
+    for kind in (np.uint8, np.uint32, np.uint64):
+        np.testing.assert_array_equal(hidden.logpmf(counts.astype(kind)), hidden.logpmf(counts))
+
+
+def test_other_histograms_have_another_digest():
+    counts = np.array([[1, 2], [3, 0]])
+    others = [counts[::-1], counts + np.eye(2, dtype=int), np.array([[1, 2, 0], [3, 0, 0]])]
+    assert len({digest(np.asarray(c)) for c in [counts, *others]}) == 4
+    assert digest(counts.astype(np.uint8)) == digest(counts)

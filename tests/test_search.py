@@ -1,5 +1,8 @@
 """The default method: many starts in the same rounds."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,8 +12,10 @@ from polyurn import MDM, LocalAggregator, SizeBins, Sizes, answer, fit
 from polyurn.errors import ParameterError
 from polyurn.server.coordinates import from_x, gradient, hessian, to_x
 from polyurn.server.explore import landscape, random_groups, starts, survey
+from polyurn.server.fit import populated
 from polyurn.server.problem import Problem
 from polyurn.server.search import Search
+from polyurn.server.track import Point, Track
 from polyurn.truths import truth
 from polyurn.wire import Batch, Expect, Parameters, Survey, total
 
@@ -328,3 +333,97 @@ def test_a_fit_of_multinomials_converges_at_the_cap(seed):
     )
     assert done.converged
     assert done.multinomial
+
+
+@pytest.mark.parametrize("n_trials", [1, 2, 3])
+def test_samples_never_send_more_than_they_may(n_trials):
+    counts = truth("medium/2").sample(2_000, rng=0)
+    trial = Problem(2, 10, SizeBins.logarithmic(20), False, 1.0, 1e-3).trial_cost
+    done = fit(
+        LocalAggregator(counts, rng=0), n_components=2, n_categories=10, max_size=20,
+        cohort_size=300, max_upload=n_trials * trial, max_rounds=30, rng=0,
+    )  # fmt: skip
+    assert max(r.n_numbers for r in done.rounds) <= n_trials * trial
+
+
+def test_components_are_dropped_by_the_clients_of_all_cohorts():
+    problem = Problem(2, 10, SizeBins.logarithmic(20), True, 1.0, 1e-3)
+    counts = truth("medium/2").sample(240, rng=0)
+    query = Survey(10, 20, pairs=True)
+    land = landscape(query, answer(query, counts), sizes=False)
+    rng = np.random.default_rng(0)
+    search = Search(problem, land, sampled=True, max_upload=50_000, tol=1e-3, rng=rng)
+    for cohort in np.split(counts, 10):
+        search.learn([answer(q, cohort) for q in search.queries()])
+    assert (search.n_clients, search.n_supporting) == (24, 240)
+    rare = replace(search.best, weights=np.array([0.99, 0.01]))  # a quarter of a client of the last
+    assert populated(SimpleNamespace(best=rare, n_supporting=240))[1] == 0
+    assert populated(SimpleNamespace(best=rare, n_supporting=24))[1] == 1
+
+
+class Patchy(LocalAggregator):
+    """Now and then nobody joins."""
+
+    def __init__(self, *args, **more):
+        super().__init__(*args, **more)
+        self.sizes = []
+
+    def _cohort(self, cohort_size, rng):
+        nobody = len(self.sizes) % 3 == 2
+        some = np.empty(0, np.uint32) if nobody else rng.choice(self.n_clients, cohort_size)
+        self.sizes.append(len(some))
+        return some
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cohorts_that_are_empty_by_chance_say_nothing(seed):
+    counts = truth("medium/1").sample(600, rng=0)
+    clients = Patchy(counts, rng=seed)
+    done = fit(
+        clients, n_components=1, n_categories=10, max_size=20, cohort_size=2, max_rounds=25,
+        rng=seed,
+    )  # fmt: skip
+    assert 0 in clients.sizes
+    assert np.isfinite(done.mdm.alphas).all()
+
+
+def test_nobody_to_begin_with_is_said():
+    counts = truth("medium/1").sample(600, rng=0)
+    clients = LocalAggregator(counts, rng=0, sampling="poisson")
+    clients._cohort = lambda *_: np.empty(0, np.uint32)
+    with pytest.raises(ParameterError, match="no client answered"):
+        fit(clients, n_components=1, n_categories=10, max_size=20, cohort_size=2, rng=0)
+
+
+def race(*values, promises=None, n_generations=0):
+    """A search whose tracks have these values, and these nats left to gain."""
+    counts = truth("medium/2").sample(300, rng=0)
+    query = Survey(10, 20, pairs=True)
+    land = landscape(query, answer(query, counts), sizes=False)
+    problem = Problem(2, 10, SizeBins.logarithmic(20), True, 1.0, 1e-3)
+    rng = np.random.default_rng(0)
+    search = Search(problem, land, sampled=False, max_upload=50_000, tol=1e-3, rng=rng)
+    for value, left in zip(values, promises or [0.0] * len(values), strict=True):
+        track = Track([np.zeros(22)], Sizes.constant(20, n_components=2), (2, 10))
+        track.best = Point(np.zeros(22), value, np.zeros(22), track.sizes, np.zeros(22), None)
+        track.remaining = lambda left=left: left
+        search.tracks.append(track)
+    search._children.n_vain = n_generations
+    return search
+
+
+def test_close_starts_take_more_rounds_and_more_generations_to_wait_for():
+    alone, close = race(-3.0, -3.5), race(-3.0, -3.001)
+    assert (alone._calm_rounds, close._calm_rounds) == (3, 5)
+    two, four = race(-3.0, -3.001, n_generations=2), race(-3.0, -3.001, n_generations=4)
+    assert race(-3.0, -3.5, n_generations=1)._owed
+    assert not race(-3.0, -3.5, n_generations=2)._owed
+    assert two._owed
+    assert not four._owed
+
+
+def test_a_leader_at_rest_waits_for_starts_that_may_pass_it():
+    assert race(-3.0, -3.5)._is_calm
+    assert race(-3.0, -3.5, promises=[0.9e-4, 0.4])._is_calm
+    assert not race(-3.0, -3.5, promises=[0.9e-4, 0.6])._is_calm
+    assert not race(-3.0, -3.5, promises=[1.1e-4, 0.4])._is_calm

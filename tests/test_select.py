@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from polyurn import LocalAggregator, select
-from polyurn.errors import ParameterError
+from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.server.select import GRID
 from polyurn.truths import truth
-from polyurn.wire import Part, Score
+from polyurn.wire import Batch, Part, Score
 
 APPENDIX_A = truth("appendix-a")
 
@@ -29,23 +29,30 @@ class Watched:
         self.sizes = counts.sum(axis=1)
         assert len(set(self.sizes)) == len(self.sizes)
         self.inner = LocalAggregator(counts, rng=0)
-        self.fitted, self.scored = set(), set()
+        self.fitted, self.scored, self.n_both = set(), set(), 0
 
     def aggregate(self, query, cohort_size):
-        assert isinstance(query, Part)
-        lots = self.inner._lots
-        members = np.flatnonzero((lots >= query.low) & (lots < query.high))
-        (self.scored if isinstance(query.query, Score) else self.fitted).update(members)
         answer = self.inner.aggregate(query, cohort_size)
-        first = answer if hasattr(answer, "n_clients") else answer.answers[0]
-        assert first.n_clients == len(members)
+        parts, answers = (query,), (answer,)
+        if isinstance(query, Batch):  # those that are fitted, and those that score
+            parts, answers = query.queries, answer.answers
+            self.n_both += 1
+        for part, said in zip(parts, answers, strict=True):
+            assert isinstance(part, Part)
+            lots = self.inner._lots
+            members = np.flatnonzero((lots >= part.low) & (lots < part.high))
+            (self.scored if isinstance(part.query, Score) else self.fitted).update(members)
+            first = said if hasattr(said, "n_clients") else said.answers[0]
+            assert first.n_clients == len(members)
         return answer
 
 
-def test_no_client_is_ever_scored_that_was_fitted():
+@pytest.mark.parametrize("max_rounds", [6, 50])
+def test_no_client_is_ever_scored_that_was_fitted(max_rounds):
     counts = np.stack([np.arange(1, 101), np.arange(100, 0, -1) + 2 * np.arange(100)], axis=1)
     clients = Watched(counts)
-    select(clients, [1, 2], n_categories=2, max_size=400, max_rounds=6, rng=0)
+    select(clients, [1, 2], n_categories=2, max_size=400, max_rounds=max_rounds, rng=0)
+    assert (clients.n_both > 0) == (max_rounds == 50)  # scored in the last round, or after it
     assert clients.fitted.isdisjoint(clients.scored)
     assert clients.fitted | clients.scored == set(range(100))
     assert 5 < len(clients.scored) < 40
@@ -143,3 +150,66 @@ def test_settings_out_of_range_are_refused(numbers, more):
 def test_too_few_held_out_clients_are_an_error_that_says_so():
     with pytest.raises(ParameterError, match="held-out clients"):
         choose(APPENDIX_A.sample(20, rng=0), [1], held_out=1e-6)
+
+
+def test_numbers_that_there_are_too_few_clients_for_are_left_out_and_said():
+    counts = APPENDIX_A.sample(18, rng=0)
+    choice = choose(counts, [1, 2, 40])
+    assert choice.skipped == (40,)
+    assert [c.n_components for c in choice.candidates] == [1, 2]
+    auto = choose(counts, "auto")
+    assert max(c.n_components for c in auto.candidates) <= 9
+    with pytest.raises(ParameterError, match="40 components need at least as many clients, got 1"):
+        choose(counts, [40])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_auto_copes_with_small_cohorts(seed):
+    counts = truth("medium/2").sample(300, rng=0)
+    choice = select(
+        LocalAggregator(counts, rng=seed), "auto", n_categories=10, max_size=20,
+        cohort_size=50, max_rounds=8, rng=seed,
+    )  # fmt: skip
+    assert choice.n_components >= 1
+
+
+def test_a_selection_that_ran_out_of_rounds_says_so():
+    counts = APPENDIX_A.sample(300, rng=0)
+    short = choose(counts, [1, 2, 3], max_rounds=6)
+    assert short.unfinished == (1, 2, 3)
+    assert "K = 1, 2, 3" in short.stopped
+    assert "allow more rounds" in short.stopped
+    whole = choose(counts, [1, 2, 3])
+    assert whole.unfinished == ()
+    assert whole.stopped.startswith("converged")
+
+
+def test_a_candidate_says_what_became_of_its_components():
+    choice = choose(np.tile([10, 20, 30, 20, 20], (60, 1)), [4])
+    (four,) = choice.candidates
+    assert four.n_dropped == 4 - four.mdm.n_components
+    assert four.multinomial == tuple(range(four.mdm.n_components))
+    assert choice.chosen is four
+
+
+def test_numbers_that_an_upload_has_no_room_for_together_are_fitted_in_groups():
+    counts = APPENDIX_A.sample(200, rng=0)
+    room = 200  # for three of the trials that are made for one to four components
+    choice = choose(counts, [1, 2, 3, 4], max_upload=room, max_rounds=12)
+    assert [c.n_components for c in choice.candidates] == [1, 2, 3, 4]
+    assert max(r.n_numbers for r in choice.rounds) <= room
+    groups = [set(r.starts) for r in choice.rounds if r.starts]
+    assert not any({1, 4} <= group for group in groups)
+    with pytest.raises(ParameterError, match=r"4 components take .* numbers from a client, and 40"):
+        choose(counts, [1, 4], max_upload=40)
+    with pytest.raises(ParameterError, match=r"1 component takes .* numbers from a client, and 20"):
+        choose(counts, "auto", max_upload=20)
+
+
+def test_settings_that_rule_out_held_out_clients_are_said():
+    counts = np.stack([np.arange(1, 61), np.arange(60, 0, -1) * 2], axis=1)
+    more = {"n_categories": 2, "max_size": 200, "sizes": "exact"}
+    with pytest.raises(ZeroLikelihoodError, match="size_prior=0"):
+        choose(counts, [1, 2], size_prior=0.0, max_rounds=8, **more)
+    with pytest.raises(ParameterError, match="category_prior"):
+        choose(counts, [1, 2], category_prior=0.0, **more)

@@ -22,7 +22,7 @@ def settled(cohorts, *, max_upload=50_000):
     first, *others = cohorts
     stage = Settle(problem(), BEGIN, answer(Expect(BEGIN), first), max_upload=max_upload, tol=1e-3)
     for cohort in others:
-        stage.learn([answer(q, cohort) for q in stage.queries()])
+        stage.learn([answer(q, cohort) for q in stage.queries(max_upload)])
     return stage
 
 
@@ -63,9 +63,12 @@ def test_the_answer_is_better_than_the_truth_on_the_clients_that_were_asked():
 
 def test_what_is_asked_stays_within_the_upload():
     cohorts = [MEDIUM.sample(200, rng=i) for i in range(8)]
-    rich, poor = settled(cohorts), settled(cohorts, max_upload=3 * problem().trial_cost)
-    assert [q.curvature for q in rich.queries()] == [(), (0, 1), ()]
-    assert [q.curvature for q in poor.queries()] == [(), ()]
+    trial = problem().trial_cost
+    rich, poor = settled(cohorts), settled(cohorts, max_upload=3 * trial)
+    poorest = settled(cohorts, max_upload=trial)
+    assert [q.curvature for q in rich.queries(50_000)] == [(), (0, 1), ()]
+    assert [q.curvature for q in poor.queries(3 * trial)] == [(), ()]
+    assert [q.curvature for q in poorest.queries(trial)] == [()]
 
 
 def test_a_quadratic_model_that_is_clearly_behind_is_not_believed():
@@ -82,7 +85,7 @@ def test_a_quadratic_model_that_loses_a_component_begins_anew():
     lost = stage._bold.reshape(2, -1)
     lost[1, -1] -= 10.0  # log of its weight
     cohort = MEDIUM.sample(300, rng=99)
-    stage.learn([answer(q, cohort) for q in stage.queries()])
+    stage.learn([answer(q, cohort) for q in stage.queries(50_000)])
     assert stage._quadratic.n_cohorts == 0
     np.testing.assert_allclose(stage._at(stage._bold).alphas, stage._average.parameters.alphas)
     assert not stage._believes_bold

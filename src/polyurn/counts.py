@@ -4,6 +4,7 @@
 already whole numbers. How histograms are made from records is `client/histogram.py`.
 """
 
+import hashlib
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -111,6 +112,19 @@ def distinct(keys: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray
     return np.flatnonzero(present), rank[keys]
 
 
+def digest(counts: Counts) -> str:
+    """A name for these histograms that others are not expected to have; it tells nothing about them.
+
+    Examples
+    --------
+    >>> digest(np.array([[1, 0], [2, 3]])) == digest(sparse.csr_array([[1, 0], [2, 3]]))
+    True
+    """
+    table = _canonical(sparse.csr_array(counts))
+    parts = (np.array(table.shape), table.indptr, table.indices, table.data)
+    return hashlib.sha256(b"".join(p.astype(np.int64).tobytes() for p in parts)).hexdigest()
+
+
 def drop_empty(counts: object) -> tuple[Counts, NDArray[np.int64]]:
     """The clients that hold points, and where they stood.
 
@@ -182,4 +196,6 @@ def _check_values(values: NDArray[Any]) -> None:
 
 
 def _as_integers(values: NDArray[Any]) -> NDArray[np.integer[Any]]:
-    return values if values.dtype.kind in "iu" else values.astype(np.int64)
+    # What is added to uint64 would become a float.
+    whole = values.dtype.kind in "iu" and values.dtype != np.uint64
+    return values if whole else values.astype(np.int64)

@@ -63,7 +63,7 @@ class Journal:
         """The answer of round i, counted from 0."""
         try:
             return np.asarray(np.load(self._place(i), allow_pickle=False), dtype=np.float64)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise FileError(f"cannot read {self._place(i)}: delete it to ask again") from error
 
     def append(self, vector: NDArray[np.float64]) -> None:

@@ -105,7 +105,7 @@ class SizeBins:
         if sizes.size and sizes.max() > self.max_size:
             raise SizeError(
                 f"a client holds {sizes.max()} points but max_size is {self.max_size}; "
-                "raise max_size, or cap clients with histogram(..., cap=max_size)"
+                "fit with a larger max_size, or cap clients with histogram(..., cap=max_size)"
             )
         if sizes.size and sizes.min() < 1:
             raise SizeError("a client holds no points; drop empty clients first")

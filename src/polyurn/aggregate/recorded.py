@@ -2,7 +2,7 @@
 
 It wraps another aggregator. What a server does is a function of the answers it gets, so replaying the
 answers of a run that was stopped brings it back to where it was, to the last bit, and it goes on from
-there. Only sums are kept; where they are kept is `files.Journal`'s business.
+there. Only sums are kept; where they are kept is `journal.Journal`'s business.
 """
 
 from typing import Protocol
@@ -31,7 +31,7 @@ class RecordedAggregator:
         If it has a method `skip()`, that is called for each recorded round, so that a
         `LocalAggregator` draws the same later cohorts as if it had played the earlier ones.
     answers : Answers
-        E.g. a `polyurn.files.Journal`, or a list for the time being.
+        E.g. a `polyurn.Journal`, or a list for the time being.
 
     Examples
     --------

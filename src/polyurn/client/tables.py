@@ -90,6 +90,10 @@ def observed_categories(table: object, *, category: str = "category") -> int | t
     """
     values, _ = _distinct(_column(as_arrow(table), category))
     names = sorted(str(value) for value in values)
+    if any("\n" in name for name in names):
+        raise CountsError(
+            f"a value in column {category!r} goes over several lines: a quote that does not end?"
+        )
     if all(_WHOLE_NUMBER.fullmatch(name) for name in names):
         return max(int(name) for name in names) + 1
     return tuple(names)

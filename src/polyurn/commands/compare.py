@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from polyurn import files
-from polyurn.commands.console import made_by, print_json, say, show
+from polyurn.commands.console import check_output, made_by, print_json, say, show
 from polyurn.commands.inputs import read_clients
 from polyurn.commands.options import (
     AsJson,
@@ -91,6 +91,7 @@ def compare_command(
     if output is not None:
         if output.suffix != ".json":
             raise FileError(f"expected a .json file for the comparison, got {output.name!r}")
+        check_output(context, output)
         files.check_place(output)
     places = _places(populations)
     saved = {name: files.load_saved(path) for name, path in places.items() if _is_mdm(path)}

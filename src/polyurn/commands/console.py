@@ -4,11 +4,14 @@ What results look like is `terminal.py`.
 """
 
 import json
+from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+
+from polyurn.errors import ParameterError
 
 INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 
@@ -35,6 +38,18 @@ def print_json(record: dict[str, Any]) -> None:
 def made_by(context: typer.Context, seed: int) -> dict[str, Any]:
     """How a file came about."""
     return {"seed": seed, "command": context.obj}
+
+
+def check_output(context: typer.Context, output: Path) -> None:
+    """Refuse to write over a file that the command reads."""
+    read: list[Any] = []
+    for name, value in context.params.items():
+        if name not in ("output", "checkpoint"):
+            read += value if isinstance(value, list | tuple) else [value]
+    for thing in read:
+        place = Path(str(thing).split("=", 1)[-1])  # some are NAME=FILE
+        if output.is_file() and place.is_file() and output.samefile(place):
+            raise ParameterError(f"{output} is read by this command; write to another file")
 
 
 def settings(context: typer.Context) -> dict[str, object]:

@@ -13,6 +13,7 @@ from polyurn.aggregate.local import LocalAggregator
 from polyurn.client.histogram import Histograms
 from polyurn.commands.console import (
     INTERRUPTED,
+    check_output,
     made_by,
     print_json,
     say,
@@ -49,6 +50,7 @@ from polyurn.commands.terminal import (
     mdm_table,
     progress,
     selection_progress,
+    selection_sentences,
     selection_table,
 )
 from polyurn.server.fit import Method, Round, fit
@@ -100,6 +102,7 @@ def fit_command(
     """
     made = made_by(context, seed)
     if output is not None:
+        check_output(context, output)
         files.check_place(output)
     read = read_clients(
         table, client, category, count, declared_categories(categories), drop_empty, say
@@ -109,7 +112,7 @@ def fit_command(
     try:
         with progress(talk, rounds, kept.append) as on_round:
             done = fit(
-                recorded(aggregator, checkpoint, settings(context), say),
+                recorded(aggregator, checkpoint, settings(context), read, say),
                 n_components=components,
                 n_categories=read.shape[1],
                 max_size=largest_size(max_size, read, say),
@@ -126,7 +129,7 @@ def fit_command(
                 on_round=on_round,
             )
     except KeyboardInterrupt:
-        _keep_interrupted(kept, output, read, made)
+        _keep_interrupted(kept, output, checkpoint, read, made)
     for sentence in fit_sentences(done):
         say(sentence)
     if output is not None:
@@ -174,6 +177,7 @@ def select_command(
     """
     made = made_by(context, seed)
     if output is not None:
+        check_output(context, output)
         files.check_place(output)
     numbers = component_numbers(components)
     read = read_clients(
@@ -183,7 +187,7 @@ def select_command(
     try:
         with selection_progress(talk) as on_round:
             choice = select(
-                recorded(aggregator, checkpoint, settings(context), say),
+                recorded(aggregator, checkpoint, settings(context), read, say),
                 numbers,
                 n_categories=read.shape[1],
                 max_size=largest_size(max_size, read, say),
@@ -202,7 +206,8 @@ def select_command(
         )
         say(f"interrupted; {kept}")
         raise typer.Exit(INTERRUPTED) from None
-    say(f"{choice.n_components} components, by {choice.n_held_out:,} held-out clients")
+    for sentence in selection_sentences(choice):
+        say(sentence)
     if output is not None:
         made = {**made, "data": data_record(table, read), "selection": selection_record(choice)}
         files.save(choice.mdm, output, categories=read.categories, made=made)
@@ -214,13 +219,19 @@ def select_command(
 
 
 def _keep_interrupted(
-    kept: list[Round], output: Path | None, read: Histograms, made: dict[str, Any]
+    kept: list[Round],
+    output: Path | None,
+    checkpoint: Path | None,
+    read: Histograms,
+    made: dict[str, Any],
 ) -> NoReturn:
     last = kept[-1] if kept else None
+    again = f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
     if last is None or last.mdm is None:
-        say("interrupted before there were any parameters; nothing was kept")
+        say(f"interrupted before there were any parameters; {again}")
     elif output is None:
-        say(f"interrupted after round {last.number}; nothing was kept (no --output)")
+        why = "" if checkpoint else " (no --output)"
+        say(f"interrupted after round {last.number}; {again}{why}")
     else:
         made = {**made, "interrupted_after_round": last.number}
         files.save(last.mdm, output, categories=read.categories, made=made)

@@ -13,7 +13,7 @@ from polyurn import files
 from polyurn.client.bins import Bins
 from polyurn.client.histogram import cap_sizes
 from polyurn.client.tables import column_numbers
-from polyurn.commands.console import made_by, print_json, say
+from polyurn.commands.console import check_output, made_by, print_json, say
 from polyurn.commands.inputs import histograms_of
 from polyurn.commands.options import (
     AsJson,
@@ -25,6 +25,7 @@ from polyurn.commands.options import (
     Seed,
     declared_categories,
 )
+from polyurn.counts import client_sizes
 from polyurn.errors import ParameterError
 
 
@@ -66,6 +67,7 @@ def histogram_command(
     -o clients.parquet`
     """
     if output is not None:
+        check_output(context, output)
         files.check_table_place(output)
     table = files.read_table(records)
     bins = _bins(edges, width, start, stop)
@@ -82,7 +84,10 @@ def histogram_command(
     names = {"clients": made.clients.tolist(), "categories": made.categories}
     if output is not None:
         files.write_histograms(counts, output, made=made_by(context, seed), **names)
-        say(f"wrote {len(made.clients):,} clients to {output}")
+        n_empty = int((client_sizes(counts) == 0).sum())
+        say(f"wrote {len(made.clients) - n_empty:,} clients to {output}")
+        if n_empty:
+            say(f"{n_empty:,} clients hold no points, and a long table has no rows of theirs")
     elif not as_json:
         typer.echo(files.csv_text(counts, **names), nl=False)
     if as_json:

@@ -18,7 +18,7 @@ from polyurn.aggregate.recorded import RecordedAggregator
 from polyurn.client.bins import Bins
 from polyurn.client.histogram import Histograms, category_names
 from polyurn.client.tables import category_codes, observed_categories, table_histograms
-from polyurn.counts import check_counts, client_sizes, drop_empty
+from polyurn.counts import check_counts, client_sizes, digest, drop_empty
 from polyurn.errors import CountsError, FileError, ParameterError
 from polyurn.journal import Journal
 from polyurn.mdm import MDM
@@ -204,12 +204,19 @@ def largest_size(declared: int | None, read: Histograms, say: Say) -> int:
 
 
 def recorded(
-    aggregator: LocalAggregator, folder: Path | None, settings: Mapping[str, object], say: Say
+    aggregator: LocalAggregator,
+    folder: Path | None,
+    settings: Mapping[str, object],
+    read: Histograms,
+    say: Say,
 ) -> Aggregator:
     """The same clients, with a record of what they say if there is a folder for it."""
     if folder is None:
         return aggregator
-    journal = Journal(folder, {k: str(v) for k, v in settings.items() if k not in _NO_MATTER})
+    matter = {k: str(v) for k, v in settings.items() if k not in _NO_MATTER}
+    if matter["command"] == "fit":
+        del matter["rounds"]  # a fit that was to take fewer rounds begins in the same way
+    journal = Journal(folder, {**matter, "histograms": digest(read.counts)})
     if len(journal):
         say(f"going on after {len(journal)} rounds from {folder}")
     return RecordedAggregator(aggregator, journal)

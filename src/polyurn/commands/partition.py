@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from polyurn.commands.console import made_by, print_json, say
+from polyurn.commands.console import check_output, made_by, print_json, say
 from polyurn.commands.inputs import read_proxy
 from polyurn.commands.options import (
     AsJson,
@@ -76,6 +76,7 @@ def partition_command(
     if population is not None and (cover_all or shortfall != "resample"):
         raise ParameterError("expected --population with --shortfall resample, and only then")
     if output is not None:
+        check_output(context, output)
         check_partition_place(output)
     proxy = read_proxy(
         labels,

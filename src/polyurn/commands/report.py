@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from polyurn import files
-from polyurn.commands.console import made_by, print_json, say
+from polyurn.commands.console import check_output, made_by, print_json, say
 from polyurn.commands.inputs import read_clients
 from polyurn.commands.options import AsJson, Categories, Category, Client, Count, DropEmpty, Seed
 from polyurn.commands.options import declared_categories as declared
@@ -53,6 +53,7 @@ def report_command(
     """
     from polyurn.report.page import html_report
 
+    check_output(context, output)
     files.check_place(output)
     model: files.SavedMDM | None = None
     comparison: dict[str, Any] | None = None

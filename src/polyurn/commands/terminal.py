@@ -1,6 +1,6 @@
 """How results look: tables, records and progress for a terminal, a pipe or a machine.
 
-Builds what `cli.py` prints, and shows progress on the console that it is given; computes nothing that
+Builds what commands print, and shows progress on the console that it is given; computes nothing that
 a user would want from Python.
 """
 
@@ -18,7 +18,7 @@ from rich.table import Table
 from polyurn.comparison.results import Comparison
 from polyurn.mdm import MDM
 from polyurn.server.fit import Fit, Round
-from polyurn.server.selection import Progress, Selection
+from polyurn.server.selection import Candidate, Progress, Selection
 
 PIPED_LINES = 20  # of progress, at the most, where there is no terminal
 
@@ -119,14 +119,37 @@ def selection_table(choice: Selection) -> Table:
             f"{c.behind:.4f} ± {c.behind_error:.4f}",
             str(c.n_rounds),
             str(c.n_parameters),
-            "chosen" if c.n_components == choice.n_components else "outdone" if c.outdone else "",
+            _state(c, choice),
         )
     return table
 
 
+def _state(candidate: Candidate, choice: Selection) -> str:
+    """What became of a candidate, in a word or two."""
+    if candidate.outdone:
+        return "outdone"
+    words = ["chosen"] if candidate.n_components == choice.n_components else []
+    return ", ".join(words + ([] if candidate.converged else ["unfinished"]))
+
+
+def selection_sentences(choice: Selection) -> list[str]:
+    """What there is to say about a selection besides its table."""
+    said = [f"{choice.n_components} components, by {choice.n_held_out:,} held-out clients"]
+    if choice.unfinished:
+        said.append(choice.stopped)
+    if choice.skipped:
+        which = ", ".join(map(str, choice.skipped))
+        said.append(f"left out K = {which}: there are not as many clients to fit")
+    return said + _component_sentences(choice.chosen)
+
+
 def fit_sentences(done: Fit) -> list[str]:
     """What there is to say about a fit besides its parameters."""
-    said = [f"{done.n_rounds} rounds; {done.stopped}"]
+    return [f"{done.n_rounds} rounds; {done.stopped}", *_component_sentences(done)]
+
+
+def _component_sentences(done: Fit | Candidate) -> list[str]:
+    said = []
     if done.n_dropped:
         said.append(
             f"dropped {done.n_dropped} components that were left with less than half a client"

@@ -46,7 +46,7 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
     max_iter : int
         Rounds of a fit, at least 3: the first two find where to start.
     n_init : int
-        Independent fits, of which the likeliest is kept. One is a race of 40 to 48 random starts; more
+        Independent fits, of which the likeliest is kept. One is a race of up to 48 random starts; more
         are worth their time where there are few rows for many features, and many local optima.
     random_state : int, RandomState or None
         For the random starts, and for `sample`.

@@ -1,6 +1,6 @@
 """The components of an MDM as rows: how heavy, how concentrated, of which categories and sizes.
 
-Numbers only; what is drawn of them is `charts.py` and `plots.py`.
+Numbers only; what is drawn of them is `model_charts.py` and `plots.py`.
 """
 
 from collections.abc import Sequence

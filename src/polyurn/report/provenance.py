@@ -70,11 +70,22 @@ def _wire_facts(made: Mapping[str, Any]) -> list[tuple[str, str]]:
             "Privacy: numbers per client",
             f"at most {record['n_numbers']:,} in a round, {total:,} in all rounds together",
         ),
-        ("Privacy: rounds", f"{record['n_rounds']} with {record['n_clients']:,} clients each"),
+        ("Privacy: rounds", _crowd(record)),
     ]
     if "n_held_out" in record:
         facts.append(("Held out", f"{record['n_held_out']:,} clients only scored"))
     return facts
+
+
+def _crowd(record: Mapping[str, Any]) -> str:
+    """How often clients were asked, and over how many of them the sums are."""
+    fewest = record.get("fewest_clients", record["n_clients"])  # older files do not say
+    if fewest == record["n_clients"]:
+        return f"{record['n_rounds']} with {fewest:,} clients each"
+    return (
+        f"{record['n_rounds']} with up to {record['n_clients']:,} clients; the smallest sums are over "
+        f"{fewest:,} of them"
+    )
 
 
 def _sweep_fact(material: Material) -> str:

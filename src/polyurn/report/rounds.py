@@ -47,7 +47,10 @@ def path_rows(record: Mapping[str, Any]) -> Rows:
     paths = record["paths"]
     if not paths:
         return []
-    winner = max(paths, key=lambda path: path["values"][-1])["start"]
+    # Likelihoods of a start that left may be those of other clients.
+    last = max(_last_round(path) for path in paths)
+    there = [path for path in paths if _last_round(path) == last]
+    winner = max(there, key=lambda path: path["values"][-1])["start"]
     return [
         {
             "start": path["start"],
@@ -58,3 +61,7 @@ def path_rows(record: Mapping[str, Any]) -> Rows:
         for path in paths
         for i, value in enumerate(path["values"])
     ]
+
+
+def _last_round(path: Mapping[str, Any]) -> int:
+    return int(path["first_round"]) + len(path["values"])

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from polyurn.errors import ParameterError
 from polyurn.mdm import MDM
 from polyurn.server.explore import landscape, survey
-from polyurn.server.m_step import MAX_CONCENTRATION
+from polyurn.server.poles import multinomial
 from polyurn.server.problem import Problem
 from polyurn.server.start import Moments, initialise
 from polyurn.server.update import update
 from polyurn.server.vanguard import AnySearch, begin_search
 from polyurn.sizes import SizeBins, Sizes
-from polyurn.wire import Aggregator, Batch, Initialise, Parameters, Update
+from polyurn.wire import Aggregator, Batch, Initialise, Parameters, SurveyStatistics, Update
 
 SizeModel: TypeAlias = Literal["exact", "binned", "shared"] | SizeBins
 Method: TypeAlias = Literal["search", "paper"]
@@ -92,9 +92,11 @@ class Fit:
 
     @property
     def multinomial(self) -> tuple[int, ...]:
-        """Components whose concentration is at the cap: plain multinomials for all purposes."""
-        at_cap = self.mdm.alphas.sum(axis=1) >= 0.99 * MAX_CONCENTRATION
-        return tuple(int(k) for k in np.flatnonzero(at_cap))
+        """Components whose concentration is at its cap of a million, as good as multinomials.
+
+        Clients of n points can tell from about n² = 10⁶ on: the cap costs them some n²/10⁶ nats.
+        """
+        return multinomial(self.mdm.alphas)
 
 
 def fit(
@@ -185,13 +187,10 @@ def fit(
         rounds = _shown(progress, on_round)
         stopped = f"asked for {max_rounds} rounds, and did them"
         return Fit(_last(rounds), rounds, converged=False, stopped=stopped)
-    if category_prior == 0:
-        raise ParameterError(
-            "expected a positive category_prior, which keeps alphas above 0, got 0"
-        )
     problem = Problem(
         n_components, n_categories, bins, sizes == "shared", size_prior, category_prior
     )
+    problem.check_room(max_upload)
     searches: list[AnySearch] = []
     progress = _search_rounds(
         aggregator,
@@ -225,6 +224,7 @@ def _search_rounds(
     """Survey the clients once, then ask and learn until the search has converged."""
     question = survey(problem.n_categories, problem.size_bins.max_size, max_upload=max_upload)
     said = aggregator.aggregate(question, cohort_size)
+    check_answered(said)
     yield Round(1, None, float("nan"), int(said.n_clients), question.n_numbers)
     search = begin_search(
         problem,
@@ -255,7 +255,7 @@ def search_round(search: AnySearch, number: int, n_numbers: int) -> Round:
 def populated(search: AnySearch) -> tuple[MDM, int]:
     """The best MDM without the components that hold less than half a client, and how many those are."""
     best = search.best
-    kept = best.weights * search.n_clients >= 0.5
+    kept = best.weights * search.n_supporting >= 0.5
     weights = best.weights[kept] / best.weights[kept].sum()
     masses = Sizes.unchecked(best.sizes.bins, best.sizes.masses[kept])
     return Parameters(weights, best.alphas[kept], masses).mdm(), int((~kept).sum())
@@ -311,6 +311,12 @@ def _last(rounds: tuple[Round, ...]) -> MDM:
     return mdm
 
 
+def check_answered(said: SurveyStatistics) -> None:
+    """Refuse to begin with a cohort of nobody."""
+    if said.n_clients == 0:
+        raise ParameterError("no client answered the first question; ask a larger cohort")
+
+
 def check_settings(
     *,
     n_components: int,
@@ -321,7 +327,7 @@ def check_settings(
     category_prior: float,
 ) -> None:
     """Refuse settings out of range before any client is asked."""
-    if int(n_components) != n_components or not 1 <= n_components < 2**16:
+    if not (hasattr(n_components, "__index__") and 1 <= n_components < 2**16):
         raise ParameterError(f"expected n_components of 1 to 65535, got {n_components}")
     if max_rounds < 3:
         raise ParameterError(f"expected max_rounds of at least 3, got {max_rounds}")

@@ -141,6 +141,12 @@ def _second_pole(
     return np.where(some, more * ratio, 0.0), alphas * (ratio - 1.0)
 
 
+def multinomial(alphas: NDArray[np.float64]) -> tuple[int, ...]:
+    """Components whose concentration is at the cap: plain multinomials, up to about n²/cap nats."""
+    at_cap = alphas.sum(axis=1) >= 0.99 * MAX_CONCENTRATION
+    return tuple(int(k) for k in np.flatnonzero(at_cap))
+
+
 def capped(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
     """The same proportions, with no concentration beyond the cap."""
     over = np.maximum(alphas.sum(axis=-1, keepdims=True) / MAX_CONCENTRATION, 1.0)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.errors import ParameterError
 from polyurn.server.poles import maximise, poles
 from polyurn.sizes import SizeBins, Sizes
 from polyurn.wire import ExpectStatistics, Parameters
@@ -39,6 +40,12 @@ class Problem:
     size_prior: float
     category_prior: float
 
+    def __post_init__(self) -> None:
+        if self.category_prior == 0:
+            raise ParameterError(
+                "expected a positive category_prior, which keeps alphas above 0, got 0"
+            )
+
     @property
     def trial_cost(self) -> int:
         """How many numbers a client sends for one trial."""
@@ -49,6 +56,18 @@ class Problem:
         """How many more it sends for the curvature of some components."""
         n = n_components * (self.n_categories + 1)
         return n * (n + 1) // 2
+
+    def check_room(self, max_upload: int) -> None:
+        """Refuse what a client may not send, before any is asked."""
+        if self.trial_cost > max_upload:
+            k, bins = self.n_components, self.size_bins.n_bins
+            advice = "raise max_upload or take fewer components"
+            if bins > self.n_categories:
+                advice += f", or fewer size bins than {bins:,} (sizes='binned')"
+            raise ParameterError(
+                f"{k} component{'s' if k > 1 else ''} take{'' if k > 1 else 's'} "
+                f"{self.trial_cost:,} numbers from a client, and {max_upload:,} are allowed; {advice}"
+            )
 
     def size_masses(self, size_counts: NDArray[np.float64]) -> NDArray[np.float64]:
         """π_k from Σ ω by bin, drawn towards the sizes of all clients; of one model or of many."""

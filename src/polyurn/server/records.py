@@ -19,10 +19,10 @@ def fit_record(done: Fit) -> dict[str, Any]:
     Returns
     -------
     dict
-        "n_clients" of the last round, "n_rounds", "converged", "stopped" (what ended the rounds),
-        "n_dropped" and "multinomial" components, "n_numbers" (the most that a client sent in a round),
-        "n_numbers_by_round", "log_likelihoods" (of each round that has one) and "paths" (see
-        `start_paths`).
+        "n_clients" of the last round, "fewest_clients" that a sum is over, "n_rounds", "converged",
+        "stopped" (what ended the rounds), "n_dropped" and "multinomial" components, "n_numbers" (the
+        most that a client sent in a round), "n_numbers_by_round", "log_likelihoods" (of each round that
+        has one) and "paths" (see `start_paths`).
 
     Examples
     --------
@@ -36,6 +36,7 @@ def fit_record(done: Fit) -> dict[str, Any]:
     numbers = [r.n_numbers for r in done.rounds]
     return {
         "n_clients": done.rounds[-1].n_clients,
+        "fewest_clients": min(r.n_clients for r in done.rounds),
         "n_rounds": done.n_rounds,
         "converged": done.converged,
         "stopped": done.stopped,
@@ -54,15 +55,19 @@ def selection_record(choice: Selection) -> dict[str, Any]:
     Returns
     -------
     dict
-        "chosen", "n_rounds", "n_clients" (that were fitted), "n_held_out", "n_numbers" and
-        "n_numbers_by_round" as in `fit_record`, "candidates" (one record each) and "paths", those of the
-        starts of the chosen number of components.
+        "chosen", "skipped", "stopped" (what ended the rounds), "n_rounds", "n_clients" (that were
+        fitted), "fewest_clients", "n_held_out", "n_numbers" and "n_numbers_by_round" as in `fit_record`,
+        "candidates" (one record each) and "paths", those of the starts of the chosen number of
+        components.
     """
     numbers = [r.n_numbers for r in choice.rounds]
     return {
         "chosen": choice.n_components,
+        "skipped": list(choice.skipped),
+        "stopped": choice.stopped,
         "n_rounds": choice.n_rounds,
-        "n_clients": choice.rounds[-1].n_clients,
+        "n_clients": max(r.n_clients for r in choice.rounds),
+        "fewest_clients": min(r.n_clients for r in choice.rounds),
         "n_held_out": choice.n_held_out,
         "n_numbers": max(numbers),
         "n_numbers_by_round": numbers,
@@ -75,6 +80,8 @@ def selection_record(choice: Selection) -> dict[str, Any]:
                 "behind_error": c.behind_error,
                 "n_rounds": c.n_rounds,
                 "n_parameters": c.n_parameters,
+                "n_dropped": c.n_dropped,
+                "multinomial": list(c.multinomial),
                 "converged": c.converged,
                 "outdone": c.outdone,
             }

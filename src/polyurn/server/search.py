@@ -109,6 +109,9 @@ class Search:
         self.problem, self.sampled, self.tol = problem, sampled, tol
         self.n_rounds = 0
         self.n_clients = 0.0
+        self.n_supporting = (
+            0.0  # clients that the parameters rest on: of all cohorts, if they are samples
+        )
         self.converged = False
         self.tracks: list[Track] = []
         self._numbers = count(1)  # of the tracks, as they begin
@@ -117,11 +120,7 @@ class Search:
         self._n_calm = 0  # rounds in a row in which there seemed to be nothing left to gain
         self.max_upload = max_upload  # may be changed between rounds
         k = problem.n_components
-        if problem.trial_cost > max_upload:
-            raise ParameterError(
-                f"{k} components take {problem.trial_cost:,} numbers from a client, and "
-                f"{max_upload:,} are allowed; raise max_upload or take fewer components"
-            )
+        problem.check_room(max_upload)
         most = _SAMPLED_STARTS if sampled else _STARTS
         n_starts = 1 if k == 1 else min(most, max_upload // problem.trial_cost)
         self._effort = effort
@@ -149,7 +148,7 @@ class Search:
     @property
     def promise(self) -> float:
         """Nats per client that there may be left to gain, taken twofold; of samples nobody knows."""
-        if self.sampled or not self.has_values:
+        if self.sampled or any(t.best is None for t in self.tracks):
             return np.inf
         return float(max(t.value + 2 * t.remaining() for t in self.tracks) - self.value)
 
@@ -177,7 +176,7 @@ class Search:
         if not self.tracks:
             return list(self._groups)
         if self._settle is not None:
-            return list(self._settle.queries())
+            return list(self._settle.queries(self.max_upload))
         return list(expects((*self.tracks, *self._children.young)))
 
     @property
@@ -211,6 +210,9 @@ class Search:
         """Take in the answers to `queries`, and decide what comes next."""
         self.n_rounds += 1
         self.n_clients = answers[0].n_clients  # type: ignore[attr-defined]
+        self.n_supporting = self.n_clients + (self.n_supporting if self.sampled else 0.0)
+        if self.tracks and self.n_clients == 0:
+            return  # a cohort can be empty by chance, and says nothing
         if not self.tracks:
             self._begin([a for a in answers if isinstance(a, GroupStatistics)])
             return
@@ -247,16 +249,27 @@ class Search:
         self.tracks = [t for t in self.tracks if t.best is not None]
         self.tracks += self._children.leave(max(t.value for t in self.tracks))
         self._leave(_STAGES)
-        leader = self.tracks[0]
-        # Children mostly climb back to where their leader is: they count when they have passed it.
-        starts = [t for t in self.tracks[1:] if not t.is_child]
-        rivals = [t for t in starts if t.value + t.remaining() > leader.value + self.tol]
-        calm = _SAFETY * leader.remaining() < self.tol and not rivals
-        self._n_calm = self._n_calm + 1 if calm else 0
-        if calm:
-            self.tracks = [leader, *starts]
+        self._n_calm = self._n_calm + 1 if self._is_calm else 0
+        if self._is_calm:
+            self.tracks = [self.tracks[0], *self._rivals]
         self._plan()
         self.converged = self._n_calm >= self._calm_rounds and not self._owed
+
+    @property
+    def _rivals(self) -> list[Track]:
+        """The starts besides the leader.
+
+        Children mostly climb back to where their leader is: they count when they have passed it.
+        """
+        return [t for t in self.tracks[1:] if not t.is_child]
+
+    @property
+    def _is_calm(self) -> bool:
+        """Whether the leader has nothing left to gain, and nobody is going to pass it."""
+        leader = self.tracks[0]
+        aim = leader.value + self.tol
+        passed = any(t.value + t.remaining() > aim for t in self._rivals)
+        return _SAFETY * leader.remaining() < self.tol and not passed
 
     @property
     def _owed(self) -> bool:

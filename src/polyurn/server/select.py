@@ -11,10 +11,10 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from polyurn.errors import ParameterError
+from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.mdm import MDM
 from polyurn.server.explore import Landscape, landscape, survey
-from polyurn.server.fit import SizeModel, check_settings, populated, size_bins
+from polyurn.server.fit import SizeModel, check_answered, check_settings, populated, size_bins
 from polyurn.server.problem import Problem
 from polyurn.server.selection import Candidate, Progress, Selection, behind
 from polyurn.server.vanguard import AnySearch, begin_search
@@ -33,6 +33,9 @@ from polyurn.wire import (
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 # So many numbers of components are fitted side by side, if an upload has room for that.
 _AT_ONCE = 4
+# "auto" ends when so many larger numbers than the best have been tried, and leaves each component so
+# many clients on average.
+_WORSE, _CLIENTS_EACH = 2, 2
 # To look where to start, twice, to fit, and to score.
 _FEWEST_ROUNDS = 4
 # Once fewer components have converged, held-out clients are asked every so many rounds whether more can
@@ -70,7 +73,9 @@ def select(
     held_out : float
         The share of the clients that scores and is never fitted.
     max_rounds, cohort_size, tol, max_upload, sizes, size_prior, category_prior, rng
-        As in `fit`; `max_upload` holds for all candidates of a round together.
+        As in `fit`; `max_upload` holds for all candidates of a round together. Candidates that it has no
+        room for side by side are fitted in groups, those of "auto" four at a time at most, and
+        `max_rounds` holds for each group.
     on_round : callable, optional
         Called with a `Progress` after each round.
 
@@ -115,26 +120,42 @@ def select(
         rng=np.random.default_rng(rng),
         on_round=on_round,
     )
+    work.problem(1 if n_components == "auto" else max(asked)).check_room(max_upload)
     work.survey(n_categories, max_size, sizes=sizes != "shared")
     if n_components == "auto":
         _grow(work)
     else:
-        work.climb(asked)
+        _fit_all(work, asked)
     return work.choose()
 
 
+def _fit_all(work: "_Work", asked: tuple[int, ...]) -> None:
+    """Fit all that there are clients for, side by side as far as an upload has room."""
+    # A cohort that is a sample may be smaller next time.
+    most = work.n_fitted if work.cohort_size is None else work.n_fitted / _CLIENTS_EACH
+    work.skipped = tuple(k for k in asked if k > max(most, 1.0))
+    todo = [k for k in asked if k not in work.skipped]
+    if not todo:
+        raise ParameterError(
+            f"{min(asked)} components need at least as many clients, got {work.n_fitted:.0f} to fit"
+        )
+    while todo:
+        work.climb(work.next_group(todo, len(todo)))
+
+
 def _grow(work: "_Work") -> None:
-    """Fit the grid a few at a time, until none of the latest ones is better than what was there."""
-    todo = list(GRID)
-    while todo and work.problem(todo[0]).trial_cost <= work.max_upload:
-        fresh: list[int] = []
-        room = work.max_upload
-        while todo and len(fresh) < _AT_ONCE and work.problem(todo[0]).trial_cost <= room:
-            room -= work.problem(todo[0]).trial_cost
-            fresh.append(todo.pop(0))
-        work.climb(tuple(fresh))
-        best = max(work.choose().candidates, key=lambda c: c.log_likelihood)
-        if best.n_components < fresh[0]:
+    """Fit the grid a few at a time, until more components have not been better for a while."""
+    todo = [
+        k
+        for k in GRID
+        if work.problem(k).trial_cost <= work.max_upload
+        and (k == 1 or _CLIENTS_EACH * k <= work.n_fitted)
+    ]
+    while todo:
+        work.climb(work.next_group(todo, _AT_ONCE))
+        candidates = work.choose().candidates
+        best = max(candidates, key=lambda c: c.log_likelihood).n_components
+        if sum(c.n_components > best for c in candidates) >= _WORSE:
             return
 
 
@@ -159,16 +180,27 @@ class _Work:
     scores: ScoreStatistics | None = None
     scored: tuple[MDM, ...] = ()
     rounds: list[Progress] = field(default_factory=list)
+    skipped: tuple[int, ...] = ()
     _sent: int = 0
 
     def survey(self, n_categories: int, max_size: int, *, sizes: bool) -> None:
         """The first round: how the fitted part of the clients varies."""
         question = survey(n_categories, max_size, max_upload=self.max_upload)
         said = self.aggregator.aggregate(self._fitted(question), self.cohort_size)
+        check_answered(said)
         self.n_rounds += 1
         self.n_fitted = said.n_clients
         self.land = landscape(question, said, sizes=sizes)
         self._report(int(said.n_clients), question.n_numbers)
+
+    def next_group(self, todo: list[int], at_most: int) -> tuple[int, ...]:
+        """Take the first of these numbers out that an upload has room for, one at least."""
+        room = self.max_upload - self.problem(todo[0]).trial_cost
+        group = [todo.pop(0)]
+        while todo and len(group) < at_most and self.problem(todo[0]).trial_cost <= room:
+            room -= self.problem(todo[0]).trial_cost
+            group.append(todo.pop(0))
+        return tuple(group)
 
     def climb(self, numbers: tuple[int, ...]) -> None:
         """Fit these numbers of components side by side, then let the held-out clients score all."""
@@ -209,9 +241,7 @@ class _Work:
                 del answers[: len(queries)]
             if scoring:
                 self.outdone |= self._outdone(before)
-            sampled = self.cohort_size is not None
-            n_clients = running[0].n_clients if sampled else self.n_fitted
-            self._report(int(n_clients), self._sent, climbing)
+            self._report(int(min(s.n_clients for s in running)), self._sent, climbing)
         if self.scores is None:
             self._keep(self.aggregator.aggregate(self._score(), self.cohort_size))
             self.n_rounds += 1
@@ -221,6 +251,8 @@ class _Work:
 
     def _doubts(self, climbing: tuple[int, ...]) -> bool:
         """Whether it is time to ask if the larger ones that still climb can do better than others."""
+        if self.cohort_size is not None:  # nobody knows what there is left to gain
+            return False
         done = [k for k, s in self.searches.items() if s.converged]
         old = [k for k in climbing if self.searches[k].n_rounds >= _ASK_FROM]
         return bool(done and old) and max(old) > min(done) and self.n_rounds % _ASK_EVERY == 0
@@ -280,6 +312,7 @@ class _Work:
             self.n_rounds,
             int(n),
             tuple(self.rounds),
+            self.skipped,
         )
 
     def _score(self) -> Part[Any]:
@@ -293,6 +326,11 @@ class _Work:
             raise ParameterError(
                 f"expected at least two held-out clients, got {scores.n_clients:.0f}; "
                 "raise held_out or the cohort size"
+            )
+        if not np.isfinite(scores.log_likelihoods).any():
+            raise ZeroLikelihoodError(
+                "every number of components calls some held-out client impossible: one larger than "
+                "max_size, or of a size that no fitted client has and size_prior=0 rules out"
             )
 
     def _ask(self, queries: list[Query[Any]], *, scoring: bool) -> list[Statistics]:

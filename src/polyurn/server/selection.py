@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.mdm import MDM
+from polyurn.server.poles import multinomial
 from polyurn.wire import ScoreStatistics
 
 
@@ -51,6 +52,16 @@ class Candidate:
     def n_parameters(self) -> int:
         return self.mdm.n_parameters
 
+    @property
+    def n_dropped(self) -> int:
+        """Components that were left with less than half a client, and dropped."""
+        return self.n_components - self.mdm.n_components
+
+    @property
+    def multinomial(self) -> tuple[int, ...]:
+        """Components whose concentration is at its cap, as good as multinomials."""
+        return multinomial(self.mdm.alphas)
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -64,7 +75,7 @@ class Progress:
     running : tuple of int
         The numbers of components that still climb.
     n_clients, n_numbers : int
-        How many clients answered, and how many numbers each of them sent.
+        The fewest clients that a sum is over, and how many numbers each client sent at most.
     starts : dict of int to dict of int to float
         For each number of components that climbed in this round, the mean log-likelihood of every start.
     """
@@ -93,6 +104,8 @@ class Selection:
         How many clients scored.
     rounds : tuple of Progress
         Every round but those in which clients only scored.
+    skipped : tuple of int
+        Numbers of components that there were too few clients for.
     """
 
     n_components: int
@@ -101,6 +114,28 @@ class Selection:
     n_rounds: int
     n_held_out: int
     rounds: tuple[Progress, ...] = field(default=(), repr=False)
+    skipped: tuple[int, ...] = ()
+
+    @property
+    def chosen(self) -> Candidate:
+        """The candidate that was chosen."""
+        return next(c for c in self.candidates if c.n_components == self.n_components)
+
+    @property
+    def unfinished(self) -> tuple[int, ...]:
+        """Numbers of components that were still climbing when the rounds were over."""
+        return tuple(c.n_components for c in self.candidates if not (c.converged or c.outdone))
+
+    @property
+    def stopped(self) -> str:
+        """What ended the rounds, with advice if it was not convergence."""
+        if not self.unfinished:
+            return "converged: every number of components, or it was outdone"
+        which = ", ".join(map(str, self.unfinished))
+        return (
+            f"stopped at max_rounds before K = {which} converged; allow more rounds: held-out "
+            "clients may then find them likelier"
+        )
 
 
 def behind(scores: ScoreStatistics, best: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

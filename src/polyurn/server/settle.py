@@ -76,12 +76,16 @@ class Settle:
         leads = np.array(self._leads[-max(_LAG, len(self._leads) // 2) :])
         return bool(leads.mean() + 2 * leads.std(ddof=1) / np.sqrt(len(leads)) > 0)
 
-    def queries(self) -> list[Expect]:
-        """About the average's parameters, the quadratic model's, and what was the answer before."""
+    def queries(self, max_upload: int) -> list[Expect]:
+        """About the average's parameters, the quadratic model's, and what was the answer before.
+
+        Without room for the last of them, nobody can say whether there is still a gain.
+        """
         asked = [Expect(self._average.parameters)]
         if self._quadratic is not None:
             asked.append(Expect(self._at(self._bold), curvature=self._every_component))
-        if len(self._answers) >= _LAG:
+        room = self._quadratic is not None or 2 * self._problem.trial_cost <= max_upload
+        if len(self._answers) >= _LAG and room:
             asked.append(Expect(self._at(self._answers[-_LAG])))
         return asked
 
@@ -91,7 +95,9 @@ class Settle:
         values = [float(s.log_likelihood / n) for s in sums]
         believed = 1 if self._believes_bold else 0
         self.value = values[believed]
-        if len(self._answers) >= _LAG:
+        if len(sums) > 1 + (
+            self._quadratic is not None
+        ):  # what was the answer before is among them
             self._gains.append(values[believed] - values[-1])
         asked = self._average.parameters
         self._answers.append(self._bold if believed else to_x(asked))

@@ -99,6 +99,10 @@ class Vanguard:
         return self._judge.n_clients
 
     @property
+    def n_supporting(self) -> float:
+        return self._judge.n_supporting
+
+    @property
     def converged(self) -> bool:
         return self._race.converged and self._climb.converged
 

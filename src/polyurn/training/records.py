@@ -199,7 +199,8 @@ def _whole(text: bytes) -> int:
 
 def _parsed(place: Path, text: bytes) -> list[RunRecord]:
     runs = []
-    for number, line in enumerate(text.decode(errors="replace").splitlines(), start=1):
+    lines = text.decode(errors="replace").split("\n")[:-1]  # other ends of lines may be in names
+    for number, line in enumerate(lines, start=1):
         try:
             runs.append(RunRecord.from_json(line))
         except FileError as error:

@@ -1,6 +1,6 @@
 """What crosses from server to client: frozen values that say what the server wants to know.
 
-"All K in one round", "forty starts in one round" and "only these clients" are queries too. How a client
+"All K in one round", "many starts in one round" and "only these clients" are queries too. How a client
 answers is `client/answer.py`.
 """
 

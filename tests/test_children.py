@@ -17,7 +17,7 @@ LEADER = Parameters(
     np.array([[2.0, 3.0, 4.0], [0.5, 0.5, 0.2], [9.0, 1.0, 1.0]]),
     Sizes(BINS, [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]),
 )
-PROBLEM = Problem(3, 3, BINS, False, 1.0, 0.0)
+PROBLEM = Problem(3, 3, BINS, False, 1.0, 1e-3)
 ROOM = 50_000
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from polyurn import Sizes
-from polyurn.server.coordinates import from_x, to_x
+from polyurn.server.coordinates import along_cap, from_x, to_x, within_cap
 from polyurn.server.track import N_NEWTON, Bends, Point, Track
 from polyurn.truths import truth
 from polyurn.wire import Parameters
@@ -125,3 +125,20 @@ def test_newton_steps_in_one_component_leave_the_others_to_em():
     expected = np.concatenate([image[:n], top[n:]])
     assert min(float(np.abs(t - expected).max()) for t in track.trials) < 1e-6
     assert track.curved == (1,)  # the steeper one again
+
+
+def test_at_the_cap_slope_and_curvature_lead_along_it():
+    shares = np.array([0.2, 0.3, 0.5])
+    alphas = np.stack([1e6 * shares, 5 * shares])[None]  # the first component is at the cap
+    outwards = np.concatenate([shares, [0.0], shares, [0.0]])[None]
+    inside = within_cap(outwards, alphas)[0]
+    assert inside[:4] == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_array_equal(inside[4:], outwards[0, 4:])
+    np.testing.assert_allclose(within_cap(-outwards, alphas), -outwards)  # inwards is free
+    x = to_x(Parameters(np.array([0.5, 0.5]), alphas[0], Sizes.constant(9, n_components=2)))
+    across = np.concatenate([shares, np.zeros(5)])
+    bent = -np.eye(8) - 0.1
+    along = along_cap(bent, x, inside, (2, 3))
+    np.testing.assert_allclose(along @ across, 0.0, atol=1e-12)
+    np.testing.assert_array_equal(along[4:, 4:], bent[4:, 4:])
+    np.testing.assert_array_equal(along_cap(bent, x, -outwards[0], (2, 3)), bent)

@@ -71,11 +71,11 @@ def component_numbers(text: str) -> tuple[int, ...] | Literal["auto"]:
     try:
         if ":" in text:
             first, last = (int(part) for part in text.split(":"))
-            if first > last:
-                raise ParameterError(f"expected --components from few to many, got {text!r}")
-            return tuple(range(first, last + 1))
-        return tuple(int(part) for part in text.split(","))
-    except ParameterError:
-        raise
+            numbers = tuple(range(first, last + 1))
+        else:
+            numbers = tuple(int(part) for part in text.split(","))
     except ValueError:
         raise ParameterError(f"expected --components as 1:6, 2,4,8 or auto, got {text!r}") from None
+    if not numbers:
+        raise ParameterError(f"expected --components from few to many, got {text!r}")
+    return numbers

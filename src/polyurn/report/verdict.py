@@ -101,7 +101,7 @@ def _heterogeneity(material: Material) -> tuple[str, Number]:
 def _how_different(alpha: float) -> str:
     # The values that papers use: 0.1 is called extreme, 0.5 usual, and 100 IID.
     if math.isnan(alpha):
-        return "as different as nobody can tell: none holds two points"
+        return "too small to tell how different they are"
     if alpha >= 50:
         return "almost alike"
     if alpha >= 2:

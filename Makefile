@@ -17,7 +17,7 @@ test: $(VENV)/.dev ## Run the tests, doctests and documentation examples
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
 browser: $(VENV)/.dev ## Open a report in Chromium, which is installed if it can be
-	$(BIN)/python -m pytest tests/test_report_browser.py
+	$(BIN)/python -m pytest tests/report/test_browser.py
 
 check: lint types test docs ## What CI runs: format, lint, types, tests, docs
 

@@ -17,7 +17,7 @@ import numpy as np
 
 import polyurn as pu
 from polyurn.client.answer import answer
-from polyurn.truths import TABLE_1, truth
+from polyurn.model.paper_truths import TABLE_1, truth
 from polyurn.wire import Query, S
 
 

@@ -26,7 +26,7 @@ import numpy as np
 
 import polyurn as pu
 from polyurn.integrations.sklearn import DirichletMultinomialMixture
-from polyurn.truths import truth
+from polyurn.model.paper_truths import truth
 
 PACKAGE = "r-bioc-dirichletmultinomial"
 ADVICE = f"get it with: apt-get install {PACKAGE} (or run this with --install, as root)"

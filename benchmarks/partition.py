@@ -20,10 +20,10 @@ os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import numpy as np
-from datasets import Dataset
 from flwr_datasets.partitioner import DirichletPartitioner
 
 import polyurn as pu
+from datasets import Dataset
 from polyurn.integrations.huggingface import dataset_labels
 
 N_POINTS, N_CATEGORIES, N_CLIENTS, ALPHA = 1_000_000, 100, 10_000, 0.3

@@ -25,7 +25,7 @@ import numpy as np
 
 import polyurn as pu
 from polyurn.counts import Counts
-from polyurn.truths import NAMES, truth
+from polyurn.model.paper_truths import NAMES, truth
 
 DATA = Path(os.environ.get("POLYURN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 OPTIMA = Path(__file__).parent / "results" / "optima.json"

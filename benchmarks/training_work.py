@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from peers.clock import Clock
 from peers.environments import Block
 from polyurn.training.building import prepare
-from polyurn.training.choice import open_engine
-from polyurn.training.engines import Engine
+from polyurn.training.engines.choice import open_engine
+from polyurn.training.engines.in_process import Engine
+from polyurn.training.engines.worker import Work
 from polyurn.training.examples import Examples, Holdings, holdings
-from polyurn.training.local import Work
 from polyurn.training.losses import cross_entropy
 from polyurn.training.models import convolutional, perceptron, softmax_regression
-from polyurn.training.server import Server
+from polyurn.training.server_optimizer import Server
 from polyurn.training.settings import EngineName, FedAvg
 
 N_CLASSES, CLIENT_SIZE, BATCH_SIZE, RATE = 62, 100, 10, 0.01

@@ -12,10 +12,10 @@ import numpy as np
 import polyurn as pu
 from polyurn import datasets
 from polyurn.counts import client_sizes
+from polyurn.model.paper_truths import truth
 from polyurn.report import plots
-from polyurn.report.clients import strip_categories, strip_rows
 from polyurn.report.palette import FILLS, TONES
-from polyurn.truths import truth
+from polyurn.report.population_rows import strip_categories, strip_rows
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import polyurn as pu
 from polyurn import datasets
 from polyurn.datasets.dataset import Dataset
-from polyurn.truths import truth
+from polyurn.model.paper_truths import truth
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 import training_tables as tables

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import polyurn as pu
-from polyurn.truths import TABLE_1, truth
+from polyurn.model.paper_truths import TABLE_1, truth
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from records import run_all

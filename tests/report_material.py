@@ -5,11 +5,11 @@ from functools import cache
 import numpy as np
 
 import polyurn as pu
-from polyurn.files import SavedMDM
+from polyurn.model.paper_truths import truth
 from polyurn.server.records import selection_record
-from polyurn.training.records import RunRecord
+from polyurn.storage.files import SavedMDM
+from polyurn.storage.run_log import RunRecord
 from polyurn.training.settings import FedAvg
-from polyurn.truths import truth
 
 NAMES = ("<b>zero</b>", "one & only", '"two"', "three", "4", "5", "6", "7", "8", "</script>")
 

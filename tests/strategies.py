@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
 
-from polyurn.mdm import MDM
-from polyurn.sizes import SizeBins, Sizes
+from polyurn.model.mdm import MDM
+from polyurn.model.sizes import SizeBins, Sizes
 
 _ALPHAS = st.floats(1e-3, 1e3)
 _MASSES = st.floats(1e-3, 1.0)

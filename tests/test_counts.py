@@ -8,7 +8,7 @@ from scipy import sparse
 
 from polyurn.counts import check_counts, client_sizes, digest, distinct, drop_empty
 from polyurn.errors import CountsError
-from polyurn.truths import truth
+from polyurn.model.paper_truths import truth
 from strategies import counts
 
 TABLES = counts(n_categories=4)

@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from polyurn.aggregate.local import LocalAggregator as LocalAggregator
-    from polyurn.aggregate.recorded import RecordedAggregator as RecordedAggregator
+    from polyurn.aggregate.replay import RecordedAggregator as RecordedAggregator
     from polyurn.client.answer import answer as answer
     from polyurn.client.bins import Bins as Bins
     from polyurn.client.histogram import Histograms as Histograms
@@ -28,19 +28,14 @@ if TYPE_CHECKING:
     from polyurn.comparison.summaries import Heterogeneity as Heterogeneity
     from polyurn.comparison.summaries import heterogeneity as heterogeneity
     from polyurn.counts import drop_empty as drop_empty
-    from polyurn.files import load as load
-    from polyurn.files import read_table as read_table
-    from polyurn.files import save as save
-    from polyurn.files import write_histograms as write_histograms
-    from polyurn.journal import Journal as Journal
-    from polyurn.mdm import MDM as MDM
-    from polyurn.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
-    from polyurn.partition_files import load_partition as load_partition
-    from polyurn.partition_files import save_partition as save_partition
-    from polyurn.partitioning import cover as cover
-    from polyurn.partitioning import partition as partition
-    from polyurn.partitions import Partition as Partition
-    from polyurn.partitions import PartitionReport as PartitionReport
+    from polyurn.model.mdm import MDM as MDM
+    from polyurn.model.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
+    from polyurn.model.sizes import SizeBins as SizeBins
+    from polyurn.model.sizes import Sizes as Sizes
+    from polyurn.partitioning.assign import cover as cover
+    from polyurn.partitioning.assign import partition as partition
+    from polyurn.partitioning.result import Partition as Partition
+    from polyurn.partitioning.result import PartitionReport as PartitionReport
     from polyurn.populations import dirichlet_counts as dirichlet_counts
     from polyurn.populations import iid_counts as iid_counts
     from polyurn.populations import oracle_counts as oracle_counts
@@ -50,23 +45,28 @@ if TYPE_CHECKING:
     from polyurn.server.fit import fit as fit
     from polyurn.server.select import select as select
     from polyurn.server.selection import Selection as Selection
-    from polyurn.sizes import SizeBins as SizeBins
-    from polyurn.sizes import Sizes as Sizes
+    from polyurn.storage.files import load as load
+    from polyurn.storage.files import read_table as read_table
+    from polyurn.storage.files import save as save
+    from polyurn.storage.files import write_histograms as write_histograms
+    from polyurn.storage.journal import Journal as Journal
+    from polyurn.storage.partitions import load_partition as load_partition
+    from polyurn.storage.partitions import save_partition as save_partition
+    from polyurn.storage.run_log import RunRecord as RunRecord
+    from polyurn.storage.run_log import read_runs as read_runs
+    from polyurn.sweeps.grid import Sweep as Sweep
+    from polyurn.sweeps.grid import sweep as sweep
+    from polyurn.sweeps.verdict import Verdict as Verdict
+    from polyurn.sweeps.verdict import compare_sweeps as compare_sweeps
     from polyurn.training.examples import Examples as Examples
     from polyurn.training.federated import Run as Run
     from polyurn.training.federated import train as train
-    from polyurn.training.records import RunRecord as RunRecord
-    from polyurn.training.records import read_runs as read_runs
     from polyurn.training.settings import FedAvg as FedAvg
     from polyurn.training.settings import Search as Search
-    from polyurn.training.sweeps import Sweep as Sweep
-    from polyurn.training.sweeps import sweep as sweep
-    from polyurn.training.verdict import Verdict as Verdict
-    from polyurn.training.verdict import compare_sweeps as compare_sweeps
 
 _HOME = {
     "LocalAggregator": "aggregate.local",
-    "RecordedAggregator": "aggregate.recorded",
+    "RecordedAggregator": "aggregate.replay",
     "answer": "client.answer",
     "Bins": "client.bins",
     "Histograms": "client.histogram",
@@ -83,19 +83,19 @@ _HOME = {
     "ClientSplit": "comparison.splits",
     "split_clients": "comparison.splits",
     "drop_empty": "counts",
-    "load": "files",
-    "read_table": "files",
-    "save": "files",
-    "write_histograms": "files",
-    "Journal": "journal",
-    "MDM": "mdm",
-    "dirichlet_multinomial_logpmf": "mdm",
-    "load_partition": "partition_files",
-    "save_partition": "partition_files",
-    "cover": "partitioning",
-    "partition": "partitioning",
-    "Partition": "partitions",
-    "PartitionReport": "partitions",
+    "load": "storage.files",
+    "read_table": "storage.files",
+    "save": "storage.files",
+    "write_histograms": "storage.files",
+    "Journal": "storage.journal",
+    "MDM": "model.mdm",
+    "dirichlet_multinomial_logpmf": "model.mdm",
+    "load_partition": "storage.partitions",
+    "save_partition": "storage.partitions",
+    "cover": "partitioning.assign",
+    "partition": "partitioning.assign",
+    "Partition": "partitioning.result",
+    "PartitionReport": "partitioning.result",
     "dirichlet_counts": "populations",
     "iid_counts": "populations",
     "oracle_counts": "populations",
@@ -105,19 +105,19 @@ _HOME = {
     "fit": "server.fit",
     "Selection": "server.selection",
     "select": "server.select",
-    "SizeBins": "sizes",
-    "Sizes": "sizes",
+    "SizeBins": "model.sizes",
+    "Sizes": "model.sizes",
     "Examples": "training.examples",
     "Run": "training.federated",
     "train": "training.federated",
-    "RunRecord": "training.records",
-    "read_runs": "training.records",
+    "RunRecord": "storage.run_log",
+    "read_runs": "storage.run_log",
     "FedAvg": "training.settings",
     "Search": "training.settings",
-    "Sweep": "training.sweeps",
-    "sweep": "training.sweeps",
-    "Verdict": "training.verdict",
-    "compare_sweeps": "training.verdict",
+    "Sweep": "sweeps.grid",
+    "sweep": "sweeps.grid",
+    "Verdict": "sweeps.verdict",
+    "compare_sweeps": "sweeps.verdict",
 }
 
 __all__ = sorted(_HOME)  # noqa: PLE0605

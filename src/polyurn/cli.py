@@ -22,8 +22,8 @@ from polyurn.commands import (
     report,
     sweep,
 )
-from polyurn.commands.command import as_command
-from polyurn.commands.console import INTERRUPTED, talk
+from polyurn.commands._shared.command import as_command
+from polyurn.commands._shared.console import INTERRUPTED, talk
 from polyurn.errors import PolyurnError
 
 app = typer.Typer(

@@ -17,18 +17,18 @@ from polyurn.datasets.dataset import Dataset, Records
 from polyurn.datasets.nycflights import flights
 from polyurn.datasets.sklearn_digits import digits
 from polyurn.errors import MissingDependencyError
-from polyurn.mdm import MDM
-from polyurn.partitioning import partition
+from polyurn.model.mdm import MDM
+from polyurn.model.paper_truths import truth
+from polyurn.partitioning.assign import partition
 from polyurn.populations import iid_counts, oracle_counts
 from polyurn.server.select import select
 from polyurn.server.selection import Progress, Selection
 from polyurn.training.examples import Examples
 from polyurn.training.settings import FedAvg
-from polyurn.truths import truth
 
 if TYPE_CHECKING:
-    from polyurn.training.sweeps import Progress as SweepProgress
-    from polyurn.training.sweeps import Sweep
+    from polyurn.sweeps.grid import Progress as SweepProgress
+    from polyurn.sweeps.grid import Sweep
 
 # The clients of a federation in three parts: live ones, ones that only judge, and ones whose records are
 # the server's own data, their ids forgotten.
@@ -155,7 +155,7 @@ def tune(
     MissingDependencyError
         torch is not installed.
     """
-    from polyurn.training.sweeps import sweep
+    from polyurn.sweeps.grid import sweep
 
     rng = np.random.default_rng(rng)
     n_live = there.live.n_records

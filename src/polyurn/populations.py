@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from polyurn.counts import check_counts
 from polyurn.errors import ParameterError
-from polyurn.mdm import MDM
 from polyurn.memory import check_room
-from polyurn.sizes import SizeBins, Sizes
+from polyurn.model.mdm import MDM
+from polyurn.model.sizes import SizeBins, Sizes
 
 # The sizes of clients to draw from, or their distribution.
 SizesLike: TypeAlias = Sizes | ArrayLike

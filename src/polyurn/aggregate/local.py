@@ -32,7 +32,7 @@ class LocalAggregator:
 
     Examples
     --------
-    >>> from polyurn.sizes import SizeBins
+    >>> from polyurn.model.sizes import SizeBins
     >>> from polyurn.wire import Initialise
     >>> clients = LocalAggregator([[3, 1], [0, 2], [1, 1]], rng=0)
     >>> float(clients.aggregate(Initialise(1, 2, SizeBins.exact(9)), None).n_clients)

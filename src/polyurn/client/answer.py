@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client.expect import answer_expects, answer_update
+from polyurn.client.e_step import answer_expects, answer_update
 from polyurn.client.rows import Rows, pack
 from polyurn.client.survey import answer_groups, answer_initialise, answer_survey
 from polyurn.counts import check_counts
@@ -61,7 +61,7 @@ def answer(
 
     Examples
     --------
-    >>> from polyurn.sizes import SizeBins
+    >>> from polyurn.model.sizes import SizeBins
     >>> answer(Initialise(1, 3, SizeBins.exact(9)), [1, 0, 2], rng=0).first_moments.round(3).tolist()
     [[0.333, 0.0, 0.667]]
     """

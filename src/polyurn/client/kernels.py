@@ -28,7 +28,7 @@ from polyurn.client.simd import (
     total,
     weighted4,
 )
-from polyurn.rising import SERIES_FROM, STIRLING
+from polyurn.model.rising_factorials import SERIES_FROM, STIRLING
 
 # Clients per block: their log-probabilities stay in the first-level cache, and the product of their
 # likelihood ratios (each between 1 and K) stays below the largest double for K up to 2^15.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.client.rows import Rows
-from polyurn.sizes import SizeBins
+from polyurn.model.sizes import SizeBins
 from polyurn.wire import (
     Group,
     GroupStatistics,

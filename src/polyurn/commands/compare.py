@@ -9,10 +9,9 @@ from typing import Annotated
 
 import typer
 
-from polyurn import files
-from polyurn.commands.console import check_output, made_by, print_json, say, show
-from polyurn.commands.inputs import read_clients
-from polyurn.commands.options import (
+from polyurn.commands._shared.console import check_output, made_by, print_json, say, show
+from polyurn.commands._shared.inputs import read_clients
+from polyurn.commands._shared.options import (
     AsJson,
     Categories,
     Category,
@@ -23,10 +22,11 @@ from polyurn.commands.options import (
     Seed,
     declared_categories,
 )
-from polyurn.commands.terminal import comparison_table
+from polyurn.commands._shared.terminal import comparison_table
 from polyurn.comparison.populations import Population, compare
 from polyurn.errors import FileError, ParameterError
-from polyurn.files import SavedMDM
+from polyurn.storage import files
+from polyurn.storage.files import SavedMDM
 
 _KIND, _VERSION = "comparison", 1
 _OF_SWEEPS, _OF_BOTH = {"true", "metric"}, {"held_out", "as_json", "quiet"}
@@ -81,7 +81,7 @@ def compare_command(
         if populations:
             raise ParameterError(f"expected nothing but the folder of a sweep with {held_out}")
         _refuse_options(context, but=_OF_BOTH | _OF_SWEEPS, where=f"the folder {held_out}")
-        from polyurn.commands.runs import compare_runs
+        from polyurn.commands._shared.runs import compare_runs
 
         compare_runs(held_out, true=true, metric=metric, as_json=as_json)
         return

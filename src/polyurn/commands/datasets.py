@@ -22,8 +22,8 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from polyurn import datasets
-from polyurn.commands.console import INTERRUPTED, print_json, say, show, talk
-from polyurn.commands.options import AsJson
+from polyurn.commands._shared.console import INTERRUPTED, print_json, say, show, talk
+from polyurn.commands._shared.options import AsJson
 
 Name: TypeAlias = Literal[
     "digits", "flights", "femnist", "cifar10", "folktables", "mnist_by_writer"

@@ -12,15 +12,16 @@ from typing import Annotated, Literal
 import numpy as np
 import typer
 
-from polyurn import demo, files
-from polyurn.commands.console import made_by, print_json, say, talk
-from polyurn.commands.options import AsJson, Seed
-from polyurn.commands.runs import sweep_progress, verdict_record
-from polyurn.commands.terminal import mdm_record, selection_progress
+from polyurn import demo
+from polyurn.commands._shared.console import made_by, print_json, say, talk
+from polyurn.commands._shared.options import AsJson, Seed
+from polyurn.commands._shared.runs import sweep_progress, verdict_record
+from polyurn.commands._shared.terminal import mdm_record, selection_progress
 from polyurn.errors import MissingDependencyError
 from polyurn.server.records import selection_record
-from polyurn.training.records import RunRecord
-from polyurn.training.verdict import compare_sweeps
+from polyurn.storage import files
+from polyurn.storage.run_log import RunRecord
+from polyurn.sweeps.verdict import compare_sweeps
 
 
 def demo_command(

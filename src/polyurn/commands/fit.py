@@ -8,10 +8,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from polyurn import files
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.client.histogram import Histograms
-from polyurn.commands.console import (
+from polyurn.commands._shared.console import (
     INTERRUPTED,
     check_output,
     made_by,
@@ -21,8 +20,8 @@ from polyurn.commands.console import (
     show,
     talk,
 )
-from polyurn.commands.inputs import data_record, largest_size, read_clients, recorded
-from polyurn.commands.options import (
+from polyurn.commands._shared.inputs import data_record, largest_size, read_clients, recorded
+from polyurn.commands._shared.options import (
     AsJson,
     Categories,
     Category,
@@ -44,7 +43,7 @@ from polyurn.commands.options import (
     component_numbers,
     declared_categories,
 )
-from polyurn.commands.terminal import (
+from polyurn.commands._shared.terminal import (
     fit_sentences,
     mdm_record,
     mdm_table,
@@ -57,6 +56,7 @@ from polyurn.server.fit import Method, Round, fit
 from polyurn.server.records import fit_record, selection_record
 from polyurn.server.select import select
 from polyurn.server.start import Moments
+from polyurn.storage import files
 
 
 def fit_command(

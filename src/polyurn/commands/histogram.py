@@ -9,13 +9,12 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from polyurn import files
 from polyurn.client.bins import Bins
 from polyurn.client.histogram import cap_sizes
 from polyurn.client.tables import column_numbers
-from polyurn.commands.console import check_output, made_by, print_json, say
-from polyurn.commands.inputs import histograms_of
-from polyurn.commands.options import (
+from polyurn.commands._shared.console import check_output, made_by, print_json, say
+from polyurn.commands._shared.inputs import histograms_of
+from polyurn.commands._shared.options import (
     AsJson,
     Categories,
     Category,
@@ -27,6 +26,7 @@ from polyurn.commands.options import (
 )
 from polyurn.counts import client_sizes
 from polyurn.errors import ParameterError
+from polyurn.storage import files
 
 
 def histogram_command(

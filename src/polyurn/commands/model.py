@@ -9,10 +9,9 @@ from typing import Annotated
 
 import typer
 
-from polyurn import files
-from polyurn.commands.console import made_by, print_json, say, show
-from polyurn.commands.inputs import read_clients
-from polyurn.commands.options import (
+from polyurn.commands._shared.console import made_by, print_json, say, show
+from polyurn.commands._shared.inputs import read_clients
+from polyurn.commands._shared.options import (
     AsJson,
     Category,
     Client,
@@ -22,8 +21,9 @@ from polyurn.commands.options import (
     Seed,
     TableArgument,
 )
-from polyurn.commands.terminal import mdm_record, mdm_table, mean_record
+from polyurn.commands._shared.terminal import mdm_record, mdm_table, mean_record
 from polyurn.errors import ParameterError
+from polyurn.storage import files
 
 
 def sample_command(

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from polyurn.commands.console import check_output, made_by, print_json, say
-from polyurn.commands.inputs import read_proxy
-from polyurn.commands.options import (
+from polyurn.commands._shared.console import check_output, made_by, print_json, say
+from polyurn.commands._shared.inputs import read_proxy
+from polyurn.commands._shared.options import (
     AsJson,
     Categories,
     Category,
@@ -22,8 +22,8 @@ from polyurn.commands.options import (
     declared_categories,
 )
 from polyurn.errors import ParameterError, ShortfallError
-from polyurn.partition_files import check_partition_place, partition_text, save_partition
-from polyurn.partitioning import Partition, PartitionReport, Shortfall, cover, partition
+from polyurn.partitioning.assign import Partition, PartitionReport, Shortfall, cover, partition
+from polyurn.storage.partitions import check_partition_place, partition_text, save_partition
 
 
 def partition_command(

@@ -8,13 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
-from polyurn import files
-from polyurn.commands.console import check_output, made_by, print_json, say
-from polyurn.commands.inputs import read_clients
-from polyurn.commands.options import AsJson, Categories, Category, Client, Count, DropEmpty, Seed
-from polyurn.commands.options import declared_categories as declared
+from polyurn.commands._shared.console import check_output, made_by, print_json, say
+from polyurn.commands._shared.inputs import read_clients
+from polyurn.commands._shared.options import (
+    AsJson,
+    Categories,
+    Category,
+    Client,
+    Count,
+    DropEmpty,
+    Seed,
+)
+from polyurn.commands._shared.options import declared_categories as declared
 from polyurn.errors import FileError, ParameterError
-from polyurn.training.records import RunRecord, read_runs
+from polyurn.storage import files
+from polyurn.storage.run_log import RunRecord, read_runs
 
 _COMPARISON = 1  # the newest version of a comparison file that this can read
 

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from polyurn.commands.console import say, talk
-from polyurn.commands.options import AsJson
-from polyurn.commands.runs import conclude, run_sentence, sweep_progress
-from polyurn.training.config import read_config
+from polyurn.commands._shared.console import say, talk
+from polyurn.commands._shared.options import AsJson
+from polyurn.commands._shared.runs import conclude, run_sentence, sweep_progress
+from polyurn.sweeps.config import read_config
 
 
 def sweep_command(
@@ -31,8 +31,8 @@ def sweep_command(
 
     Example: `polyurn sweep config.toml -o runs/`
     """
-    from polyurn.training.inputs import read_inputs
-    from polyurn.training.sweeps import sweep
+    from polyurn.sweeps.grid import sweep
+    from polyurn.sweeps.inputs import read_inputs
 
     asked = read_config(config)
     inputs = read_inputs(asked)

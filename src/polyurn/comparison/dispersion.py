@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from polyurn.comparison.estimates import Estimate, mean_estimate, resample_weights
 from polyurn.counts import check_counts
-from polyurn.mdm import MDM
+from polyurn.model.mdm import MDM
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def dispersion_index(counts: object, mdm: MDM) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from polyurn.sizes import Sizes
+    >>> from polyurn.model.sizes import Sizes
     >>> even = MDM([1.0], [[50.0, 50.0]], Sizes.constant(10))
     >>> dispersion_index([[5, 5], [10, 0]], even).tolist()
     [0.0, 10.0]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from polyurn.errors import ParameterError
-from polyurn.mdm import MDM
+from polyurn.model.mdm import MDM
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def compare_parameters(fitted: MDM, reference: MDM) -> ParameterComparison:
 
     Examples
     --------
-    >>> from polyurn.sizes import Sizes
+    >>> from polyurn.model.sizes import Sizes
     >>> a = MDM([0.5, 0.5], [[1.0, 2.0], [8.0, 4.0]], Sizes.constant(9, n_components=2))
     >>> b = MDM([0.5, 0.5], [[8.0, 4.0], [1.0, 2.0]], Sizes.constant(9, n_components=2))
     >>> compare_parameters(a, b)

@@ -32,7 +32,7 @@ from polyurn.comparison.summaries import heterogeneity
 from polyurn.comparison.two_sample import two_sample_auc
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import CountsError, ParameterError
-from polyurn.mdm import MDM
+from polyurn.model.mdm import MDM
 
 Population: TypeAlias = (
     MDM | Counts | ArrayLike | Callable[[int, np.random.Generator], Counts | ArrayLike]
@@ -92,7 +92,7 @@ def compare(
 
     Examples
     --------
-    >>> from polyurn.sizes import Sizes
+    >>> from polyurn.model.sizes import Sizes
     >>> truth = MDM([1.0], [[0.6, 0.9, 0.3]], Sizes.constant(40))
     >>> iid = np.random.default_rng(1).multinomial(40, [1 / 3, 1 / 2, 1 / 6], size=300)
     >>> held_out = truth.sample(60, rng=2)

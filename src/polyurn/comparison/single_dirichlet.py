@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 
 from polyurn.comparison.estimates import Estimate, interval
 from polyurn.counts import Counts, check_counts, client_sizes, distinct
-from polyurn.rising import digamma_rise
+from polyurn.model.rising_factorials import digamma_rise
 
 # Nodes of log α_0, a quarter apart, between which a bootstrap sample's score is taken as a line. Beyond
 # the last one clients are called multinomial, before the first, of one category each.

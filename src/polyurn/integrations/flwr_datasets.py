@@ -7,13 +7,14 @@ import numpy as np
 
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.integrations.huggingface import Labels, client_dataset, dataset_labels
-from polyurn.mdm import MDM
-from polyurn.partitioning import Partition, Population, Shortfall, cover, partition
-from polyurn.redraws import population_counts
+from polyurn.model.mdm import MDM
+from polyurn.partitioning.assign import Partition, Population, Shortfall, cover, partition
+from polyurn.partitioning.redraw import population_counts
 
 try:
-    from datasets import ClassLabel, Dataset
     from flwr_datasets.partitioner import Partitioner
+
+    from datasets import ClassLabel, Dataset
 except ImportError as error:
     raise MissingDependencyError("flwr-datasets", "flower", "the partitioner") from error
 

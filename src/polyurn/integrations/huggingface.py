@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from polyurn.client.histogram import Histograms, category_names
 from polyurn.client.tables import category_codes, observed_categories, table_histograms
 from polyurn.errors import CountsError, MissingDependencyError, ParameterError
-from polyurn.partitions import Partition, check_ids
+from polyurn.partitioning.result import Partition, check_ids
 
 try:
     from datasets import ClassLabel, Dataset, DatasetDict

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from polyurn.errors import MissingDependencyError, ParameterError
-from polyurn.partitions import Partition
+from polyurn.partitioning.result import Partition
 
 if TYPE_CHECKING:
     from pfl.data.dataset import Dataset

@@ -15,9 +15,9 @@ from scipy.special import logsumexp
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import MissingDependencyError, ParameterError
-from polyurn.mdm import MDM, mixture_logpmf
+from polyurn.model.mdm import MDM, mixture_logpmf
+from polyurn.model.sizes import Sizes
 from polyurn.server.fit import Fit, fit
-from polyurn.sizes import Sizes
 
 try:
     from sklearn.base import BaseEstimator, DensityMixin
@@ -68,7 +68,7 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
 
     Examples
     --------
-    >>> from polyurn.truths import truth
+    >>> from polyurn.model.paper_truths import truth
     >>> X = truth("medium/2").sample(500, rng=0)
     >>> mixture = DirichletMultinomialMixture(2, random_state=1).fit(X)
     >>> mixture.weights_.round(1).tolist(), mixture.alphas_.shape

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 from polyurn.errors import MissingDependencyError, ParameterError
-from polyurn.partitions import Partition
+from polyurn.partitioning.result import Partition
 
 try:
     from torch.utils.data import Dataset, Subset

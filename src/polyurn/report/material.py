@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from polyurn.comparison.results import Comparison
 from polyurn.counts import check_counts, client_sizes
 from polyurn.errors import ParameterError
-from polyurn.files import SavedMDM
-from polyurn.mdm import MDM
+from polyurn.model.mdm import MDM
 from polyurn.populations import iid_counts
-from polyurn.report.clients import some_clients
+from polyurn.report.population_rows import some_clients
 from polyurn.server.fit import Fit
 from polyurn.server.records import fit_record, selection_record
 from polyurn.server.selection import Selection
-from polyurn.training.records import RunRecord
+from polyurn.storage.files import SavedMDM
+from polyurn.storage.run_log import RunRecord
 
 Model: TypeAlias = MDM | SavedMDM | Fit | Selection
 

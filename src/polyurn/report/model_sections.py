@@ -6,9 +6,10 @@ What is computed for them is `components.py` and `rounds.py`; how it looks is `m
 from collections.abc import Mapping
 from typing import Any
 
-from polyurn.mdm import MDM
+from polyurn.model.mdm import MDM
 from polyurn.report import model_charts as charts
-from polyurn.report.components import (
+from polyurn.report.material import Material
+from polyurn.report.model_rows import (
     MOST_CATEGORIES,
     MOST_COMPONENTS,
     profile_rows,
@@ -16,7 +17,6 @@ from polyurn.report.components import (
     summary_rows,
     telling_rows,
 )
-from polyurn.report.material import Material
 from polyurn.report.parts import Figure, Panel, Rows, Section, table_of
 from polyurn.report.rounds import candidate_rows, path_rows
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from polyurn.comparison.results import Comparison
 from polyurn.errors import MissingDependencyError
+from polyurn.report.headline import headline
 from polyurn.report.material import Material, Model, gather
 from polyurn.report.model_sections import choice_section, components_section
 from polyurn.report.palette import population_looks, tone
@@ -21,8 +22,7 @@ from polyurn.report.population_sections import populations_section
 from polyurn.report.provenance import provenance_section
 from polyurn.report.sweep_sections import sweep_section
 from polyurn.report.vega import javascript
-from polyurn.report.verdict import headline
-from polyurn.training.records import RunRecord
+from polyurn.storage.run_log import RunRecord
 
 try:
     import jinja2
@@ -74,7 +74,7 @@ def html_report(
 
     Examples
     --------
-    >>> from polyurn.truths import truth
+    >>> from polyurn.model.paper_truths import truth
     >>> page = html_report(truth("medium/3"), title="Three kinds of client")
     >>> "<title>Three kinds of client</title>" in page, len(page) < 6_000_000
     (True, True)

@@ -12,17 +12,17 @@ import numpy as np
 from polyurn.comparison.results import Comparison
 from polyurn.counts import check_counts
 from polyurn.errors import MissingDependencyError, ParameterError
-from polyurn.mdm import MDM
-from polyurn.report import clients as population_rows
-from polyurn.report import components, rounds
-from polyurn.report import runs as run_rows
+from polyurn.model.mdm import MDM
+from polyurn.report import model_rows as components
+from polyurn.report import population_rows, rounds
+from polyurn.report import sweep_rows as run_rows
 from polyurn.report.embedding import joint_plane
 from polyurn.report.palette import FILLS, TONES, Look, fill_number, population_looks
 from polyurn.report.parts import Rows
 from polyurn.server.fit import Fit
 from polyurn.server.records import fit_record, selection_record
 from polyurn.server.selection import Selection
-from polyurn.training.records import RunRecord
+from polyurn.storage.run_log import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ def plot_weights(mdm: MDM, *, ax: "Axes | None" = None) -> "Axes":
 
     Examples
     --------
-    >>> from polyurn.truths import truth
+    >>> from polyurn.model.paper_truths import truth
     >>> len(plot_weights(truth("medium/3")).patches)
     3
     """

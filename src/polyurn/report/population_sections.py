@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 
 from polyurn.report import population_charts
-from polyurn.report.clients import (
+from polyurn.report.embedding import joint_plane
+from polyurn.report.headline import number
+from polyurn.report.material import Material
+from polyurn.report.palette import fills
+from polyurn.report.parts import DataTable, Figure, Panel, Rows, Section, table_of
+from polyurn.report.population_rows import (
     N_STRIPS,
     neighbour_rows,
     plane_rows,
@@ -18,11 +23,6 @@ from polyurn.report.clients import (
     strip_categories,
     strip_rows,
 )
-from polyurn.report.embedding import joint_plane
-from polyurn.report.material import Material
-from polyurn.report.palette import fills
-from polyurn.report.parts import DataTable, Figure, Panel, Rows, Section, table_of
-from polyurn.report.verdict import number
 
 _MEASURES = {
     "energy": ("energy_ratio", "content (energy)"),

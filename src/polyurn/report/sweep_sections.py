@@ -6,11 +6,11 @@ What is computed for it is `runs.py`; how it looks is `sweep_charts.py`.
 from typing import Any
 
 from polyurn.report import sweep_charts
+from polyurn.report.headline import sweep_verdicts
 from polyurn.report.material import Material
 from polyurn.report.parts import DataTable, Figure, Panel, Rows, Section, table_of
-from polyurn.report.runs import agreement_rows, profile_rows, varied
-from polyurn.report.verdict import sweep_verdicts
-from polyurn.training.verdict import PopulationVerdict
+from polyurn.report.sweep_rows import agreement_rows, profile_rows, varied
+from polyurn.sweeps.verdict import PopulationVerdict
 
 
 def sweep_section(material: Material) -> Section | None:

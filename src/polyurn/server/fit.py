@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
-from polyurn.mdm import MDM
-from polyurn.server.explore import landscape, survey
-from polyurn.server.poles import multinomial
-from polyurn.server.problem import Problem
+from polyurn.model.mdm import MDM
+from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.server.search.m_step import multinomial
+from polyurn.server.search.problem import Problem
+from polyurn.server.search.screening import AnySearch, begin_search
+from polyurn.server.search.starts import landscape, survey
 from polyurn.server.start import Moments, initialise
 from polyurn.server.update import update
-from polyurn.server.vanguard import AnySearch, begin_search
-from polyurn.sizes import SizeBins, Sizes
 from polyurn.wire import Aggregator, Batch, Initialise, Parameters, SurveyStatistics, Update
 
 SizeModel: TypeAlias = Literal["exact", "binned", "shared"] | SizeBins
@@ -158,7 +158,7 @@ def fit(
     Examples
     --------
     >>> import polyurn as pu
-    >>> from polyurn.truths import truth
+    >>> from polyurn.model.paper_truths import truth
     >>> clients = pu.LocalAggregator(truth("medium/2").sample(2000, rng=0), rng=1)
     >>> fit = pu.fit(clients, n_components=2, n_categories=10, max_size=20, rng=2)
     >>> fit.mdm.weights.round(1).tolist(), fit.converged

@@ -27,7 +27,7 @@ def fit_record(done: Fit) -> dict[str, Any]:
     Examples
     --------
     >>> import polyurn as pu
-    >>> from polyurn.truths import truth
+    >>> from polyurn.model.paper_truths import truth
     >>> clients = pu.LocalAggregator(truth("low/1").sample(200, rng=0), rng=1)
     >>> record = fit_record(pu.fit(clients, n_components=1, n_categories=10, max_size=20, rng=2))
     >>> record["converged"], len(record["paths"])

@@ -12,12 +12,12 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
-from polyurn.mdm import MDM
-from polyurn.server.explore import Landscape, landscape, survey
+from polyurn.model.mdm import MDM
 from polyurn.server.fit import SizeModel, check_answered, check_settings, populated, size_bins
-from polyurn.server.problem import Problem
+from polyurn.server.search.problem import Problem
+from polyurn.server.search.screening import AnySearch, begin_search
+from polyurn.server.search.starts import Landscape, landscape, survey
 from polyurn.server.selection import Candidate, Progress, Selection, behind
-from polyurn.server.vanguard import AnySearch, begin_search
 from polyurn.wire import (
     Aggregator,
     Batch,
@@ -88,7 +88,7 @@ def select(
     Examples
     --------
     >>> import polyurn as pu
-    >>> from polyurn.truths import truth
+    >>> from polyurn.model.paper_truths import truth
     >>> clients = pu.LocalAggregator(truth("appendix-a").sample(1000, rng=0), rng=1)
     >>> choice = pu.select(clients, range(1, 5), n_categories=5, max_size=100, rng=2)
     >>> choice.n_components, choice.mdm.n_components

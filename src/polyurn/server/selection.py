@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.mdm import MDM
-from polyurn.server.poles import multinomial
+from polyurn.model.mdm import MDM
+from polyurn.server.search.m_step import multinomial
 from polyurn.wire import ScoreStatistics
 
 

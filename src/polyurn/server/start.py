@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import EmptyComponentError, FitError, ParameterError
-from polyurn.mdm import MDM
+from polyurn.model.mdm import MDM
+from polyurn.model.sizes import Sizes
 from polyurn.server.update import size_masses
-from polyurn.sizes import Sizes
 from polyurn.wire import Initialise, StartStatistics
 
 Moments: TypeAlias = Literal["first", "most_frequent", "pooled"]

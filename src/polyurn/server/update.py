@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import EmptyComponentError, ZeroLikelihoodError
-from polyurn.mdm import MDM
-from polyurn.sizes import Sizes
+from polyurn.model.mdm import MDM
+from polyurn.model.sizes import Sizes
 from polyurn.wire import UpdateStatistics
 
 

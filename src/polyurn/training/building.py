@@ -14,11 +14,11 @@ from torch.nn.parameter import is_lazy
 
 from polyurn.errors import ParameterError
 from polyurn.training import schedule
+from polyurn.training.engines.vectors import layout
+from polyurn.training.engines.worker import Points, Work, alone
 from polyurn.training.examples import Examples, Holdings
-from polyurn.training.local import Points, Work, alone
 from polyurn.training.losses import PerExample
 from polyurn.training.models import ModelFunction, named_model
-from polyurn.training.vectors import layout
 
 
 def prepare(

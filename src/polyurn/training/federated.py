@@ -21,12 +21,12 @@ except ImportError as error:
 
 from polyurn.training import schedule
 from polyurn.training.building import prepare
-from polyurn.training.choice import open_engine
+from polyurn.training.engines.choice import open_engine
+from polyurn.training.engines.worker import Work, alone, check_batches
 from polyurn.training.examples import Examples, Holdings, Population, holdings
-from polyurn.training.local import Work, alone, check_batches
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.models import ModelFunction
-from polyurn.training.server import Server, check_server
+from polyurn.training.server_optimizer import Server, check_server
 from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import ParameterError
-from polyurn.mdm import MDM
-from polyurn.sizes import SizeBins, Sizes
+from polyurn.model.mdm import MDM
+from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.wire.statistics import (
     BatchStatistics,
     Dimensions,

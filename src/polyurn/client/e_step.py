@@ -1,0 +1,233 @@
+"""The E-step of a cohort, and the sums that follow from it.
+
+Everything an update can want to know follows from Σ ω by (category, count) pair and by size: the
+paper's u and v, the tables and spreads of `Expect`, and the observed curvature. Which of them are
+asked for is `answer.py`.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.client import kernels
+from polyurn.client.rows import Rows
+from polyurn.client.simd import LANES
+from polyurn.model.mdm import MDM
+from polyurn.model.sizes import SizeBins
+from polyurn.wire import Expect, ExpectStatistics, Parameters, Update, UpdateStatistics
+
+_A = TypeVar("_A")
+_B = TypeVar("_B")
+
+# Clients whose slopes are multiplied together: enough for a matrix product, few enough for the cache.
+_TOGETHER = 512
+
+
+def answer_update(
+    query: Update, rows: Rows, members: NDArray[np.uint32], n_threads: int
+) -> UpdateStatistics:
+    """Algorithm 2, lines 7 to 10, for all members at once."""
+    mdm = query.mdm
+    bins = _SizeBinning(mdm.sizes.bins, rows)
+    density = bins.density(mdm.weights, mdm.sizes.masses)
+    (log_likelihood,), (size_counts,), (by_category,), (by_total,) = _sums_of_many(
+        mdm.alphas[None], density[None], bins.where, rows, members, n_threads
+    )
+    return UpdateStatistics(
+        n_clients=float(len(members)),
+        log_likelihood=float(log_likelihood),
+        responsibilities=size_counts.sum(axis=1),  # Σ ω_k
+        size_counts=size_counts,  # E_{k n_i} += ω_k
+        numerators=by_category[1],  # u_k
+        denominators=by_total[1, :, 0],  # v_k
+    )
+
+
+def answer_expects(
+    queries: Sequence[Expect], rows: Rows, members: NDArray[np.uint32], n_threads: int
+) -> list[ExpectStatistics]:
+    """Σ ω α (ψ(c + α) - ψ(α)) and its like, for all members.
+
+    All queries have the same size bins and as many components.
+    """
+    asked = [query.parameters for query in queries]
+    bins = _SizeBinning(asked[0].sizes.bins, rows)
+    alphas = np.array([parameters.alphas for parameters in asked])
+    weights = np.array([parameters.weights for parameters in asked])
+    densities = bins.density(weights, np.array([p.sizes.masses for p in asked]))
+    log_likelihoods, size_counts, by_category, by_total = _sums_of_many(
+        alphas, densities, bins.where, rows, members, n_threads
+    )
+    alpha_0 = alphas.sum(axis=2)
+    present, rises, falls = by_category.swapaxes(0, 1)
+    _, total_rises, total_falls = by_total[..., 0].swapaxes(0, 1)
+    blocks = (  # in the order of the fields
+        log_likelihoods.tolist(),
+        size_counts,
+        present,
+        alphas * rises,  # tables
+        alphas**2 * falls,  # spread
+        alpha_0 * total_rises,  # total_tables
+        alpha_0**2 * total_falls,  # total_spread
+        [np.empty(0)] * len(queries),  # curvature
+    )
+    n_clients, answers = float(len(members)), []
+    for query, *values in zip(queries, *blocks, strict=True):
+        answer = ExpectStatistics(n_clients, *values)
+        if query.curvature:
+            answer = replace(answer, curvature=_curvature(query, bins, rows, members, answer))
+        answers.append(answer)
+    return answers
+
+
+def _sums_of_many(
+    alphas: NDArray[np.float64],
+    densities: NDArray[np.float64],
+    size_bins: NDArray[np.int64],
+    rows: Rows,
+    members: NDArray[np.uint32],
+    n_threads: int,
+) -> tuple[NDArray[np.float64], ...]:
+    """What `kernels.expect_many` writes, about all models; threads share them, or the members, out."""
+    n, k, c = alphas.shape
+    shapes = ((), densities.shape[1:], (3, k, c), (3, k, 1))
+
+    def zeros(n_models: int) -> tuple[NDArray[np.float64], ...]:
+        return tuple(np.zeros((n_models, *shape)) for shape in shapes)
+
+    def part(task: tuple[slice, NDArray[np.uint32]]) -> tuple[NDArray[np.float64], ...]:
+        some, who = task
+        sums = zeros(some.stop - some.start)
+        kernels.expect_many(
+            rows.cells, rows.starts, rows.width, rows.size_index, who,
+            rows.category, rows.count, rows.size_values, size_bins,
+            alphas[some], densities[some], *sums,
+        )  # fmt: skip
+        return sums
+
+    if n < n_threads:
+        tasks = [(slice(0, n), who) for who in np.array_split(members, n_threads)]
+    else:
+        cuts = [n * i // n_threads for i in range(n_threads + 1)]
+        tasks = [(slice(*ends), members) for ends in pairwise(cuts)]
+    sums = zeros(n)
+    for (some, _), found in zip(tasks, _map_threads(part, tasks), strict=True):
+        for total, one in zip(sums, found, strict=True):
+            total[some] += one
+    return sums
+
+
+class _SizeBinning:
+    """In which size bin each size of a population is."""
+
+    def __init__(self, bins: SizeBins, rows: Rows) -> None:
+        self._log_widths = np.log(bins.widths)
+        self.where = bins.locate(rows.size_values)
+
+    def density(
+        self, weights: NDArray[np.float64], masses: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Log τ_k π_k(n) of a size n in each bin, shape (..., n_components, n_size_bins)."""
+        with np.errstate(divide="ignore"):  # an empty bin has log-probability -inf
+            return np.asarray(np.log(weights)[..., None] + np.log(masses) - self._log_widths)
+
+
+def _lanes(n_components: int) -> int:
+    """Columns of a table by components: the kernels take four of them at a time."""
+    return -(-n_components // LANES) * LANES
+
+
+def _pair_logs(alphas: NDArray[np.float64], rows: Rows) -> NDArray[np.float64]:
+    """Log of Γ(c + α_j) / (Γ(α_j) Γ(c + 1) α_0^c) for every pair (category j, count c)."""
+    logs = np.empty((len(rows.count), _lanes(len(alphas))))
+    kernels.tabulate_logs(rows.category, rows.count, alphas, logs)
+    return logs
+
+
+def _size_logs(parameters: MDM | Parameters, bins: _SizeBinning, rows: Rows) -> NDArray[np.float64]:
+    """Log of τ_k π_k(n) Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n; -inf in unused lanes."""
+    k, n_sizes = len(parameters.weights), len(rows.size_values)
+    logs = np.full((n_sizes, _lanes(k)), -np.inf)
+    logs[:, :k] = bins.density(parameters.weights, parameters.sizes.masses).T[bins.where]
+    rising = np.empty(logs.shape)
+    # A client's size is a count of one category that holds all points: α_0 stands for its α.
+    kernels.tabulate_logs(*_as_pairs(rows), _alpha_0(parameters.alphas), rising)
+    logs[:, :k] -= rising[:, :k]
+    return logs
+
+
+def _as_pairs(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The sizes as counts of a single category."""
+    return np.zeros(len(rows.size_values), np.int64), rows.size_values
+
+
+def _alpha_0(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(alphas.sum(axis=1, keepdims=True))
+
+
+def _curvature(
+    query: Expect,
+    bins: _SizeBinning,
+    rows: Rows,
+    members: NDArray[np.uint32],
+    sums: ExpectStatistics,
+) -> NDArray[np.float64]:
+    """The Hessian of Σ log q in x = (log α_k, log τ_k of each k asked for; τ a softmax), lower triangle.
+
+    The Hessian of log q is Σ_k ω_k (∂²_k + g_k g_k') - s s', with g_k the gradient of component k's
+    log-probability and s = Σ_k ω_k g_k. ∂²_k follows from sums that are there already, and the softmax
+    takes away diag(τ) - ττ' for each client.
+    """
+    parameters, some = query.parameters, list(query.curvature)
+    alphas, tau = parameters.alphas[some], parameters.weights[some]
+    alpha_0 = alphas.sum(axis=1)
+    k, c = alphas.shape
+    pair_rises, size_rises = (
+        np.empty((len(values), _lanes(k))) for values in (rows.count, rows.size_values)
+    )
+    kernels.tabulate_rises(rows.category, rows.count, alphas, pair_rises)
+    kernels.tabulate_rises(*_as_pairs(rows), _alpha_0(alphas), size_rises)
+    tables = (
+        _pair_logs(parameters.alphas, rows),
+        _size_logs(parameters, bins, rows),
+        len(parameters.weights),
+        np.array(some),
+        pair_rises,
+        size_rises,
+        alphas / alpha_0[:, None],
+    )
+    found = np.zeros((k, c + 1, k, c + 1))
+    slopes, scores = np.empty((2, min(_TOGETHER, len(members)), k, c + 1))
+    for start in range(0, len(members), _TOGETHER):
+        part = members[start : start + _TOGETHER]
+        slope, score = slopes[: len(part)], scores[: len(part)]
+        kernels.slopes(
+            rows.cells, rows.starts, rows.width, rows.size_index, part, rows.category,
+            *tables, slope, score,
+        )  # fmt: skip
+        for i in range(k):
+            found[i, :, i] += score[:, i].T @ slope[:, i]
+        flat = score.reshape(len(part), -1)
+        found -= (flat.T @ flat).reshape(found.shape)
+    totals, spreads = sums.total_tables[some], sums.total_spread[some]
+    slope = sums.tables[some] - alphas * totals[:, None] / alpha_0[:, None]
+    squares = alphas[:, :, None] * alphas[:, None, :]
+    bends = squares * spreads[:, None, None] / alpha_0[:, None, None] ** 2
+    np.einsum("kjj -> kj", bends)[:] += slope - sums.spread[some]
+    each = np.arange(k)
+    found[each, :c, each, :c] += bends
+    found[:, c, :, c] -= len(members) * (np.diag(tau) - np.outer(tau, tau))
+    square = found.reshape(k * (c + 1), -1)
+    return np.asarray(square[np.tri(len(square), dtype=bool)])
+
+
+def _map_threads(function: Callable[[_A], _B], parts: list[_A]) -> list[_B]:
+    if len(parts) == 1:
+        return [function(parts[0])]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return list(pool.map(function, parts))

@@ -1,0 +1,338 @@
+"""The mixture of Dirichlet-multinomials: equations (1) to (3) of the paper, and sampling from it.
+
+Parameters in, probabilities and histograms out. How the parameters are learned is `server/`; how they
+are written down is `files.py`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.special import gammaln, logsumexp
+
+from polyurn.counts import Counts, check_counts, client_sizes, distinct
+from polyurn.errors import CountsError, ParameterError
+from polyurn.memory import check_room
+from polyurn.model.rising_factorials import log_rising
+from polyurn.model.sizes import SUM_TOLERANCE, Sizes
+
+# Cells (clients x categories) that are handled at once: 32 MB of float64, whatever the table's size.
+_BLOCK_CELLS = 4_000_000
+# A Pólya urn costs a step per point, a Dirichlet and a multinomial draw one per category, ten times as
+# long. The urn has to be compiled or loaded first, which small tables are not worth.
+_POINTS_PER_CATEGORY = 10
+_CELLS_WORTH_AN_URN = 500_000
+
+
+@dataclass(frozen=True, eq=False)
+class MDM:
+    """A mixture of Dirichlet-multinomials over client histograms (equation 3).
+
+    Components are kept in order of decreasing weight, whatever order they are given in.
+
+    Parameters
+    ----------
+    weights : float array of shape (n_components,)
+        τ: positive, sum to one.
+    alphas : float array of shape (n_components, n_categories)
+        A: not negative, at least one positive in each row. A zero says that the component never
+        produces that category.
+    sizes : Sizes, or float array of shape (n_components, max_size + 1)
+        Π: column n of an array is the probability that a client holds n points; column 0 is 0.
+
+    Examples
+    --------
+    >>> mdm = MDM([0.3, 0.7], [[1.0, 2.0], [30.0, 10.0]], Sizes.constant(4, n_components=2))
+    >>> mdm.weights.tolist()
+    [0.7, 0.3]
+    >>> mdm.logpmf([[3, 1], [0, 4]]).round(4).tolist()
+    [-1.1353, -2.2628]
+    """
+
+    weights: NDArray[np.float64]
+    alphas: NDArray[np.float64]
+    sizes: Sizes
+
+    def __init__(self, weights: ArrayLike, alphas: ArrayLike, sizes: Sizes | ArrayLike) -> None:
+        weights = np.array(weights, dtype=np.float64)
+        alphas = np.array(alphas, dtype=np.float64)
+        sizes = sizes if isinstance(sizes, Sizes) else Sizes.from_table(sizes)
+        _check_parameters(weights, alphas, sizes)
+        order = np.argsort(-weights, kind="stable")
+        weights, alphas = weights[order], alphas[order]
+        weights.flags.writeable = alphas.flags.writeable = False
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "alphas", alphas)
+        object.__setattr__(self, "sizes", Sizes.unchecked(sizes.bins, sizes.masses[order]))
+
+    @property
+    def n_components(self) -> int:
+        """The number of components, K."""
+        return len(self.weights)
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories, C."""
+        return int(self.alphas.shape[1])
+
+    @property
+    def max_size(self) -> int:
+        """The largest size that a client may have, N."""
+        return self.sizes.max_size
+
+    @property
+    def n_parameters(self) -> int:
+        """How many weights, alphas and size probabilities are free, not fixed by a sum."""
+        k = self.n_components
+        return (k - 1) + k * self.n_categories + k * (self.sizes.bins.n_bins - 1)
+
+    def logpmf(self, counts: object) -> NDArray[np.float64]:
+        """Log-probability of each client's histogram and size, log q(c, n) (equation 3).
+
+        Parameters
+        ----------
+        counts : int array or scipy.sparse of shape (n_clients, n_categories) or (n_categories,)
+
+        Returns
+        -------
+        float array of shape (n_clients,)
+
+        Raises
+        ------
+        SizeError
+            A client holds more than `max_size` points.
+        """
+        return _per_client(logsumexp(self._joint(counts), axis=1), counts)
+
+    def logpmf_given_size(self, counts: object) -> NDArray[np.float64]:
+        """Log-probability of each client's histogram given its size, log q(c | n).
+
+        Parameters and shapes as in `logpmf`.
+        """
+        table = check_counts(counts, n_categories=self.n_categories)
+        log_sizes = self.sizes.logpmf(client_sizes(table))
+        log_size = logsumexp(np.log(self.weights) + log_sizes, axis=1)
+        with np.errstate(invalid="ignore"):  # NaN for a size that no component can have
+            given_size = self.logpmf(table) - log_size
+        return _per_client(given_size, counts)
+
+    def responsibilities(self, counts: object) -> NDArray[np.float64]:
+        """Probability that each client came from each component, ω of Algorithm 2.
+
+        Parameters
+        ----------
+        counts : int array or scipy.sparse of shape (n_clients, n_categories) or (n_categories,)
+
+        Returns
+        -------
+        float array of shape (n_clients, n_components), or (n_components,) for one histogram
+
+        Raises
+        ------
+        CountsError
+            A client has probability zero under every component, so that ω is not defined.
+        """
+        joint = self._joint(counts)
+        total = logsumexp(joint, axis=1, keepdims=True)
+        if np.isneginf(total).any():
+            raise CountsError(
+                f"{int(np.isneginf(total).sum())} clients have probability zero under every "
+                "component: a category or size was never seen; fit with priors or size bins"
+            )
+        return _per_client(np.exp(joint - total), counts)
+
+    def sample(
+        self, n_clients: int, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the histograms of simulated clients.
+
+        Parameters
+        ----------
+        n_clients : int
+        rng : int or numpy.random.Generator
+
+        Returns
+        -------
+        int array of shape (n_clients, n_categories)
+
+        Raises
+        ------
+        RoomError
+            They are larger than the memory that is available.
+        """
+        if not 0 <= n_clients < 2**31:
+            raise ParameterError(f"expected 0 to 2**31 - 1 clients, got {n_clients}")
+        check_room(
+            8 * n_clients * (self.n_categories + 2),  # with each client's component and size
+            f"the histograms of {n_clients} clients",
+            "draw fewer at a time",
+        )
+        rng = np.random.default_rng(rng)
+        components = rng.choice(self.n_components, size=n_clients, p=self.weights)
+        sizes = self.sizes.sample(components, rng=rng)
+        if n_clients * self.n_categories >= _CELLS_WORTH_AN_URN:
+            return self._draw_many(components, sizes, rng)
+        proportions = _dirichlet(self.alphas[components], rng)
+        return rng.multinomial(sizes, proportions)
+
+    def mean(self) -> NDArray[np.float64]:
+        """Expected histogram of a client, E[c], shape (n_categories,)."""
+        proportions = self.alphas / self.alphas.sum(axis=1, keepdims=True)
+        return np.asarray((self.weights * self.sizes.mean()) @ proportions)
+
+    def size_marginal(self) -> NDArray[np.float64]:
+        """Probability that a client holds n points, over components, shape (max_size + 1,)."""
+        return self.weights @ self.sizes.table()
+
+    def _draw_many(
+        self, components: NDArray[np.int64], sizes: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """The same distribution as `sample`'s, small clients out of urns."""
+        from polyurn.model.urn_kernels import draw_counts
+
+        counts = np.zeros((len(sizes), self.n_categories), dtype=np.int64)
+        by_urn = sizes <= _POINTS_PER_CATEGORY * self.n_categories
+        by_urn &= np.isfinite(self.alphas.sum(axis=1))[components]
+        draw_counts(self.alphas, components, np.where(by_urn, sizes, 0), counts, rng)
+        large = np.flatnonzero(~by_urn)
+        for block in _blocks(len(large), self.n_categories):
+            mine = large[block]
+            proportions = _dirichlet(self.alphas[components[mine]], rng)
+            counts[mine] = rng.multinomial(sizes[mine], proportions)
+        return counts
+
+    def _joint(self, counts: object) -> NDArray[np.float64]:
+        """Log τ_k + log p(c | n, α_k) + log π_k(n), shape (n_clients, n_components)."""
+        table = check_counts(counts, n_categories=self.n_categories)
+        log_sizes = self.sizes.logpmf(client_sizes(table))
+        joint = np.log(self.weights) + mixture_logpmf(table, self.alphas) + log_sizes
+        return np.asarray(joint)
+
+    def __repr__(self) -> str:
+        shape = f"n_components={self.n_components}, n_categories={self.n_categories}"
+        return f"MDM({shape}, max_size={self.max_size}, weights={self.weights.round(3).tolist()})"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, MDM)
+            and np.array_equal(self.weights, other.weights)
+            and np.array_equal(self.alphas, other.alphas)
+            and self.sizes == other.sizes
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def dirichlet_multinomial_logpmf(counts: ArrayLike, alpha: ArrayLike) -> NDArray[np.float64]:
+    """Log-probability of a histogram under a Dirichlet-multinomial (equation 1).
+
+    Parameters
+    ----------
+    counts : int array of shape (..., n_categories)
+    alpha : float array of shape (..., n_categories)
+        Broadcasts against `counts`.
+
+    Returns
+    -------
+    float array of shape (...)
+
+    Examples
+    --------
+    >>> dirichlet_multinomial_logpmf([1, 2, 3], [3.0, 4.0, 5.0]).round(4)
+    np.float64(-2.467)
+    """
+    counts, alpha = np.asarray(counts), np.asarray(alpha, dtype=np.float64)
+    n, alpha_0 = counts.sum(axis=-1), alpha.sum(axis=-1)
+    # Γ(c + α)/Γ(α) over Γ(n + α_0)/Γ(α_0), each divided by α_0 per point so that α_0 → ∞ is exact.
+    totals = gammaln(n + 1) - log_rising(alpha_0, n, scale=alpha_0)
+    terms = log_rising(alpha, counts, scale=alpha_0[..., None]) - gammaln(counts + 1)
+    return np.asarray(totals + terms.sum(axis=-1))[()]
+
+
+def mixture_logpmf(counts: Counts, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Equation 1 for every client and component.
+
+    Parameters
+    ----------
+    counts : int array or csr_array of shape (n_clients, n_categories)
+    alphas : float array of shape (n_components, n_categories)
+
+    Returns
+    -------
+    float array of shape (n_clients, n_components)
+    """
+    n_clients, n_categories = counts.shape
+    out = np.empty((n_clients, len(alphas)))
+    for block in _blocks(n_clients, n_categories):
+        out[block] = _block_logpmf(sparse.csr_array(counts[block]), alphas)
+    return out
+
+
+def _block_logpmf(rows: sparse.csr_array, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`dirichlet_multinomial_logpmf`, evaluated once per distinct (category, count) and gathered."""
+    alpha_0 = alphas.sum(axis=1)
+    n, which_n = distinct(client_sizes(rows))
+    totals = gammaln(n + 1)[:, None] - log_rising(alpha_0, n[:, None], scale=alpha_0)
+    stride = int(rows.data.max(initial=0)) + 1
+    pairs, which_pair = distinct(rows.indices.astype(np.int64) * stride + rows.data)
+    category, count = np.divmod(pairs, stride)
+    terms = log_rising(alphas.T[category], count[:, None], scale=alpha_0)
+    terms -= gammaln(count + 1)[:, None]
+    impossible = np.isneginf(terms)
+    gather = sparse.csr_array(
+        (np.ones(len(which_pair)), which_pair, rows.indptr), shape=(rows.shape[0], len(pairs))
+    )
+    out = totals[which_n] + gather @ np.where(impossible, 0.0, terms)
+    if impossible.any():
+        out[gather @ impossible.astype(np.float64) > 0] = -np.inf
+    return np.asarray(out)
+
+
+def _dirichlet(alphas: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """One draw per row. Gamma variates of a small shape underflow, so they are kept as logs:
+    G(α) = G(α + 1) U^(1/α) in distribution.
+    """
+    log_gamma = np.log(rng.standard_gamma(alphas + 1.0))
+    with np.errstate(divide="ignore"):  # α = 0 gives log 0
+        log_gamma += np.log(rng.random(alphas.shape)) / alphas
+    log_gamma -= log_gamma.max(axis=1, keepdims=True)
+    draws = np.exp(log_gamma)
+    return np.asarray(draws / draws.sum(axis=1, keepdims=True))
+
+
+def _blocks(n_clients: int, n_categories: int) -> Iterator[slice]:
+    step = max(1, _BLOCK_CELLS // n_categories)
+    for start in range(0, n_clients, step):
+        yield slice(start, min(start + step, n_clients))
+
+
+def _per_client(values: NDArray[np.float64], counts: object) -> NDArray[np.float64]:
+    """The result for the caller's own shape: one histogram gives one value."""
+    one = not sparse.issparse(counts) and np.asarray(counts).ndim == 1
+    return values[0] if one else values
+
+
+def _check_parameters(
+    weights: NDArray[np.float64], alphas: NDArray[np.float64], sizes: Sizes
+) -> None:
+    if weights.ndim != 1 or len(weights) == 0:
+        raise ParameterError(f"expected weights of shape (n_components,), got {weights.shape}")
+    if alphas.ndim != 2 or len(alphas) != len(weights) or alphas.shape[1] < 2:
+        raise ParameterError(
+            f"expected alphas of shape ({len(weights)}, at least 2 categories), got {alphas.shape}"
+        )
+    if sizes.n_components != len(weights):
+        raise ParameterError(
+            f"expected sizes for {len(weights)} components, got {sizes.n_components}"
+        )
+    if not (weights > 0).all() or not np.isfinite(weights).all():
+        raise ParameterError("expected positive, finite weights")
+    off = abs(weights.sum() - 1)
+    if off > SUM_TOLERANCE:
+        raise ParameterError(f"expected weights that sum to 1, got {weights.sum():.12g}")
+    if not ((alphas >= 0).all() and np.isfinite(alphas).all() and (alphas.sum(axis=1) > 0).all()):
+        raise ParameterError(
+            "expected alphas that are finite and not negative, with a positive one in each row"
+        )

@@ -1,0 +1,1 @@
+"""Which proxy points each simulated client holds."""

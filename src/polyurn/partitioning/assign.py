@@ -1,0 +1,316 @@
+"""Which proxy points each simulated client holds: histograms in, indices out.
+
+Every histogram is matched exactly where the proxy data allow it; where they do not, the caller has
+said what is to happen and the report says what did. How points are drawn is `urns.py`, how clients are
+drawn again is `redraws.py`, and nothing is written here.
+"""
+
+from typing import get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from polyurn.counts import Counts, check_counts, client_sizes
+from polyurn.errors import ParameterError, PartitionError, ShortfallError
+from polyurn.memory import check_room
+from polyurn.model.mdm import MDM
+from polyurn.partitioning.redraw import Population, dense, population_counts, redraw, serve
+from polyurn.partitioning.result import Partition, PartitionReport, Shortfall, check_labels
+
+__all__ = ["Partition", "PartitionReport", "Population", "Shortfall", "cover", "partition"]
+
+# Clients that `cover` draws at a time: 32 MB of histograms.
+_BATCH_CELLS = 4_000_000
+
+
+def partition(
+    labels: ArrayLike,
+    counts: object,
+    *,
+    replace: bool = True,
+    shortfall: Shortfall = "reuse",
+    population: Population | None = None,
+    rng: int | np.random.Generator | None = None,
+) -> Partition:
+    """Give each client proxy points that have its histogram.
+
+    A client draws from each category at random, without replacement: it holds no point twice
+    unless it asks for more than there are.
+
+    Parameters
+    ----------
+    labels : int array of shape (n_points,)
+        The category of each proxy point, 0 to C - 1.
+    counts : int array or scipy.sparse of shape (n_clients, n_categories)
+        The histograms, from `MDM.sample` for instance.
+    replace : bool
+        Whether a client's points go back before the next one draws, as in the paper. Clients are
+        then independent of each other, and a point may serve several of them. If not, each point is
+        given once until its category is used up.
+    shortfall : {"reuse", "refuse", "resample"}
+        What happens when a category is used up: for one client with `replace`, for all of them
+        together without it. "reuse" gives points again, as evenly as possible: no point is given
+        n + 2 times before all have been given n + 1 times. "refuse" raises an error. "resample"
+        draws the client that comes too late again from `population`, with its own size and
+        without the categories that are used up.
+    population : MDM, or function (n_clients, rng) -> counts
+        For "resample".
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    Partition
+
+    Raises
+    ------
+    PartitionError
+        A category that is asked for has no points, labels are not categories, a category is short
+        under "refuse", or a client cannot be drawn again.
+    RoomError
+        The partition is larger than the memory that is available.
+
+    Examples
+    --------
+    >>> labels = [0, 1, 1, 2, 0, 1]
+    >>> parts = partition(labels, [[1, 2, 0], [0, 1, 1]], rng=0)
+    >>> [np.bincount(np.take(labels, mine), minlength=3).tolist() for mine in parts]
+    [[1, 2, 0], [0, 1, 1]]
+    """
+    table = check_counts(counts)
+    _check_settings(replace, shortfall, population, table.shape[1])
+    rng = np.random.default_rng(rng)
+    table = table.astype(table.dtype.newbyteorder("="), copy=False)  # numba knows no other order
+    codes = check_labels(labels, table.shape[1])
+    stock = np.bincount(codes, minlength=table.shape[1])
+    asked = _column_sums(table)
+    redrawn = np.empty(0, np.int64)
+    if shortfall == "refuse":
+        _refuse(_column_max(table) if replace else asked, stock)
+    elif shortfall == "resample" and population is not None:
+        table, redrawn = _resample(table, stock, population, replace, rng)
+    empty = np.flatnonzero((_column_sums(table) > 0) & (stock == 0))
+    if len(empty):
+        raise ShortfallError(
+            "clients ask for points of categories that the proxy data do not have: {}; draw clients "
+            "without them, or use shortfall='resample' (--shortfall resample on the command line)",
+            empty.tolist(),
+        )
+    offsets, indices = _drawn(codes, stock, table, replace, rng)
+    report = PartitionReport(
+        available=stock,
+        asked=asked,
+        given=_column_sums(table),
+        n_used=_n_used(indices, len(codes)),
+        n_repeats=_n_repeats(table, stock),
+        redrawn=redrawn,
+        cut=0,
+        replace=replace,
+        shortfall=shortfall,
+    )
+    return Partition(offsets, indices, report)
+
+
+def cover(
+    labels: ArrayLike,
+    population: Population,
+    *,
+    n_categories: int | None = None,
+    rng: int | np.random.Generator | None = None,
+) -> Partition:
+    """Draw clients until the proxy data are used up, each point once.
+
+    Clients are drawn from the population one after the other. One that asks for more than is left
+    is drawn again with its own size, without the categories that are used up; the last one takes what
+    is left. The report says how many these were: where the proxy data's categories are not
+    distributed as the population's, many.
+
+    Parameters
+    ----------
+    labels : int array of shape (n_points,)
+        The category of each proxy point, 0 to C - 1.
+    population : MDM, or function (n_clients, rng) -> counts
+    n_categories : int, optional
+        C, for a function; an MDM knows it, and another number is refused.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    Partition
+
+    Raises
+    ------
+    PartitionError
+        The population has no clients that hold only the categories that are left.
+
+    Examples
+    --------
+    >>> from polyurn.model.sizes import Sizes
+    >>> mdm = MDM([1.0], [[2.0, 1.0]], Sizes.constant(4))
+    >>> parts = cover([0, 1, 0, 0, 1, 0], mdm, rng=0)
+    >>> parts.sizes.tolist(), sorted(parts.indices.tolist())
+    ([4, 2], [0, 1, 2, 3, 4, 5])
+    """
+    rng = np.random.default_rng(rng)
+    if isinstance(population, MDM):
+        if n_categories not in (None, population.n_categories):
+            raise ParameterError(
+                f"expected the {population.n_categories} categories of the MDM, got "
+                f"n_categories={n_categories}; leave it out"
+            )
+        n_categories = population.n_categories
+    if n_categories is None:
+        raise ParameterError("expected n_categories with a function as the population")
+    codes = check_labels(labels, n_categories)
+    if len(codes) == 0:
+        raise PartitionError("expected at least one proxy point, got none")
+    stock = np.bincount(codes, minlength=n_categories)
+    left, asked = stock, np.zeros(n_categories, np.int64)
+    parts: list[NDArray[np.int64]] = []
+    redrawn: list[NDArray[np.int64]] = []
+    n_clients, n_drawn, cut = 0, 16, 0
+    while left.any():  # every client takes a point at least
+        drawn = population_counts(population, n_drawn, rng, n_categories=n_categories)
+        served = serve(drawn, left, population, rng)
+        left, cut = served.stock, served.cut
+        asked += drawn[: len(served.counts)].sum(axis=0)
+        parts.append(served.counts)
+        redrawn.append(served.redrawn + n_clients)
+        n_clients += len(served.counts)
+        n_drawn = min(2 * n_drawn, _BATCH_CELLS // n_categories + 1)
+    offsets, indices = _drawn(codes, stock, np.concatenate(parts), False, rng)
+    report = PartitionReport(
+        available=stock,
+        asked=asked,
+        given=stock,
+        n_used=len(codes),
+        n_repeats=0,
+        redrawn=np.concatenate(redrawn),
+        cut=cut,
+        replace=False,
+        shortfall="resample",
+    )
+    return Partition(offsets, indices, report)
+
+
+def _drawn(
+    codes: NDArray[np.int64],
+    stock: NDArray[np.int64],
+    table: Counts,
+    replace: bool,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The offsets and indices of a partition whose histograms can be served."""
+    from polyurn.partitioning.kernels import draw_dense, draw_sparse, fill_urns, shuffle_clients
+
+    offsets = np.concatenate([[0], np.cumsum(client_sizes(table))])
+    n_given, n_points = int(offsets[-1]), len(codes)
+    # The indices; for each proxy point its place in the urns and whether it was used; cursors.
+    check_room(
+        8 * n_given + 9 * n_points + 8 * len(offsets),
+        f"the indices of the {n_given} points that clients ask for",
+        "partition fewer clients at a time",
+    )
+    indices = np.empty(n_given, np.int64)
+    starts = np.concatenate([[0], np.cumsum(stock)])
+    urns = np.empty(n_points, np.int32 if n_points < 2**31 else np.int64)
+    fill_urns(codes, starts[:-1].copy(), urns)
+    cursors = offsets[:-1].copy()
+    if isinstance(table, np.ndarray):
+        draw_dense(table, starts, urns, cursors, indices, replace, rng)
+    else:
+        cells = table.tocsc()
+        draw_sparse(
+            cells.indptr, cells.indices, cells.data, starts, urns, cursors, indices, replace, rng
+        )
+    shuffle_clients(offsets, indices, rng)
+    return offsets, indices
+
+
+def _resample(
+    table: Counts,
+    stock: NDArray[np.int64],
+    population: Population,
+    replace: bool,
+    rng: np.random.Generator,
+) -> tuple[Counts, NDArray[np.int64]]:
+    """The same histograms, those that cannot be served drawn again; and which these are."""
+    sizes, n_points = client_sizes(table), int(stock.sum())
+    needed = int(sizes.max()) if replace else int(sizes.sum())
+    if needed > n_points:
+        whose = "a client asks" if replace else "the clients ask"
+        raise PartitionError(
+            f"{whose} for {needed} points and the proxy data have {n_points}; draw smaller clients, "
+            "fewer of them, or use shortfall='reuse' (--shortfall reuse on the command line)"
+        )
+    if not replace:
+        if (_column_sums(table) <= stock).all():
+            return table, np.empty(0, np.int64)
+        served = serve(dense(table), stock, population, rng)
+        return served.counts, served.redrawn
+    short = _short_clients(table, stock)
+    if len(short) == 0:
+        return table, short
+    counts = dense(table)
+    for client in short:
+        counts[client] = redraw(int(sizes[client]), stock, population, rng)
+    return counts, short
+
+
+def _short_clients(table: Counts, stock: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Clients that ask for more points of a category than there are."""
+    if isinstance(table, np.ndarray):
+        return np.flatnonzero((table > stock).any(axis=1))
+    clients = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    return np.unique(clients[table.data > stock[table.indices]])
+
+
+def _refuse(needed: NDArray[np.int64], stock: NDArray[np.int64]) -> None:
+    missing = np.maximum(needed - stock, 0)
+    if missing.any():
+        short = np.flatnonzero(missing)
+        raise ShortfallError(
+            f"the proxy data are short of {int(missing.sum())} points: {{}}",
+            short.tolist(),
+            missing[short].tolist(),
+        )
+
+
+def _check_settings(replace: object, shortfall: str, population: object, n_categories: int) -> None:
+    if not isinstance(replace, bool | np.bool_):
+        raise ParameterError(f"expected replace to be True or False, got {replace!r}")
+    if shortfall not in get_args(Shortfall):
+        raise ParameterError(
+            f"expected shortfall to be one of {', '.join(get_args(Shortfall))}, got {shortfall!r}"
+        )
+    if (shortfall == "resample") != (population is not None):
+        raise ParameterError("expected a population with shortfall='resample', and only then")
+    if isinstance(population, MDM) and population.n_categories != n_categories:
+        raise ParameterError(
+            f"expected a population of {n_categories} categories, like the counts, got an MDM of "
+            f"{population.n_categories}"
+        )
+
+
+def _column_sums(table: Counts) -> NDArray[np.int64]:
+    return np.asarray(table.sum(axis=0, dtype=np.int64)).reshape(-1)
+
+
+def _column_max(table: Counts) -> NDArray[np.int64]:
+    if isinstance(table, np.ndarray):
+        return np.asarray(table.max(axis=0), np.int64)
+    return np.asarray(table.max(axis=0).toarray(), np.int64).reshape(-1)
+
+
+def _n_used(indices: NDArray[np.int64], n_points: int) -> int:
+    used = np.zeros(n_points, bool)
+    used[indices] = True
+    return int(used.sum())
+
+
+def _n_repeats(table: Counts, stock: NDArray[np.int64]) -> int:
+    """How many points clients are given beyond one of each that there is."""
+    if not (_column_max(table) > stock).any():
+        return 0
+    cells = sparse.coo_array(table)
+    return int(np.maximum(cells.data - stock[cells.col], 0).sum())

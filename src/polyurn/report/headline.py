@@ -1,0 +1,193 @@
+"""The verdict at the top of a page: one sentence, and three numbers with what they mean.
+
+Words for numbers that others have measured: how heterogeneous the federation is, how close simulated
+clients are, what tuning on them would cost.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyurn.comparison.summaries import heterogeneity
+from polyurn.errors import ParameterError
+from polyurn.report.material import Material
+from polyurn.sweeps.verdict import PopulationVerdict, compare_sweeps
+
+# Clients that stand for an MDM whose heterogeneity is asked for; its own seed, so that it is the same.
+_N_DRAWN, _SEED = 2_000, 0
+_SIMULATED = "mdm"
+
+
+@dataclass(frozen=True)
+class Number:
+    """One of the three numbers.
+
+    Attributes
+    ----------
+    label, value, means : str
+    known : bool
+        Whether it was measured; if not, `means` says how to.
+    """
+
+    label: str
+    value: str
+    means: str
+    known: bool = True
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The verdict: a sentence and three numbers."""
+
+    sentence: str
+    numbers: tuple[Number, Number, Number]
+
+
+def headline(material: Material) -> Headline:
+    """The verdict on what there is."""
+    how_different, first = _heterogeneity(material)
+    how_close, second = _closeness(material)
+    how_costly, third = _regret(material)
+    said = [part for part in (how_different, how_close, how_costly) if part]
+    return Headline(_sentence(said), (first, second, third))
+
+
+def number(value: Any) -> float:
+    """A number of a record: "Infinity" is a text there, and null what is not defined."""
+    return math.nan if value is None else float(value)
+
+
+def sweep_verdicts(material: Material) -> tuple[PopulationVerdict, ...]:
+    """What the sweep says about each population; nothing if it has no true clients or only those."""
+    names = {run.population for run in material.runs}
+    if material.true not in names or len(names) < 2:
+        return ()
+    return compare_sweeps(material.runs, true=material.true, metric=material.metric).populations
+
+
+def simulated_row(comparison: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The population that the verdict is about: "mdm", or else the closest one."""
+    rows: list[Mapping[str, Any]] = comparison["rows"]
+    named = [row for row in rows if row["name"] == _SIMULATED]
+    return (named or sorted(rows, key=lambda row: number(row["energy_ratio"])))[0]
+
+
+def _heterogeneity(material: Material) -> tuple[str, Number]:
+    label = "How different clients are"
+    if material.comparison is not None:
+        summary = material.comparison["heterogeneity"]
+        alpha, away = (number(summary[n]["value"]) for n in ("alpha", "total_variation"))
+        whose = "true clients"
+    elif material.true in material.clients:
+        measured = heterogeneity(material.clients[material.true], n_bootstrap=100, rng=_SEED)
+        alpha, away, whose = measured.alpha.value, measured.total_variation.value, "true clients"
+    elif material.mdm is not None:
+        drawn = material.mdm.sample(_N_DRAWN, rng=_SEED)
+        measured = heterogeneity(drawn, n_bootstrap=100, rng=_SEED)
+        alpha, away = measured.alpha.value, measured.total_variation.value
+        whose = "clients that the model draws"
+    else:
+        hint = "Not measured: add a model or clients (polyurn report mdm.json ...)."
+        return "", Number(label, "–", hint, known=False)
+    means = (
+        f"{whose[0].upper()}{whose[1:]} are about as different as under one Dirichlet(α); "
+        f"a client’s mix is {away:.0%} away from the whole federation’s."
+    )
+    words = _how_different(alpha)
+    return f"clients are {words}", Number(label, f"α ≈ {_short(alpha)}", means)
+
+
+def _how_different(alpha: float) -> str:
+    # The values that papers use: 0.1 is called extreme, 0.5 usual, and 100 IID.
+    if math.isnan(alpha):
+        return "too small to tell how different they are"
+    if alpha >= 50:
+        return "almost alike"
+    if alpha >= 2:
+        return "mildly different"
+    return "clearly different" if alpha >= 0.5 else "very different"
+
+
+def _closeness(material: Material) -> tuple[str, Number]:
+    label = "How close simulated clients are"
+    if material.comparison is None:
+        hint = "Not measured: polyurn compare held-out.csv mdm=mdm.json -o comparison.json"
+        return "", Number(label, "–", hint, known=False)
+    row = simulated_row(material.comparison)
+    floor = material.comparison["floors"]["energy"]
+    # Files from before each ratio had a range of its own have that of splits into halves.
+    ratio, high = number(row["energy_ratio"]), number(row.get("energy_null", (0, floor["high"]))[1])
+    inside = ratio <= high
+    means = (
+        f"Distance of {row['name']} clients to true ones, over that of true clients to true "
+        f"clients. 1.0 is indistinguishable; true clients would be below {high:.2f} (95 % range)."
+    )
+    other = [r for r in material.comparison["rows"] if r["name"] == "iid" and r is not row]
+    if other:
+        means += f" IID clients: {_short(number(other[0]['energy_ratio']))}."
+    words = (
+        "simulated ones cannot be told from true ones"
+        if inside
+        else f"simulated ones are {_short(ratio)} times as far from true ones as other true ones are"
+    )
+    return words, Number(label, f"{_short(ratio)}×", means)
+
+
+def _regret(material: Material) -> tuple[str, Number]:
+    label = "What tuning on them costs"
+    try:
+        verdicts = sweep_verdicts(material)
+    except ParameterError as error:
+        return "", Number(label, "–", f"Not measured: {error}.", known=False)
+    if not verdicts:
+        hint = "Not measured: polyurn sweep config.toml -o runs/, with true clients among them"
+        return "", Number(label, "–", hint, known=False)
+    named = [v for v in verdicts if v.population == _SIMULATED] or [verdicts[0]]
+    (about, *_) = named
+    lost = 100 * about.regret.value
+    means = (
+        f"Points of {material.metric} lost on true clients by settings that won on "
+        f"{about.population} clients; mean over {_plural(about.n_seeds, 'seed')}"
+        f"{_interval(about)}."
+    )
+    iid = [v for v in verdicts if v.population == "iid" and v is not about]
+    if iid:
+        means += f" Tuning on IID clients: {100 * iid[0].regret.value:.2f}."
+    reach = 100 * (about.regret.high - about.regret.value)
+    if lost < 0.05:
+        words = f"tuning on them costs no {material.metric}"
+    elif reach > lost:  # the interval holds 0: so few seeds cannot tell
+        words = f"tuning on them costs {lost:.1f} ± {reach:.1f} points of {material.metric}"
+    else:
+        words = f"tuning on them costs {lost:.1f} points of {material.metric}"
+    return words, Number(label, f"{lost:.2f} pts", means)
+
+
+def _interval(about: PopulationVerdict) -> str:
+    low, high = about.regret.low, about.regret.high
+    if math.isnan(low):
+        return ""
+    return f", 95 % interval {100 * low:.2f} to {100 * high:.2f}"
+
+
+def _plural(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+def _sentence(said: list[str]) -> str:
+    if not said:
+        return "There are runs to look at, and no verdict yet."
+    *first, last = said
+    text = f"{', '.join(first)}, and {last}" if first else last
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _short(value: float) -> str:
+    if math.isinf(value):
+        return "∞"
+    if math.isnan(value):
+        return "–"
+    return (
+        f"{value:.0f}" if abs(value) >= 100 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
+    )

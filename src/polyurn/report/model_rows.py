@@ -1,0 +1,103 @@
+"""The components of an MDM as rows: how heavy, how concentrated, of which categories and sizes.
+
+Numbers only; what is drawn of them is `model_charts.py` and `plots.py`.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import rel_entr
+
+from polyurn.model.mdm import MDM
+from polyurn.report.parts import Rows
+
+# More lines than colours that an eye tells apart, and more columns than a page has room for.
+MOST_COMPONENTS, MOST_CATEGORIES = 8, 64
+_MOST_SIZES = 200
+_N_TELLING = 12
+
+
+def summary_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
+    """One row per component: weight, concentration α₀, mean size and the five largest categories."""
+    shares = expected_shares(mdm)
+    rows = []
+    for k in range(mdm.n_components):
+        top = np.argsort(-shares[k], kind="stable")[:5]
+        rows.append(
+            {
+                "component": str(k + 1),
+                "weight": float(mdm.weights[k]),
+                "concentration": float(mdm.alphas[k].sum()),
+                "mean_size": float(mdm.sizes.mean()[k]),
+                "largest": ", ".join(f"{categories[j]} {shares[k, j]:.0%}" for j in top),
+            }
+        )
+    return rows
+
+
+def profile_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
+    """The expected share of each category in each component, of the most frequent categories.
+
+    Examples
+    --------
+    >>> from polyurn.model.sizes import Sizes
+    >>> rows = profile_rows(MDM([1.0], [[1.0, 3.0]], Sizes.constant(4)), ["a", "b"])
+    >>> [(row["category"], row["share"]) for row in rows]
+    [('a', 0.25), ('b', 0.75)]
+    """
+    shares = expected_shares(mdm)
+    frequent = np.argsort(-(mdm.weights @ shares), kind="stable")[:MOST_CATEGORIES]
+    return [
+        {"component": str(k + 1), "category": categories[j], "share": float(shares[k, j])}
+        for k in range(mdm.n_components)
+        for j in sorted(frequent)
+    ]
+
+
+def telling_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
+    """The categories that tell the components apart, the most telling first.
+
+    A category's part is its term of the Jensen-Shannon divergence of the components' expected shares,
+    Σ_k τ_k p_kj log(p_kj / p_j), as a share of the whole. No rows for a single component.
+    """
+    shares = expected_shares(mdm)
+    marginal = mdm.weights @ shares
+    parts = mdm.weights @ np.asarray(rel_entr(shares, marginal))
+    if mdm.n_components == 1 or parts.sum() <= 0:
+        return []
+    most = np.argsort(-parts, kind="stable")[:_N_TELLING]
+    return [
+        {
+            "category": categories[j],
+            "component": str(k + 1),
+            "share": float(shares[k, j]),
+            "part": float(parts[j] / parts.sum()),
+        }
+        for j in most
+        for k in range(min(mdm.n_components, MOST_COMPONENTS))
+    ]
+
+
+def size_rows(mdm: MDM) -> Rows:
+    """The share of a component's clients that hold at most so many points."""
+    ends = mdm.sizes.bins.edges[1:] - 1
+    shown = np.unique(np.linspace(0, len(ends) - 1, _MOST_SIZES).astype(int))
+    reached = np.cumsum(mdm.sizes.masses, axis=1)
+    return [
+        {"component": str(k + 1), "size": int(ends[b]), "share": min(float(reached[k, b]), 1.0)}
+        for k in range(min(mdm.n_components, MOST_COMPONENTS))
+        for b in shown
+        if _moves(reached[k], b)
+    ]
+
+
+def expected_shares(mdm: MDM) -> NDArray[np.float64]:
+    """E[p] of each component, shape (n_components, n_categories)."""
+    return np.asarray(mdm.alphas / mdm.alphas.sum(axis=1, keepdims=True))
+
+
+def _moves(reached: NDArray[np.float64], b: int) -> bool:
+    """Whether a curve is still between 0 and 1, or next to it: the rest is a straight line."""
+    before, after = reached[max(b - 1, 0)], reached[min(b + 1, len(reached) - 1)]
+    return bool(after > 0 and before < 1 - 1e-9)

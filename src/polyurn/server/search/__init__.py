@@ -1,0 +1,1 @@
+"""The search for the maximum of the likelihood, from sums over clients."""

@@ -1,0 +1,156 @@
+"""Partitions on disk: a Parquet table (client, index), or JSON {client: [indices]}.
+
+Written whole or not at all, and read back equal. What a partition is, is `partitions.py`.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.errors import FileError
+from polyurn.partitioning.result import Partition, check_ids
+from polyurn.storage.files import arrow, check_place, read_table, write_whole
+
+
+def save_partition(
+    partition: Partition,
+    path: str | os.PathLike[str],
+    *,
+    clients: Sequence[Any] | NDArray[Any] | None = None,
+    made: Mapping[str, Any] | None = None,
+) -> None:
+    """Write who holds which points: .parquet is a table (client, index), .json {client: [indices]}.
+
+    Parameters
+    ----------
+    partition : Partition
+    path : path ending in .parquet or .json
+    clients : sequence of length n_clients, optional
+        Client ids, all different, also as text; 0, 1, ... by default.
+    made : mapping, optional
+        How it came about; kept in a Parquet file's metadata. JSON has no place for it.
+    """
+    path = Path(path)
+    kind = _kind(path)
+    if kind == "json":
+        lines = (line.encode() for line in partition_text(partition, clients=clients))
+        write_whole(path, lambda file: file.writelines(lines))
+    else:
+        _write_parquet(partition, check_ids(clients, partition), path, made)
+
+
+def partition_text(
+    partition: Partition, *, clients: Sequence[Any] | NDArray[Any] | None = None
+) -> Iterator[str]:
+    """The JSON {client: [indices]}, a client at a time: a million of them are never one text."""
+    ids = check_ids(clients, partition)
+    for client, points in enumerate(partition):
+        name = json.dumps(str(ids[client]), ensure_ascii=False)
+        yield f"{',' if client else '{'}\n{name}: {points.tolist()}"
+    yield "\n}\n"
+
+
+def check_partition_place(path: str | os.PathLike[str]) -> None:
+    """Raise a `FileError` where `save_partition` cannot write: before the work, not after it."""
+    _kind(Path(path))
+    check_place(path)
+
+
+def load_partition(path: str | os.PathLike[str]) -> tuple[Partition, NDArray[Any]]:
+    """Read what `save_partition` wrote.
+
+    Returns
+    -------
+    partition : Partition
+        Without a report.
+    clients : array of shape (n_clients,)
+        The client ids; JSON keeps them as text.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read, is damaged, or is not a partition.
+    """
+    path = Path(path)
+    return _read_json(path) if _kind(path) == "json" else _read_parquet(path)
+
+
+def _write_parquet(
+    partition: Partition, ids: NDArray[Any], path: Path, made: Mapping[str, Any] | None
+) -> None:
+    from polyurn import __version__
+
+    pa = arrow("writing tables")
+    columns = {
+        "client": pa.array(ids).take(pa.array(partition.clients)),
+        "index": partition.indices,
+    }
+    note = json.dumps({"polyurn": __version__, **(made or {})})
+    table = pa.table(columns).replace_schema_metadata({"polyurn": note})
+    write_whole(path, lambda file: pa.parquet.write_table(table, file))
+
+
+def _read_json(path: Path) -> tuple[Partition, NDArray[Any]]:
+    try:
+        record = json.loads(path.read_bytes(), object_pairs_hook=_distinct_pairs)
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{path} is not a partition, or was cut off: {error}") from error
+    if not isinstance(record, dict) or not all(isinstance(p, list) for p in record.values()):
+        raise FileError(f"{path} is not a partition: expected {{client: [indices]}}")
+    indices = [index for points in record.values() for index in points]
+    if not all(type(index) is int for index in indices):
+        raise FileError(f"{path} is not a partition: expected whole numbers as indices")
+    sizes = [len(points) for points in record.values()]
+    return _partition(path, sizes, indices), np.array(list(record), dtype=object)
+
+
+def _read_parquet(path: Path) -> tuple[Partition, NDArray[Any]]:
+    table = read_table(path)
+    if not {"client", "index"} <= set(table.column_names):
+        raise FileError(f"{path} is not a partition: expected the columns client and index")
+    owners, indices = table["client"], table["index"]
+    if owners.null_count or indices.null_count:
+        raise FileError(f"{path} is damaged: it has missing values")
+    coded = owners.dictionary_encode().combine_chunks()
+    which = np.asarray(coded.indices, np.int64)
+    order = np.argsort(
+        which, kind="stable"
+    )  # another program may have put the rows in another order
+    sizes = np.bincount(which, minlength=len(coded.dictionary))
+    return _partition(path, sizes, indices.to_numpy()[order]), coded.dictionary.to_numpy(
+        zero_copy_only=False
+    )
+
+
+def _partition(path: Path, sizes: Any, indices: Any) -> Partition:
+    given = np.asarray(indices)
+    if len(given) == 0:
+        raise FileError(f"{path} holds no clients")
+    if given.dtype.kind not in "iu" or given.min() < 0:
+        raise FileError(f"{path} is not a partition: expected indices of at least 0")
+    if min(sizes) == 0:
+        raise FileError(f"{path} holds a client without points")
+    return Partition(np.concatenate([[0], np.cumsum(sizes)]), given.astype(np.int64))
+
+
+def _distinct_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, if no name is there twice: the first of two clients would be lost."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        twice = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
+        raise ValueError(f"the client {twice!r} is there more than once")
+    return record
+
+
+def _kind(path: Path) -> str:
+    if path.suffix not in (".parquet", ".json"):
+        raise FileError(f"expected a .parquet or .json file, got {path.name!r}")
+    return path.suffix[1:]

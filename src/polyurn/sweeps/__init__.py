@@ -1,0 +1,1 @@
+"""Federated training over hyper-parameters and populations, and what it predicts."""

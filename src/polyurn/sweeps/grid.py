@@ -1,0 +1,363 @@
+"""Sweeps: every setting on every population under every seed, in parallel, never twice.
+
+What is run where is decided here; `records.py` keeps it, `federated.py` trains, and `verdict.py` says
+what it means. Runs are spread with joblib, so that the backend which is active (processes of this
+machine, Dask, Ray) does them.
+"""
+
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from numbers import Integral
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
+
+from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
+
+try:
+    import joblib
+    import torch
+    from torch import nn
+except ImportError as error:
+    raise MissingDependencyError(error.name or "torch", "train", "a sweep") from error
+
+from polyurn.storage.run_log import RunLog, RunRecord, run_key
+from polyurn.sweeps.studies import Studies
+from polyurn.sweeps.task import Training, engine_of, function_fingerprint, run_columns
+from polyurn.training.building import build
+from polyurn.training.engines.vectors import layout
+from polyurn.training.engines.worker import check_batches
+from polyurn.training.examples import Examples, Holdings, Population, holdings
+from polyurn.training.losses import PerExample, accuracy, cross_entropy
+from polyurn.training.models import ModelFunction
+from polyurn.training.server_optimizer import check_server
+from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg, Search, plain
+
+MOST_COLUMNS = 16  # settings trained side by side in one task
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The runs of a sweep.
+
+    Attributes
+    ----------
+    runs : tuple of RunRecord
+        In the order in which they ended.
+    folder : Path or None
+    """
+
+    runs: tuple[RunRecord, ...] = field(repr=False)
+    folder: Path | None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a sweep is.
+
+    Attributes
+    ----------
+    n_done, n_total : int
+        Runs; those of an earlier start count as done.
+    run : RunRecord or None
+        The run that just ended; None at the start.
+    seconds_left : float or None
+        If the others take as long as those of this start did.
+    """
+
+    n_done: int
+    n_total: int
+    run: RunRecord | None
+    seconds_left: float | None = None
+
+
+def sweep(
+    settings: FedAvg,
+    model: ModelFunction | str,
+    data: Examples,
+    *,
+    populations: Mapping[str, Population],
+    seeds: Sequence[int],
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    optuna: Search | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    loss: PerExample = cross_entropy,
+    metrics: Mapping[str, PerExample] | None = None,
+    engine: EngineName = "auto",
+    device: str | None = None,
+    true: str = "true",
+    on_run: Callable[[Progress], object] | None = None,
+) -> Sweep:
+    """Train every setting on every population under every seed.
+
+    Parameters
+    ----------
+    settings : FedAvg
+        What the grid, or the search, does not change.
+    model, data, loss, metrics, engine, device : see `train`
+    populations : mapping of name to clients
+        Clients as in `train`: a function of the seed draws them anew for each seed.
+    seeds : sequence of int
+    grid : mapping of a setting's name to its values
+        All combinations are run. On the engine "batched", those that differ in learning rates and the
+        like only are trained side by side.
+    optuna : Search
+        Instead of a grid: an adaptive search per population and seed. What wins on the other
+        populations is then trained on the population `true` as well.
+    folder : path, optional
+        Keeps every run the moment it ends. The same call again goes on where it stopped.
+    n_jobs : int, optional
+        Runs at a time, as in joblib. By default what `joblib.parallel_config` says, else one per core.
+    on_run : function of a Progress, optional
+        Called at the start and after every run.
+
+    Returns
+    -------
+    Sweep
+
+    Raises
+    ------
+    FileError
+        The folder holds another sweep, or cannot be written.
+    TrainingError
+        A worker died. Finished runs are kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(300, 2))
+    >>> y = (x[:, 0] > 0).astype(int)
+    >>> data = Examples(x[:200], y[:200], x[200:], y[200:])
+    >>> by_label = np.split(np.argsort(y[:200], kind="stable"), 20)
+    >>> shuffled = np.split(np.random.default_rng(1).permutation(200), 20)
+    >>> done = sweep(
+    ...     FedAvg(n_rounds=3, cohort_size=5), "softmax", data,
+    ...     populations={"true": by_label, "iid": shuffled},
+    ...     grid={"local_learning_rate": [0.01, 0.1]}, seeds=[0], n_jobs=1,
+    ... )
+    >>> sorted((run.population, run.settings.local_learning_rate) for run in done.runs)
+    [('iid', 0.01), ('iid', 0.1), ('true', 0.01), ('true', 0.1)]
+    """
+    if (grid is None) == (optuna is None):
+        raise ParameterError("expected either a grid or optuna")
+    if n_jobs is not None and (type(n_jobs) is not int or n_jobs == 0):
+        raise ParameterError(f"expected n_jobs as a number of runs at a time, got {n_jobs!r}")
+    seeds = _checked_seeds(seeds)
+    if not populations:
+        raise ParameterError("expected at least one population")
+    training = Training(model, data, loss, metrics or {"accuracy": accuracy}, engine, device)
+    clients = {
+        (name, seed): holdings(population, n_points=len(data), seed=seed, name=name)
+        for name, population in populations.items()
+        for seed in seeds
+    }
+    grid = None if grid is None else _plain_grid(grid)
+    points = [] if grid is None else grid_points(settings, grid)
+    extremes = [] if optuna is None else optuna.extremes(settings)
+    _check_points(training, points or extremes, clients)
+    described = _described(training, settings, clients, grid=grid, search=optuna)
+    with _place(folder) as place, RunLog(place, described) as log:
+        report = _Reporter(log, on_run)
+        if optuna is None:
+            wanted = [(name, seed, point) for name, seed in clients for point in points]
+            tasks, _ = _grid_tasks(training, clients, wanted, log.runs)
+            report.begin(len(wanted))
+            _run_all(tasks, report, n_jobs)
+        else:
+            studies = Studies(place, optuna, settings, training, clients)
+            log.append(studies.recovered({run.key for run in log.runs}))
+            winners = [key for key in clients if key[0] != true and (true, key[1]) in clients]
+            report.begin(len(clients) * optuna.n_trials + len(winners))
+            _run_all(studies.tasks(), report, n_jobs)
+            chosen = studies.winners(winners, true)
+            tasks, n_left = _grid_tasks(training, clients, chosen, log.runs)
+            report.begin(len(log.runs) + n_left)
+            _run_all(tasks, report, n_jobs)
+        return Sweep(tuple(log.runs), None if folder is None else Path(folder))
+
+
+def grid_points(settings: FedAvg, grid: Mapping[str, Sequence[Any]]) -> list[FedAvg]:
+    """All combinations of a grid.
+
+    Examples
+    --------
+    >>> base = FedAvg(n_rounds=9, cohort_size=5)
+    >>> found = grid_points(base, {"local_epochs": [1, 2], "local_learning_rate": [0.1, 0.2]})
+    >>> [(point.local_epochs, point.local_learning_rate) for point in found]
+    [(1, 0.1), (1, 0.2), (2, 0.1), (2, 0.2)]
+    """
+    for name, values in grid.items():
+        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+            raise ParameterError(f"expected a list of values for {name} in the grid")
+    points = [
+        settings.with_changes(dict(zip(grid, values, strict=True)))
+        for values in itertools.product(*grid.values())
+    ]
+    if len({run_key("", 0, point) for point in points}) != len(points):
+        raise ParameterError("the grid has a value twice")
+    return points
+
+
+def _plain_grid(grid: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
+    """The grid with arrays as lists, and numbers as Python has them."""
+    lists = {name: getattr(values, "tolist", lambda v=values: v)() for name, values in grid.items()}
+    return {
+        name: [plain(value) for value in values] if isinstance(values, list | tuple) else values
+        for name, values in lists.items()
+    }
+
+
+def _checked_seeds(seeds: Sequence[int]) -> list[int]:
+    checked: list[Any] = list(seeds)
+    for seed in checked:
+        if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+            raise ParameterError(f"expected seeds as integers of at least 0, got {seed!r}")
+    if not checked or len(set(checked)) != len(checked):
+        raise ParameterError("expected at least one seed, and different seeds")
+    return [int(seed) for seed in checked]
+
+
+def _check_points(
+    training: Training, points: Sequence[FedAvg], clients: Mapping[tuple[str, int], Holdings]
+) -> None:
+    """Find out before the first run what would stop a later one."""
+    module = build(training.model, training.data, seed=0)
+    found = layout(module)
+    for (name, _), held in clients.items():
+        for point in points:
+            if point.cohort_size > len(held):
+                raise ParameterError(
+                    f"{name}: expected a cohort of at most {len(held)} clients, "
+                    f"got {point.cohort_size}"
+                )
+            check_batches(point, module, held.sizes)
+    fields = ("server_optimizer", "server_options", "server_learning_rate")
+    servers = {json.dumps([getattr(point, name) for name in fields]): point for point in points}
+    for point in servers.values():
+        check_server(point, found, found.pack(module))
+
+
+def _grid_tasks(
+    training: Training,
+    clients: Mapping[tuple[str, int], Holdings],
+    wanted: Iterable[tuple[str, int, FedAvg]],
+    finished: Sequence[RunRecord],
+) -> tuple[list[Any], int]:
+    """The runs that are left, those that can be trained side by side in one task; their number."""
+    done = {run_key(run.population, run.seed, run.settings) for run in finished if not run.pruned}
+    left: dict[str, tuple[str, int, list[FedAvg]]] = {}
+    (_, first), some = next(iter(clients.items()))
+    side_by_side = engine_of(training, first, some) == "batched"
+    for name, seed, point in wanted:
+        key = run_key(name, seed, point)
+        if key in done:
+            continue
+        done.add(key)
+        record = {k: v for k, v in point.to_record().items() if k not in COLUMN_FIELDS}
+        shared = json.dumps([name, seed, record]) if side_by_side else key
+        left.setdefault(shared, (name, seed, []))[2].append(point)
+    tasks = [
+        joblib.delayed(run_columns)(training, name, seed, clients[name, seed], columns)
+        for name, seed, group in left.values()
+        for columns in _batched(group, MOST_COLUMNS)
+    ]
+    return tasks, sum(len(group) for _, _, group in left.values())
+
+
+def _run_all(tasks: Iterable[Any], report: "_Reporter", n_jobs: int | None) -> None:
+    """Run tasks wherever joblib runs them, and keep what comes back as it comes."""
+    if n_jobs is None and joblib.parallel.get_active_backend()[1] is None:
+        n_jobs = -1
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    try:
+        for runs in parallel(tasks):
+            report.ended(runs)
+    except BrokenExecutor as error:
+        raise TrainingError(
+            f"a worker died, perhaps because memory ran out; {len(report.log.runs)} finished runs "
+            "are kept: start the sweep again, with fewer jobs"
+        ) from error
+
+
+class _Reporter:
+    """Keeps runs and tells how far the sweep is."""
+
+    def __init__(self, log: RunLog, on_run: Callable[[Progress], object] | None) -> None:
+        self.log, self._on_run = log, on_run
+        self._n_total, self._n_before, self._started = 0, 0, 0.0
+
+    def begin(self, n_total: int) -> None:
+        self._n_total, self._n_before, self._started = n_total, len(self.log.runs), monotonic()
+        self._tell(None)
+
+    def ended(self, runs: Sequence[RunRecord]) -> None:
+        self.log.append(runs)
+        n_done = len(self.log.runs)  # those trained side by side ended together
+        each = (monotonic() - self._started) / (n_done - self._n_before)
+        left = each * (self._n_total - n_done)
+        for n_untold, run in zip(reversed(range(len(runs))), runs, strict=True):
+            self._tell(run, n_untold, left)
+
+    def _tell(
+        self, run: RunRecord | None, n_untold: int = 0, seconds_left: float | None = None
+    ) -> None:
+        if self._on_run is not None:
+            n_done = len(self.log.runs) - n_untold
+            self._on_run(Progress(n_done, self._n_total, run, seconds_left))
+
+
+def _described(
+    training: Training,
+    settings: FedAvg,
+    clients: Mapping[tuple[str, int], Holdings],
+    *,
+    grid: Mapping[str, Sequence[Any]] | None,
+    search: Search | None,
+) -> dict[str, Any]:
+    """What a sweep is: everything that its runs depend on."""
+    module = build(training.model, training.data, seed=0)
+    populations: dict[str, dict[str, str]] = {}
+    for (name, seed), held in clients.items():
+        populations.setdefault(name, {})[str(seed)] = held.fingerprint()
+    return {
+        "settings": settings.to_record(),
+        "grid": None if grid is None else {name: list(values) for name, values in grid.items()},
+        "search": None if search is None else search.to_record(),
+        "seeds": list(dict.fromkeys(seed for _, seed in clients)),
+        "populations": populations,
+        "data": training.data.fingerprint(),
+        "model": {name: list(value.shape) for name, value in module.state_dict().items()},
+        "layers": repr(module),
+        "first_weights": _weights_digest(module),
+        "loss": getattr(training.loss, "__name__", "loss"),
+        "loss_code": function_fingerprint(training.loss),
+        "metrics": list(training.metrics),
+        "metrics_code": {
+            name: function_fingerprint(function) for name, function in training.metrics.items()
+        },
+    }
+
+
+def _weights_digest(module: nn.Module) -> str:
+    digest = hashlib.sha256()
+    for name, value in module.state_dict().items():
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()[:16]
+
+
+def _place(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Any]:
+    return TemporaryDirectory(prefix="polyurn-sweep-") if folder is None else nullcontext(folder)
+
+
+def _batched(columns: Sequence[FedAvg], n: int) -> Iterator[Sequence[FedAvg]]:
+    for i in range(0, len(columns), n):
+        yield columns[i : i + n]

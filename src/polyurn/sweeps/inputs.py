@@ -1,0 +1,253 @@
+"""What a TOML file names, read: the points, and the populations of clients who hold them.
+
+Simulated clients are drawn anew for each seed, from the seed. Nothing is trained here.
+"""
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.client.tables import table_histograms
+from polyurn.datasets.sklearn_digits import digits
+from polyurn.errors import FileError, ParameterError
+from polyurn.partitioning.assign import partition
+from polyurn.populations import iid_counts, oracle_counts
+from polyurn.storage.files import load_saved, read_table
+from polyurn.storage.partitions import load_partition
+from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
+from polyurn.training.examples import Examples, Holdings, Population, holdings
+
+_DRAWS = 6  # these dice are not those of training/schedule.py
+_SPLIT_SEED = 0  # which points are held out for testing never changes
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What a sweep works on.
+
+    Attributes
+    ----------
+    data : Examples
+    populations : dict of str to clients
+    """
+
+    data: Examples
+    populations: Mapping[str, Population]
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Columns of points, before some are held out."""
+
+    features: NDArray[Any]
+    columns: Mapping[str, NDArray[Any]]
+    test: tuple[NDArray[Any], NDArray[Any]] | None
+    where: str
+
+    def column(self, name: str) -> NDArray[Any]:
+        if name not in self.columns:
+            raise ParameterError(
+                f"{self.where} has no {name!r}; expected one of {', '.join(self.columns)}"
+            )
+        return self.columns[name]
+
+
+def read_inputs(config: SweepConfig) -> Inputs:
+    """Read the data and the clients that a file names."""
+    owners = {entry.column for entry in config.clients.values()}
+    table = _points(config.data, config.folder, owners)
+    chosen, held_out = _split(table, config.data)
+    labels = table.column(config.data.label)
+    test = table.test or (table.features[held_out], labels[held_out])
+    data = Examples(table.features[chosen], labels[chosen], *test)
+    names = _category_names(config)
+    codes = _codes(table.column(config.data.category or config.data.label)[chosen], names)
+    populations: dict[str, Population] = {}
+    for name, entry in config.clients.items():
+        try:
+            populations[name] = _population(name, entry, config, table, chosen, codes, populations)
+        except ParameterError as error:
+            raise ParameterError(f"[clients.{name}] {error}") from error
+    return Inputs(data, populations)
+
+
+def _population(
+    name: str,
+    entry: ClientsConfig,
+    config: SweepConfig,
+    table: _Table,
+    chosen: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    earlier: Mapping[str, Population],
+) -> Population:
+    n_categories = _n_categories(config, codes)
+    if entry.column is not None:
+        _, owners = np.unique(table.column(entry.column)[chosen], return_inverse=True)
+        order = np.argsort(owners, kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners))])
+        return Holdings(order.astype(np.int64), offsets.astype(np.int64))
+    if entry.partition is not None:
+        if len(chosen) != len(table.features):
+            raise ParameterError("a partition needs data with test points of their own")
+        return load_partition(config.folder / entry.partition)[0]
+    counts = _counts(entry, config, codes, n_categories, earlier)
+    word = zlib.crc32(name.encode())  # populations must not throw the same dice
+
+    def drawn(seed: int) -> Any:
+        streams = np.random.default_rng((_DRAWS, seed, word)).spawn(2)
+        return partition(codes, counts(seed, streams[0]), rng=streams[1])
+
+    return drawn
+
+
+def _counts(
+    entry: ClientsConfig,
+    config: SweepConfig,
+    codes: NDArray[np.int64],
+    n_categories: int,
+    earlier: Mapping[str, Population],
+) -> Callable[[int, np.random.Generator], Any]:
+    """A function of the seed that returns histograms of clients."""
+    if entry.mdm is not None:
+        saved = load_saved(config.folder / entry.mdm)
+        n = entry.n_clients or 1
+        return lambda _, rng: saved.mdm.sample(n, rng=rng)
+
+    def other(seed: int) -> Holdings:
+        name = str(entry.iid if entry.iid is not None else entry.oracle)
+        if name not in earlier:
+            raise ParameterError(f"no population {name!r} stands before it in the file")
+        return holdings(earlier[name], n_points=len(codes), seed=seed, name=name)
+
+    if entry.iid is not None:
+        marginal = np.bincount(codes, minlength=n_categories)
+        if isinstance(entry.iid, int):
+            sizes, n = [entry.iid], entry.n_clients or 1
+            return lambda _, rng: iid_counts(n, sizes=sizes, marginal=marginal, rng=rng)
+        other(config.seeds[0])
+
+        def iid(seed: int, rng: np.random.Generator) -> Any:
+            true = other(seed).sizes
+            n = entry.n_clients or len(true)
+            return iid_counts(n, sizes=true, marginal=marginal, rng=rng)
+
+        return iid
+    path = config.folder / str(entry.oracle)
+    if path.suffix in (".csv", ".tsv", ".gz", ".parquet"):
+        names = _category_names(config)
+        known = table_histograms(read_table(path), categories=names or n_categories).counts
+        return lambda _, rng: oracle_counts(known, entry.n_clients, rng=rng)
+    other(config.seeds[0])
+
+    def oracle(seed: int, rng: np.random.Generator) -> Any:
+        held = other(seed)
+        owner = np.repeat(np.arange(len(held)), held.sizes)
+        histograms = np.zeros((len(held), n_categories), dtype=np.int64)
+        np.add.at(histograms, (owner, codes[held.indices]), 1)
+        return oracle_counts(histograms, entry.n_clients, rng=rng)
+
+    return oracle
+
+
+def _points(asked: DataConfig, folder: Path, owners: set[str | None]) -> _Table:
+    if asked.builtin is not None:
+        found = digits().train
+        pictures = _shaped(np.asarray(found.features).reshape(-1, 1, 8, 8), asked)
+        return _Table(pictures, {asked.label: found.labels}, None, "the digits data")
+    path = folder / str(asked.file)
+    if path.suffix == ".parquet":
+        return _from_parquet(asked, path, owners)
+    if path.suffix != ".npz":
+        raise FileError(f"expected an .npz or .parquet file of points, got {path.name!r}")
+    try:
+        with open(path, "rb") as raw:  # numpy leaves a damaged file open that it opened itself
+            file = np.load(raw, allow_pickle=False)
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError("it is a single array")
+            arrays = {name: file[name] for name in file.files}
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, EOFError, BadZipFile, zlib.error) as error:
+        raise FileError(f"{path} is not an .npz file of plain arrays: {error}") from error
+    for name in ("features", asked.label):
+        if name not in arrays:
+            raise ParameterError(f"{path} has no array {name!r}; it has {', '.join(arrays)}")
+        if arrays[name].ndim == 0:
+            raise ParameterError(f"{path}: expected {name!r} as an array, got a single number")
+    features = _shaped(arrays.pop("features"), asked)
+    test = None
+    if "test_features" in arrays and "test_labels" in arrays:
+        test = (_shaped(arrays.pop("test_features"), asked), arrays.pop("test_labels"))
+    columns = {name: array for name, array in arrays.items() if array.shape[:1] == (len(features),)}
+    return _Table(features, columns, test, str(path))
+
+
+def _from_parquet(asked: DataConfig, path: Path, owners: set[str | None]) -> _Table:
+    table = read_table(path)
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    not_features = {asked.label, asked.category, *owners, "client"}
+    features = [
+        column
+        for name, column in columns.items()
+        if name not in not_features and column.dtype.kind in "biuf"
+    ]
+    if not features:
+        raise ParameterError(f"{path} has no columns of numbers to use as features")
+    return _Table(_shaped(np.column_stack(features), asked), columns, None, str(path))
+
+
+def _shaped(features: NDArray[Any], asked: DataConfig) -> NDArray[Any]:
+    values = features.astype(np.float32) if features.dtype.kind in "bui" else features
+    if asked.shape is None:
+        return values
+    try:
+        return values.reshape(len(values), *asked.shape)
+    except ValueError as error:
+        raise ParameterError(f"[data] shape: {error}") from error
+
+
+def _split(table: _Table, asked: DataConfig) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    n_points = len(table.features)
+    if table.test is not None:
+        return np.arange(n_points), np.empty(0, np.int64)
+    order = np.random.default_rng(_SPLIT_SEED).permutation(n_points)
+    n_test = round(asked.test_share * n_points)
+    if not 0 < n_test < n_points:
+        raise ParameterError(f"{n_points} points are too few to hold some out")
+    return np.sort(order[n_test:]), np.sort(order[:n_test])
+
+
+def _category_names(config: SweepConfig) -> tuple[str, ...] | None:
+    """The names of the categories that the MDM files have; None without any."""
+    for entry in config.clients.values():
+        if entry.mdm is not None:
+            return load_saved(config.folder / entry.mdm).categories
+    return None
+
+
+def _n_categories(config: SweepConfig, codes: NDArray[np.int64]) -> int:
+    for entry in config.clients.values():
+        if entry.mdm is not None:
+            return load_saved(config.folder / entry.mdm).mdm.n_categories
+    return int(codes.max()) + 1
+
+
+def _codes(values: NDArray[Any], names: tuple[str, ...] | None) -> NDArray[np.int64]:
+    """Categories as numbers: as they are, or the place of their name."""
+    if values.dtype.kind in "biu":
+        return values.astype(np.int64)
+    if values.dtype.kind == "f":
+        raise ParameterError("expected categories as whole numbers or names, got fractions")
+    texts = np.array([str(value) for value in values])
+    known = np.array(names if names is not None else np.unique(texts))
+    place = {name: code for code, name in enumerate(known.tolist())}
+    unknown = sorted(set(texts.tolist()) - set(place))
+    if unknown:
+        raise ParameterError(f"the data have a category {unknown[0]!r} that the MDM does not have")
+    return np.array([place[text] for text in texts.tolist()], dtype=np.int64)

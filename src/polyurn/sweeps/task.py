@@ -1,0 +1,138 @@
+"""One task of a sweep: train, and return what is kept of it.
+
+This is what is sent to other processes and machines. Nothing is written here.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from polyurn.storage.run_log import RunRecord, finite
+from polyurn.training.building import prepare
+from polyurn.training.engines.choice import suits_batching
+from polyurn.training.examples import Examples, Holdings
+from polyurn.training.federated import Evaluation, Run, train_columns
+from polyurn.training.losses import PerExample
+from polyurn.training.models import ModelFunction
+from polyurn.training.settings import EngineName, FedAvg
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What all runs of a sweep have in common, as it is sent to whoever runs them."""
+
+    model: ModelFunction | str
+    data: Examples
+    loss: PerExample
+    metrics: Mapping[str, PerExample]
+    engine: EngineName
+    device: str | None
+
+    def __sizeof__(self) -> int:
+        """The data's size: Dask sends what is large to each of its workers once, not with each run."""
+        return sum(array.nbytes for array in vars(self.data).values())
+
+
+def run_columns(
+    training: Training,
+    population: str,
+    seed: int,
+    clients: Holdings,
+    columns: Sequence[FedAvg],
+    on_round: Callable[[int, Evaluation], object] | None = None,
+) -> list[RunRecord]:
+    """Train columns in this process and return their records."""
+    runs = train_columns(
+        columns,
+        training.model,
+        training.data,
+        clients,
+        seed=seed,
+        loss=training.loss,
+        metrics=training.metrics,
+        n_workers=1,
+        engine=training.engine,
+        device=training.device,
+        on_round=on_round,
+    )
+    return [record_of(run, population, list(training.metrics)) for run in runs]
+
+
+def engine_of(training: Training, seed: int, clients: Holdings) -> str:
+    """The engine that trains these clients."""
+    if training.engine != "auto":
+        return training.engine
+    work = prepare(
+        training.model,
+        training.data,
+        clients,
+        seed=seed,
+        loss=training.loss,
+        metrics=training.metrics,
+        device=training.device,
+    )
+    return "batched" if suits_batching(work) else "workers"
+
+
+def record_of(run: Run, population: str, metrics: Sequence[str]) -> RunRecord:
+    """The record of a run."""
+    curves = {name: finite(run.metrics.get(name, [])) for name in metrics}
+    final = {
+        name: None if run.diverged or not curve else curve[-1] for name, curve in curves.items()
+    }
+    return RunRecord(
+        population=population,
+        seed=run.seed,
+        settings=run.settings,
+        engine=run.engine,
+        rounds=run.rounds,
+        loss=finite(run.loss),
+        metrics=curves,
+        final=final,
+        diverged_at=run.diverged_at,
+        seconds=round(run.seconds, 4),
+    )
+
+
+def function_fingerprint(function: Callable[..., Any]) -> str:
+    """A text that changes with a function's name, its instructions, or what they were given.
+
+    Examples
+    --------
+    >>> one, other = (lambda x: x + 1), (lambda x: x + 2)
+    >>> function_fingerprint(one) == function_fingerprint(other)
+    False
+    """
+    made = getattr(function, "func", function)  # of functools.partial
+    called = made if hasattr(made, "__code__") else type(made).__call__
+    name = f"{getattr(called, '__module__', '')}.{getattr(called, '__qualname__', '')}"
+    given = [getattr(function, "args", ()), getattr(function, "keywords", {})]
+    given += [getattr(called, "__defaults__", None), getattr(called, "__kwdefaults__", None)]
+    given += [cell.cell_contents for cell in getattr(called, "__closure__", None) or ()]
+    if called is not made:
+        given.append(getattr(made, "__dict__", {}))
+    text = f"{_code_text(getattr(called, '__code__', None))}{[_plain(value) for value in given]}"
+    return f"{name} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _code_text(code: CodeType | None) -> str:
+    """Instructions and constants, without the places that they were written in."""
+    if code is None:
+        return ""
+    constants = [_code_text(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {constants}"
+
+
+def _plain(value: Any) -> str:
+    """Numbers, texts and tables of them as they are; of all else the kind, without an address."""
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return str({str(name): _plain(part) for name, part in value.items()})
+    if isinstance(value, list | tuple | set | frozenset):
+        return str([_plain(part) for part in value])
+    if callable(value) and hasattr(value, "__code__"):
+        return function_fingerprint(value)
+    return type(value).__qualname__

@@ -1,0 +1,1 @@
+"""How a cohort is trained: one after the other, in processes, or batched."""

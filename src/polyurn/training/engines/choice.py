@@ -1,0 +1,111 @@
+"""Which engine trains a model: the rule, and the way around it.
+
+The rule was measured with `benchmarks/training_speed.py --rule`. Nothing is trained here.
+"""
+
+import copy
+import os
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+from torch import nn
+
+from polyurn.errors import ParameterError
+from polyurn.training.engines.batched import BatchedEngine, stacked_gradients
+from polyurn.training.engines.in_process import Engine, LocalEngine
+from polyurn.training.engines.processes import ProcessEngine
+from polyurn.training.engines.worker import Work, alone
+from polyurn.training.settings import EngineName
+
+# Dense models with fewer parameters are faster all at once: a step's arithmetic costs less than
+# calling it. At 1,000, 8,000, 32,000, 64,000 and 190,000 parameters (softmax regression) one worker took
+# 18, 11, 5.2, 3.4 and 1.2 times as long, so that the engines cross here with four or five cores.
+# Stacked convolutions gain little on a CPU (1.9 times at 60,000 parameters).
+LARGEST_BATCHED = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedEngine:
+    """An engine and the name it goes by."""
+
+    name: str
+    engine: Engine
+
+    def __enter__(self) -> Self:
+        self.engine.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.engine.__exit__(*error)
+
+
+def open_engine(
+    name: EngineName, work: Work, *, n_workers: int | None, cohort_size: int
+) -> OpenedEngine:
+    """The engine of that name, or the one that the rule chooses."""
+    if name not in ("auto", "workers", "batched"):
+        raise ParameterError(f"expected engine 'auto', 'workers' or 'batched', got {name!r}")
+    if n_workers is not None and n_workers < 1:
+        raise ParameterError(f"expected n_workers of at least 1, got {n_workers}")
+    if name == "auto":
+        name = "batched" if suits_batching(work) else "workers"
+    elif name == "batched":
+        reason = why_not_batched(work)
+        if reason is not None:
+            raise ParameterError(f"engine 'batched' cannot train this model: {reason}")
+    if name == "batched":
+        return OpenedEngine(name, BatchedEngine(work))
+    on_gpu = work.points.device.type != "cpu"
+    if on_gpu and n_workers not in (None, 1):
+        raise ParameterError("expected n_workers=1 on a GPU: the processes would share it")
+    n = 1 if on_gpu else min(n_workers or n_cores(), cohort_size)
+    if n == 1:
+        return OpenedEngine(name, LocalEngine(work))
+    return OpenedEngine(name, ProcessEngine(work, n_workers=n, cohort_size=cohort_size))
+
+
+def suits_batching(work: Work) -> bool:
+    """Whether "auto" takes the engine "batched".
+
+    Not if one client has more points than all others together: they would wait for it, one by one.
+    """
+    small = work.layout.n_trained <= LARGEST_BATCHED
+    convolves = any(isinstance(m, nn.modules.conv._ConvNd) for m in work.model.modules())
+    sizes = work.holdings.sizes
+    lopsided = len(sizes) > 1 and sizes.max() > sizes.sum() / 2
+    if not small or lopsided or (convolves and work.points.device.type == "cpu"):
+        return False
+    return why_not_batched(work) is None
+
+
+def why_not_batched(work: Work) -> str | None:
+    """What keeps a model from being trained for all clients at once; None if nothing does."""
+    for module in work.model.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            return f"{type(module).__name__} mixes the points of a batch, which may be padding"
+    points, device = work.points, work.points.device
+    vectors = work.layout.pack(work.model).to(device).repeat(2, 2, 1)
+    parameters = [slot.view(vectors) for slot in work.layout.trained]
+    x, y = (t[:1].expand(2, 2, *t.shape[1:]) for t in (points.features, points.labels))
+    try:
+        # A copy: what a model keeps of the trial is a tensor of vmap's.
+        model = copy.deepcopy(work.model).to(device).train()
+        before = {name: (b, b._version) for name, b in model.named_buffers()}
+        with alone():
+            stacked_gradients(replace(work, model=model), several=True)(
+                parameters, x, y, torch.ones(2, 2, dtype=work.layout.dtype, device=device)
+            )
+    except (RuntimeError, NotImplementedError) as error:
+        return (str(error).splitlines() or [type(error).__name__])[0]
+    for name, found in model.named_buffers():
+        if name not in before or found is not before[name][0] or found._version != before[name][1]:
+            return f"it changes its buffer {name!r}, which every client has for itself"
+    return None
+
+
+def n_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

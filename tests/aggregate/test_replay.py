@@ -1,0 +1,97 @@
+"""A run that was stopped goes on to the same result, to the bit."""
+
+import json
+
+import numpy as np
+import pytest
+
+from polyurn import Journal, LocalAggregator, RecordedAggregator, fit, select
+from polyurn.errors import FileError
+from polyurn.model.paper_truths import truth
+
+COUNTS = truth("appendix-a").sample(300, rng=0)
+BOUNDS = {"n_categories": 5, "max_size": 100, "rng": 1}
+
+
+class Stops:
+    """Clients that are gone after some rounds."""
+
+    def __init__(self, aggregator, after):
+        self.aggregator, self.left = aggregator, after
+
+    def aggregate(self, query, cohort_size):
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+        return self.aggregator.aggregate(query, cohort_size)
+
+    def skip(self):
+        return self.aggregator.skip()
+
+
+def fitted(aggregator, **more):
+    return fit(aggregator, n_components=3, **BOUNDS, **more).mdm
+
+
+def selected(aggregator, **more):
+    return select(aggregator, [1, 2, 3], **BOUNDS, **more).mdm
+
+
+@pytest.mark.parametrize("run", [fitted, selected])
+@pytest.mark.parametrize(
+    "more", [{}, {"cohort_size": 200, "max_rounds": 16}], ids=["all", "sample"]
+)
+@pytest.mark.parametrize("after", [1, 4, 8])
+def test_a_stopped_run_goes_on_to_the_identical_result(tmp_path, run, more, after):
+    whole = run(LocalAggregator(COUNTS, rng=2), **more)
+    stopped = Stops(LocalAggregator(COUNTS, rng=2), after)
+    with pytest.raises(KeyboardInterrupt):
+        run(RecordedAggregator(stopped, Journal(tmp_path, {})), **more)
+    journal = Journal(tmp_path, {})
+    assert len(journal) == after
+    assert run(RecordedAggregator(LocalAggregator(COUNTS, rng=2), journal), **more) == whole
+
+
+def test_a_finished_run_asks_nobody(tmp_path):
+    first = fitted(RecordedAggregator(LocalAggregator(COUNTS), Journal(tmp_path, {})))
+    again = fitted(RecordedAggregator(Stops(LocalAggregator(COUNTS), 0), Journal(tmp_path, {})))
+    assert first == again
+
+
+def test_other_settings_are_refused(tmp_path):
+    Journal(tmp_path, {"seed": 1})
+    with pytest.raises(FileError, match="other settings"):
+        Journal(tmp_path, {"seed": 2})
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(FileError, match="something else"):
+        Journal(tmp_path, {})
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_record_of_another_run_is_refused(tmp_path):
+    journal = Journal(tmp_path, {})
+    journal.append(np.zeros(3))
+    with pytest.raises(FileError, match="another run"):
+        fitted(RecordedAggregator(LocalAggregator(COUNTS), journal))
+
+
+def test_a_damaged_round_is_refused_with_advice(tmp_path):
+    Journal(tmp_path, {}).append(np.arange(5.0))
+    (tmp_path / "round-0001.npy").write_bytes(b"\x93NUMPY")
+    with pytest.raises(FileError, match="delete it to ask again"):
+        Journal(tmp_path, {})[0]
+
+
+def test_a_place_that_is_no_folder_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match="cannot use"):
+        Journal(tmp_path / "file", {})
+
+
+def test_settings_are_kept_readable(tmp_path):
+    Journal(tmp_path / "new" / "folder", {"seed": 3})
+    kept = json.loads((tmp_path / "new" / "folder" / "settings.json").read_text())
+    assert kept["settings"] == {"seed": 3}

@@ -1,0 +1,356 @@
+"""Partitions: which proxy points each client holds."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from polyurn import MDM, Sizes, cover, dirichlet_counts, iid_counts, partition
+from polyurn.errors import CountsError, ParameterError, PartitionError, RoomError, SizeError
+from polyurn.partitioning.redraw import redraw
+from strategies import counts as tables
+from strategies import mdms
+
+C = 4
+LABELS = np.array([0] * 30 + [1] * 20 + [2] * 10 + [3] * 40)
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def stocks(min_each=1, max_each=12):
+    """Labels of every category, in any order."""
+    each = st.lists(st.integers(min_each, max_each), min_size=C, max_size=C)
+    return each.flatmap(lambda n: st.permutations(np.repeat(np.arange(C), n).tolist()))
+
+
+def uniform(n_clients, rng):
+    return dirichlet_counts(n_clients, alpha=1.0, n_categories=C, sizes=[2, 5], rng=rng)
+
+
+def times_in_client(parts, labels):
+    """How often each client holds each point, shape (n_clients, n_points)."""
+    cells = np.bincount(
+        parts.clients * len(labels) + parts.indices, minlength=len(parts) * len(labels)
+    )
+    return cells.reshape(len(parts), len(labels))
+
+
+# ------------------------------------------------------------------------------ identities
+
+
+@given(stocks(), tables(C), st.booleans(), SEEDS)
+def test_partition_reproduces_each_histogram_exactly(labels, counts, replace, seed):
+    parts = partition(labels, counts, replace=replace, rng=seed)
+    assert np.array_equal(parts.histograms(labels, C), counts)
+    assert parts.report.exact
+    assert np.array_equal(parts.report.given, counts.sum(axis=0))
+    assert np.array_equal(parts.report.asked, counts.sum(axis=0))
+    assert np.array_equal(parts.report.available, np.bincount(labels, minlength=C))
+
+
+@given(stocks(), tables(C), st.booleans(), SEEDS)
+def test_no_client_holds_a_point_twice_unless_it_asks_for_more_than_there_are(
+    labels, counts, replace, seed
+):
+    parts = partition(labels, counts, replace=replace, rng=seed)
+    labels = np.array(labels)
+    times = times_in_client(parts, labels)
+    stock = np.bincount(labels, minlength=C)
+    asked = counts[:, labels]  # by the client, of the point's category
+    assert (times <= np.ceil(asked / stock[labels])).all()
+    assert (times >= asked // stock[labels]).all()
+    assert parts.report.n_repeats == np.maximum(times - 1, 0).sum()
+
+
+@given(stocks(), tables(C), SEEDS)
+def test_points_are_reused_as_evenly_as_possible(labels, counts, seed):
+    parts = partition(labels, counts, replace=False, rng=seed)
+    labels = np.array(labels)
+    times = np.bincount(parts.indices, minlength=len(labels))
+    for category, n_asked in enumerate(counts.sum(axis=0)):
+        mine = times[labels == category]
+        assert set(mine) <= {n_asked // len(mine), -(-n_asked // len(mine))}
+    assert parts.report.n_used == (times > 0).sum()
+    assert parts.report.n_reused == np.maximum(times - 1, 0).sum()
+    assert parts.report.n_unused == (times == 0).sum()
+
+
+@given(stocks(), tables(C), st.booleans(), SEEDS)
+def test_sparse_and_dense_histograms_give_the_same_partition(labels, counts, replace, seed):
+    dense = partition(labels, counts, replace=replace, rng=seed)
+    assert dense == partition(labels, sparse.csr_array(counts), replace=replace, rng=seed)
+    assert dense == partition(labels, counts.astype(np.uint8), replace=replace, rng=seed)
+    assert dense == partition(np.float32(labels), counts * 1.0, replace=replace, rng=seed)
+    swapped = counts.astype(">i4")  # as idx files have them
+    assert dense == partition(np.array(labels, ">i2"), swapped, replace=replace, rng=seed)
+
+
+@given(stocks(), mdms(max_categories=C, max_size=6), SEEDS)
+@settings(deadline=None)
+def test_cover_gives_every_point_once_and_leaves_no_client_empty(labels, mdm, seed):
+    labels = np.array(labels) % mdm.n_categories
+    parts = cover(labels, mdm, rng=seed)
+    assert sorted(parts.indices) == list(range(len(labels)))
+    assert parts.sizes.min() >= 1
+    assert parts.report.n_reused == parts.report.n_unused == 0
+    assert parts.report.cut < mdm.max_size
+    assert parts.report.asked.sum() == len(labels) + parts.report.cut
+    assert parts == cover(labels, mdm, rng=seed)
+
+
+@given(stocks(), st.integers(1, 8), SEEDS)
+@settings(deadline=None)
+def test_resampled_clients_keep_their_size_and_take_nothing_twice(labels, n_clients, seed):
+    counts = uniform(n_clients, seed)
+    counts = counts[: max(1, int((counts.sum(axis=1).cumsum() <= len(labels)).sum()))]
+    if counts.sum() > len(labels):
+        return
+    mdm = MDM([1.0], [[1.0] * C], Sizes.from_table([[0, 0, 0.5, 0, 0, 0.5]]))
+    for population in (mdm, uniform):
+        parts = partition(
+            labels, counts, replace=False, shortfall="resample", population=population, rng=seed
+        )
+        assert np.bincount(parts.indices).max() == 1
+        assert np.array_equal(parts.sizes, counts.sum(axis=1))
+        kept = np.setdiff1d(np.arange(len(counts)), parts.report.redrawn)
+        assert np.array_equal(parts.histograms(labels, C)[kept], counts[kept])
+
+
+# ----------------------------------------------------------------------------- distributions
+
+
+def test_each_point_is_as_likely_as_the_others_and_clients_are_independent():
+    n_clients, m, n = 20_000, 3, 8
+    parts = partition([0, 1] * n, np.full((n_clients, 2), m), rng=0)
+    held = times_in_client(parts, np.zeros(2 * n))[:, ::2]
+    # The pairs of points that a client holds, against a hypergeometric draw; five standard errors.
+    together = (held.T @ held) / n_clients
+    expected = np.where(np.eye(n), m / n, m * (m - 1) / (n * (n - 1)))
+    assert together == pytest.approx(expected, abs=5 * np.sqrt(0.25 / n_clients))
+    # How many points two neighbours share is m²/n in the mean if they draw independently.
+    shared = (held[1:] * held[:-1]).sum(axis=1)
+    assert shared.mean() == pytest.approx(m * m / n, abs=5 * shared.std() / np.sqrt(n_clients / 2))
+
+
+def test_without_replacement_the_reused_points_are_shuffled_between_passes():
+    # Clients of 2 points from 6: neighbours in one pass are not tied together in the next.
+    parts = partition([0] * 6 + [1], np.tile([2, 0], (9_000, 1)), replace=False, rng=0)
+    held = times_in_client(parts, np.zeros(7))[:, :6]
+    together = (held.T @ held) / 9_000
+    expected = np.where(np.eye(6), 1 / 3, 1 / 15)
+    assert together == pytest.approx(expected, abs=5 * np.sqrt(0.25 / 9_000))
+
+
+def test_a_clients_points_are_in_random_order():
+    labels = np.repeat([0, 1], 500)
+    parts = partition(labels, np.full((1, 2), 500), rng=0)
+    halves = labels[parts[0]].reshape(2, 500).mean(axis=1)
+    assert halves == pytest.approx([0.5, 0.5], abs=5 * np.sqrt(0.25 / 500))
+
+
+def test_a_client_drawn_again_has_the_distribution_of_the_mdm_on_what_is_left():
+    # Given that category 0 is out, a client of 4 is from the second component 16 times out of 17.
+    alphas = [[1e6, 1e6, 1e-6], [1e-6, 1e6, 1e6]]
+    mdm = MDM([0.5, 0.5], alphas, Sizes.constant(4, n_components=2))
+    rng = np.random.default_rng(0)
+    stock = np.array([0, 100, 100])
+    drawn = np.array([redraw(4, stock, mdm, rng) for _ in range(1_000)])
+    assert not drawn[:, 0].any()
+    expected = 1 / 17 * 1 + 16 / 17 * 1 / 16  # nothing of category 2
+    assert (drawn[:, 2] == 0).mean() == pytest.approx(expected, abs=5 * np.sqrt(0.1 / 1_000))
+
+
+# -------------------------------------------------------------------------------- policies
+
+
+def test_refuse_names_the_categories_and_the_shortfall():
+    counts = np.array([[20, 0, 6, 0], [15, 5, 7, 0]])
+    message = "short of 8 points: 5 of category 0, 3 of category 2"
+    with pytest.raises(PartitionError, match=message):
+        partition(LABELS, counts, replace=False, shortfall="refuse", rng=0)
+    parts = partition(LABELS, counts, shortfall="refuse", rng=0)  # each alone can be served
+    assert parts.report.shortage.tolist() == [5, 0, 3, 0]
+    with pytest.raises(PartitionError, match="short of 1 points: 1 of category 2"):
+        partition(LABELS, [[0, 1, 11, 0]], shortfall="refuse", rng=0)
+
+
+def test_resample_draws_a_client_too_large_for_a_category_again():
+    counts = np.array([[1, 1, 11, 0], [1, 1, 1, 1]])
+    parts = partition(
+        LABELS, sparse.csr_array(counts), shortfall="resample", population=uniform, rng=0
+    )
+    assert parts.report.redrawn.tolist() == [0]
+    assert not parts.report.exact
+    assert parts.sizes.tolist() == [13, 4]
+    assert parts.report.n_repeats == 0
+
+
+def test_resample_fills_from_a_category_that_the_clients_do_not_ask_for():
+    counts = np.tile([10, 0, 0, 0], (9, 1))
+    parts = partition(
+        LABELS, counts, replace=False, shortfall="resample", population=uniform, rng=0
+    )
+    assert parts.report.redrawn.tolist() == [3, 4, 5, 6, 7, 8]
+    assert parts.report.given[0] == 30
+    assert np.bincount(parts.indices).max() == 1
+
+
+def test_resample_without_a_shortfall_changes_nothing():
+    counts = np.array([[1, 2, 3, 4]])
+    for replace in (True, False):
+        parts = partition(
+            LABELS, counts, replace=replace, shortfall="resample", population=uniform, rng=5
+        )
+        assert parts == partition(LABELS, counts, replace=replace, rng=5)
+
+
+def test_a_population_that_lacks_what_is_left_is_refused_not_asked_for_ever():
+    only_first = MDM([1.0], [[1.0, 0.0, 0.0, 0.0]], Sizes.constant(5))
+    with pytest.raises(PartitionError, match=r"of 5 points .* \(1, 2, 3\)"):
+        cover(LABELS, only_first, rng=0)
+    asked = []
+
+    def stubborn(n_clients, rng):
+        asked.append(n_clients)
+        return np.tile([5, 0, 0, 0], (n_clients, 1))
+
+    with pytest.raises(PartitionError, match=r"among \d+ that holds only .* \(1, 2, 3\)"):
+        cover(LABELS, stubborn, n_categories=C, rng=0)
+    assert sum(asked) < 5_000
+
+
+def test_cover_of_a_marginal_that_fits_redraws_only_the_last_clients():
+    labels = np.repeat(np.arange(10), 500)
+    parts = cover(
+        labels,
+        lambda n, rng: iid_counts(n, sizes=[20], marginal=np.ones(10), rng=rng),
+        n_categories=10,
+        rng=0,
+    )
+    assert len(parts) == 250
+    assert len(parts.report.redrawn) < 50
+    assert parts.report.redrawn.min() > 200
+
+
+def test_cover_cuts_the_last_client_and_says_so():
+    parts = cover(LABELS, MDM([1.0], [[3.0, 2.0, 1.0, 4.0]], Sizes.constant(7)), rng=0)
+    assert parts.sizes.tolist() == [7] * 14 + [2]
+    assert parts.report.cut == 5
+    assert parts.report.redrawn[-1] == 14
+
+
+# ------------------------------------------------------------------------------- sequences
+
+
+def test_a_partition_is_a_sequence_of_index_arrays():
+    parts = partition(LABELS, [[1, 2, 0, 0], [0, 0, 0, 5]], rng=0)
+    assert len(parts) == 2
+    assert [len(mine) for mine in parts] == parts.sizes.tolist() == [3, 5]
+    assert parts.clients.tolist() == [0] * 3 + [1] * 5
+    assert np.array_equal(parts[-1], parts[np.int64(1)])
+    with pytest.raises(IndexError, match="from 0 to 1, got 2"):
+        _ = parts[2]
+    assert repr(parts) == "Partition(n_clients=2, n_points=8)"
+
+
+def test_a_slice_is_a_list_of_clients_and_a_fraction_is_none():
+    parts = partition(LABELS, [[2, 1, 0, 0], [0, 1, 1, 1], [1, 0, 0, 0]], rng=1)
+    assert [len(mine) for mine in parts[1:]] == [3, 1]
+    assert np.array_equal(parts[np.int32(-1)], parts[2])
+    with pytest.raises(TypeError, match=r"expected a client's number or a slice, got 0\.5"):
+        parts[0.5]
+    with pytest.raises(IndexError, match="from 0 to 2, got 3"):
+        parts[3]
+
+
+def test_a_seed_gives_the_same_partition_everywhere():
+    # What the first version gave: it must not change between platforms or versions.
+    counts = np.array([[2, 1, 0, 0], [0, 1, 1, 1]])
+    with_replacement = partition(LABELS, counts, rng=1)
+    assert with_replacement.indices.tolist() == [28, 15, 32, 76, 48, 53]
+    without = partition(LABELS, counts, replace=False, rng=1)
+    assert without.indices.tolist() == [28, 15, 32, 76, 49, 53]
+
+
+# -------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("labels", "counts", "error", "message"),
+    [
+        ([0, 1, 4], [[1, 1, 0, 0]], PartitionError, "from 0 to 3, got 4 at position 2"),
+        ([0, -1], [[1, 1, 0, 0]], PartitionError, "got -1 at position 1"),
+        ([0, 1.5], [[1, 1, 0, 0]], PartitionError, "got 1.5 at position 1"),
+        ([0, np.nan], [[1, 1, 0, 0]], PartitionError, "got nan at position 1"),
+        (["a", "b"], [[1, 1, 0, 0]], PartitionError, "number the categories"),
+        ([[0, 1]], [[1, 1, 0, 0]], PartitionError, "shape"),
+        ([], [[1, 1, 0, 0]], PartitionError, "do not have: 0, 1;"),
+        ([0, 0], [[1, 1, 0, 0]], PartitionError, "do not have: 1;"),
+        ([0, 1], [[0.5, 1, 0, 0]], CountsError, "fractions"),
+        ([0, 1], [[-1, 1, 0, 0]], CountsError, "at least 0"),
+        ([0, 1], np.empty((0, 4), int), CountsError, "at least one client"),
+        ([0, 1], [[1, 1, 0, 0], [0, 0, 0, 0]], CountsError, "hold no points"),
+        ([0, 1], [[2**31 - 1, 1]] * 1_000_000, RoomError, "do not fit into memory"),
+        ([[0], [1, 1]], [[1, 1, 0, 0]], PartitionError, "lists of different lengths"),
+        (np.ma.array([0, 1], mask=[0, 1]), [[1, 1]], PartitionError, "masked.* position 1"),
+        ([0, 1], np.ma.array([[1, 1]], mask=[[0, 1]]), CountsError, "masked"),
+    ],
+)
+def test_what_cannot_be_partitioned_is_refused_in_one_clear_line(labels, counts, error, message):
+    with pytest.raises(error, match=message) as raised:
+        partition(labels, counts, rng=0)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"shortfall": "hope"}, "one of reuse, refuse, resample, got 'hope'"),
+        ({"shortfall": "resample"}, "a population with"),
+        ({"population": uniform}, "and only then"),
+        ({"replace": "no"}, "replace to be True or False, got 'no'"),
+        (
+            {"shortfall": "resample", "population": MDM([1.0], [[1.0] * 3], Sizes.constant(4))},
+            "a population of 4 categories, like the counts, got an MDM of 3",
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused(settings, message):
+    with pytest.raises(ParameterError, match=message):
+        partition(LABELS, [[1, 1, 1, 1]], **settings)
+
+
+@pytest.mark.parametrize(
+    ("counts", "replace", "message"),
+    [
+        ([[60, 60, 0, 0]], True, "a client asks for 120 points and the proxy data have 100"),
+        ([[30, 30, 0, 0]] * 2, False, "the clients ask for 120 points"),
+    ],
+)
+def test_resample_refuses_more_points_than_there_are(counts, replace, message):
+    with pytest.raises(PartitionError, match=message):
+        partition(LABELS, counts, replace=replace, shortfall="resample", population=uniform)
+
+
+def test_resample_refuses_a_size_that_the_mdm_does_not_know():
+    mdm = MDM([1.0], [[1.0] * C], Sizes.constant(5))
+    with pytest.raises(SizeError, match="max_size is 5"):
+        partition(LABELS, [[0, 0, 12, 0]], shortfall="resample", population=mdm, rng=0)
+
+
+def test_cover_refuses_another_number_of_categories_than_the_mdm_has():
+    mdm = MDM([1.0], [[1.0] * C], Sizes.constant(5))
+    assert len(cover(LABELS, mdm, n_categories=C, rng=0)) == 20
+    with pytest.raises(ParameterError, match="the 4 categories of the MDM, got n_categories=7"):
+        cover(LABELS, mdm, n_categories=7)
+
+
+def test_cover_refuses_what_it_cannot_use():
+    with pytest.raises(ParameterError, match="n_categories"):
+        cover(LABELS, uniform)
+    with pytest.raises(PartitionError, match="at least one proxy point"):
+        cover([], uniform, n_categories=C)
+    with pytest.raises(CountsError, match="hold no points"):
+        cover(LABELS, lambda n, rng: np.zeros((n, C), int), n_categories=C)
+    with pytest.raises(CountsError, match="expected 5 categories"):
+        cover(LABELS, uniform, n_categories=5)

@@ -1,0 +1,189 @@
+"""Algorithms 1 and 2 on the server: start, update and fit."""
+
+import numpy as np
+import pytest
+from scipy.special import digamma
+
+from polyurn import MDM, LocalAggregator, SizeBins, Sizes, answer, fit
+from polyurn.errors import EmptyComponentError, FitError, ParameterError, ZeroLikelihoodError
+from polyurn.model.paper_truths import truth
+from polyurn.server.start import initialise
+from polyurn.server.update import update
+from polyurn.wire import Initialise, StartStatistics, Update, UpdateStatistics
+
+
+def start_from(counts, k, rng=0):
+    query = Initialise(k, counts.shape[1], SizeBins.exact(int(counts.sum(axis=1).max())))
+    return query, answer(query, counts, rng=rng)
+
+
+def test_the_start_matches_the_first_two_moments_of_the_first_category():
+    query, statistics = start_from(truth("medium/1").sample(500, rng=0), 2)
+    mdm = initialise(query, statistics)
+    joined = statistics.size_counts.sum(axis=1)
+    order = [0, 1]  # both weights are 1/2, so the order is kept
+    for k in order:
+        p, q = statistics.first_moments[k] / joined[k], statistics.second_moments[k] / joined[k]
+        alpha, alpha_0 = mdm.alphas[k], mdm.alphas[k].sum()
+        np.testing.assert_allclose(alpha / alpha_0, p, rtol=1e-12)
+        second = alpha[0] * (1 + alpha[0]) / (alpha_0 * (1 + alpha_0))
+        assert second == pytest.approx(q[0], rel=1e-12)
+    np.testing.assert_array_equal(mdm.weights, [0.5, 0.5])
+
+
+def test_the_named_alternatives_match_other_categories():
+    query, statistics = start_from(truth("medium/1").sample(500, rng=0), 1)
+    p, q = statistics.first_moments[0] / 500, statistics.second_moments[0] / 500
+    frequent = int(p.argmax())
+    expected = {
+        "first": (p[0] - q[0]) / (q[0] - p[0] ** 2),
+        "most_frequent": (p[frequent] - q[frequent]) / (q[frequent] - p[frequent] ** 2),
+        "pooled": (p - q).sum() / (q - p**2).sum(),
+    }
+    for moments, alpha_0 in expected.items():
+        got = initialise(query, statistics, moments=moments).alphas.sum()
+        assert got == pytest.approx(alpha_0, rel=1e-12)
+    with pytest.raises(ParameterError, match="moments"):
+        initialise(query, statistics, moments="last")
+
+
+def test_an_absent_first_category_is_an_error_that_names_the_alternative():
+    counts = truth("medium/1").sample(100, rng=0)
+    counts[:, 0] = 0
+    query, statistics = start_from(counts, 1)
+    with pytest.raises(FitError, match="pooled"):
+        initialise(query, statistics)
+    assert initialise(query, statistics, moments="pooled").alphas[0, 0] == 0
+    assert initialise(query, statistics, moments="pooled", category_prior=0.1).alphas[0, 0] > 0
+
+
+def test_a_component_without_clients_at_the_start_is_an_error():
+    blocks = np.array([[2.0, 1.0], [0.0, 0.0]])
+    statistics = StartStatistics(3.0, blocks, blocks, blocks)
+    with pytest.raises(EmptyComponentError, match="1 of 2 components received no client"):
+        initialise(Initialise(2, 2, SizeBins.exact(2)), statistics)
+
+
+def test_more_components_than_clients_is_an_error():
+    query, statistics = start_from(truth("medium/1").sample(3, rng=0), 4)
+    with pytest.raises(ParameterError, match="4 components need at least as many clients"):
+        initialise(query, statistics)
+
+
+def test_a_component_without_clients_in_a_round_is_an_error():
+    mdm = truth("medium/2")
+    empty = UpdateStatistics(5.0, -9.0, np.array([5.0, 0.0]), np.ones((2, 20)), np.ones((2, 10)),
+                             np.array([1.0, 0.0]))  # fmt: skip
+    with pytest.raises(EmptyComponentError, match="1 of 2"):
+        update(mdm, empty)
+
+
+def test_an_impossible_client_is_an_error_that_names_the_remedies():
+    mdm = MDM([1.0], [[1.0, 0.0]], Sizes.constant(2))
+    with pytest.raises(ZeroLikelihoodError, match="category_prior"):
+        update(mdm, answer(Update(mdm), [[1, 1], [2, 0]]))
+
+
+def paper_by_the_letter(mdm, counts, n_rounds):
+    """Algorithm 2 with whole-array special functions and nothing of ours but the pmf."""
+    tau, a, pi = mdm.weights.copy(), mdm.alphas.copy(), mdm.sizes.table()
+    n = counts.sum(axis=1)
+    for _ in range(n_rounds):
+        omega = MDM(tau, a, pi).responsibilities(counts)
+        # MDM sorts its components; put them back in the order of (tau, a, pi).
+        omega = omega[:, np.argsort(np.argsort(-tau, kind="stable"), kind="stable")]
+        tau = omega.sum(axis=0) / len(counts)
+        pi = np.stack([np.bincount(n, omega[:, k], minlength=pi.shape[1]) for k in range(len(tau))])
+        pi /= omega.sum(axis=0)[:, None]
+        for k in range(len(tau)):
+            u = (omega[:, [k]] * (digamma(counts + a[k]) - digamma(a[k]))).sum(axis=0)
+            v = (omega[:, k] * (digamma(n + a[k].sum()) - digamma(a[k].sum()))).sum()
+            a[k] = a[k] * u / v
+    return MDM(tau, a, pi)
+
+
+@pytest.mark.parametrize("name", ["low/2", "medium/3", "high/3"])
+def test_fifty_full_rounds_agree_with_the_formulas_in_every_parameter(name):
+    bins = SizeBins.exact(30)
+    base = truth(name)
+    masses = np.random.default_rng(1).dirichlet(np.ones(30), base.n_components)
+    counts = MDM(base.weights, base.alphas, Sizes(bins, masses)).sample(400, rng=2)
+    done = fit(LocalAggregator(counts, rng=3), n_components=base.n_components, n_categories=10,
+               max_size=30, method="paper", max_rounds=51)  # fmt: skip
+    expected = paper_by_the_letter(done.rounds[0].mdm, counts, 50)
+    np.testing.assert_allclose(done.mdm.weights, expected.weights, rtol=1e-9)
+    np.testing.assert_allclose(done.mdm.alphas, expected.alphas, rtol=1e-9)
+    np.testing.assert_allclose(done.mdm.sizes.masses, expected.sizes.masses, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", ["low/3", "medium/3", "high/2", "appendix-a"])
+def test_every_round_on_the_full_cohort_raises_the_likelihood(name, seed):
+    mdm = truth(name)
+    clients = LocalAggregator(mdm.sample(500, rng=seed), rng=seed)
+    done = fit(clients, n_components=mdm.n_components, n_categories=mdm.n_categories,
+               max_size=mdm.max_size, method="paper", max_rounds=61)  # fmt: skip
+    assert (np.diff(done.log_likelihoods) >= -1e-12).all()
+
+
+def test_with_priors_the_penalised_likelihood_rises():
+    counts = truth("high/2").sample(300, rng=0)
+    size_prior, category_prior = 2.0, 0.3
+    done = fit(LocalAggregator(counts, rng=0), n_components=2, n_categories=10, max_size=25,
+               sizes="binned", size_prior=size_prior, category_prior=category_prior,
+               method="paper", max_rounds=41)  # fmt: skip
+    penalised = [
+        r.mdm.logpmf(counts).sum()
+        + category_prior * np.log(r.mdm.alphas).sum()
+        + size_prior * np.log(r.mdm.sizes.masses).sum() / r.mdm.sizes.bins.n_bins
+        for r in done.rounds
+    ]
+    assert (np.diff(penalised) >= -1e-9).all()
+
+
+def test_a_fit_with_bins_and_priors_never_calls_a_held_out_client_impossible():
+    bins = SizeBins.logarithmic(300)
+    base = truth("high/1")
+    mdm = MDM(base.weights, base.alphas, Sizes(bins, np.full((1, bins.n_bins), 1 / bins.n_bins)))
+    done = fit(LocalAggregator(mdm.sample(40, rng=0), rng=0), n_components=2, n_categories=10,
+               max_size=300, sizes="binned", moments="pooled", size_prior=1.0, category_prior=0.01,
+               method="paper", max_rounds=31)  # fmt: skip
+    assert np.isfinite(done.mdm.logpmf(mdm.sample(2_000, rng=1))).all()
+
+
+def test_cohorts_reach_the_neighbourhood_of_the_full_fit():
+    mdm = truth("medium/2")
+    counts = mdm.sample(5_000, rng=0)
+    done = fit(LocalAggregator(counts, rng=0), n_components=2, n_categories=10, max_size=20,
+               cohort_size=1_000, method="paper", max_rounds=101)  # fmt: skip
+    assert mdm.logpmf(counts).mean() - done.mdm.logpmf(counts).mean() < 0.02
+    assert {r.n_clients for r in done.rounds} == {1_000}
+
+
+def test_each_round_is_reported_as_it_ends():
+    seen = []
+    done = fit(LocalAggregator(truth("low/1").sample(50, rng=0), rng=0), n_components=1,
+               n_categories=10, max_size=20, method="paper", max_rounds=5,
+               on_round=seen.append)  # fmt: skip
+    assert [r.number for r in seen] == [1, 2, 3, 4, 5]
+    assert tuple(seen) == done.rounds
+    assert done.n_rounds == 5
+    assert len(done.log_likelihoods) == 4
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"method": "magic"},
+        {"n_components": 0},
+        {"max_rounds": 2},
+        {"size_prior": -1.0},
+        {"sizes": "some"},
+        {"sizes": SizeBins.exact(3)},
+        {"n_components": 51},
+    ],
+)
+def test_settings_out_of_range_are_refused(settings):
+    clients = LocalAggregator(truth("low/1").sample(50, rng=0), rng=0)
+    with pytest.raises(ParameterError):
+        fit(clients, **{"n_components": 1, "n_categories": 10, "max_size": 20, **settings})

@@ -1,0 +1,215 @@
+import numpy as np
+import pytest
+
+from polyurn import LocalAggregator, select
+from polyurn.errors import ParameterError, ZeroLikelihoodError
+from polyurn.model.paper_truths import truth
+from polyurn.server.select import GRID
+from polyurn.wire import Batch, Part, Score
+
+APPENDIX_A = truth("appendix-a")
+
+
+def choose(counts, numbers, *, seed=0, **more):
+    bounds = {"n_categories": 5, "max_size": 100, "sizes": "shared", "rng": seed}
+    return select(LocalAggregator(counts, rng=seed), numbers, **{**bounds, **more})
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_true_number_of_components_is_chosen(seed):
+    choice = choose(APPENDIX_A.sample(1_500, rng=seed), range(1, 6), seed=seed)
+    assert choice.n_components == choice.mdm.n_components == 3
+    assert [c.n_components for c in choice.candidates] == [1, 2, 3, 4, 5]
+
+
+class Watched:
+    """Plays clients of which each has a size of its own, and notes who answered what."""
+
+    def __init__(self, counts):
+        self.sizes = counts.sum(axis=1)
+        assert len(set(self.sizes)) == len(self.sizes)
+        self.inner = LocalAggregator(counts, rng=0)
+        self.fitted, self.scored, self.n_both = set(), set(), 0
+
+    def aggregate(self, query, cohort_size):
+        answer = self.inner.aggregate(query, cohort_size)
+        parts, answers = (query,), (answer,)
+        if isinstance(query, Batch):  # those that are fitted, and those that score
+            parts, answers = query.queries, answer.answers
+            self.n_both += 1
+        for part, said in zip(parts, answers, strict=True):
+            assert isinstance(part, Part)
+            lots = self.inner._lots
+            members = np.flatnonzero((lots >= part.low) & (lots < part.high))
+            (self.scored if isinstance(part.query, Score) else self.fitted).update(members)
+            first = said if hasattr(said, "n_clients") else said.answers[0]
+            assert first.n_clients == len(members)
+        return answer
+
+
+@pytest.mark.parametrize("max_rounds", [6, 50])
+def test_no_client_is_ever_scored_that_was_fitted(max_rounds):
+    counts = np.stack([np.arange(1, 101), np.arange(100, 0, -1) + 2 * np.arange(100)], axis=1)
+    clients = Watched(counts)
+    select(clients, [1, 2], n_categories=2, max_size=400, max_rounds=max_rounds, rng=0)
+    assert (clients.n_both > 0) == (max_rounds == 50)  # scored in the last round, or after it
+    assert clients.fitted.isdisjoint(clients.scored)
+    assert clients.fitted | clients.scored == set(range(100))
+    assert 5 < len(clients.scored) < 40
+
+
+def test_differences_are_judged_client_by_client():
+    counts = APPENDIX_A.sample(800, rng=3)
+    aggregator = LocalAggregator(counts, rng=4)
+    choice = select(aggregator, [2, 3, 4], n_categories=5, max_size=100, sizes="shared", rng=5)
+    held = aggregator._lots >= 0.8
+    logs = np.stack([c.mdm.logpmf(counts[held]) for c in choice.candidates])
+    best = logs.mean(axis=1).argmax()
+    difference = logs[best] - logs
+    error = difference.std(axis=1, ddof=1) / np.sqrt(held.sum())
+    for i, c in enumerate(choice.candidates):
+        assert c.log_likelihood == pytest.approx(logs[i].mean(), rel=1e-9)
+        assert c.behind == pytest.approx(difference[i].mean(), abs=1e-9)
+        assert c.behind_error == pytest.approx(error[i], abs=1e-6)
+    within = [c.n_components for c in choice.candidates if c.behind <= c.behind_error]
+    assert choice.n_components == min(within)
+
+
+def test_all_numbers_share_the_rounds():
+    choice = choose(APPENDIX_A.sample(400, rng=0), [1, 2, 3])
+    slowest = max(c.n_rounds for c in choice.candidates)
+    assert choice.n_rounds == slowest  # held-out clients score in the last of them
+
+
+def test_more_components_stop_when_fewer_do_better():
+    counts = truth("medium/1").sample(500, rng=4)  # clients of one kind
+    choice = choose(counts, [1, 8], seed=4, n_categories=10, max_size=20)
+    one, eight = choice.candidates
+    assert one.converged
+    assert eight.outdone
+    assert eight.behind > eight.behind_error
+    assert choice.n_components == 1
+    assert choice.n_rounds == eight.n_rounds < 50
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_who_has_converged_is_not_outdone(seed):
+    choice = choose(APPENDIX_A.sample(600, rng=seed), [1, 2, 3, 4, 6], seed=seed)
+    assert not any(c.converged and c.outdone for c in choice.candidates)
+
+
+def test_more_components_go_on_when_they_are_needed():
+    choice = choose(APPENDIX_A.sample(1_500, rng=1), [1, 2, 3])
+    assert all(c.converged and not c.outdone for c in choice.candidates)
+
+
+def test_all_numbers_together_stay_within_the_upload():
+    sent = []
+    choose(APPENDIX_A.sample(300, rng=0), range(1, 5), max_upload=4_000, max_rounds=12,
+           on_round=lambda done: sent.append(done.n_numbers))  # fmt: skip
+    assert max(sent) <= 4_000
+
+
+def test_auto_stops_when_more_components_do_not_help():
+    choice = choose(APPENDIX_A.sample(800, rng=1), "auto", max_rounds=20)
+    assert choice.n_components in (3, 4)
+    tried = [c.n_components for c in choice.candidates]
+    assert tried == list(GRID[: len(tried)])
+    assert len(tried) < len(GRID)
+
+
+def test_progress_tells_all_numbers_at_once():
+    seen = []
+    choose(APPENDIX_A.sample(300, rng=0), [1, 2], on_round=seen.append)
+    assert [p.number for p in seen] == list(range(1, len(seen) + 1))
+    assert set(seen[-1].values) == {1, 2}
+    assert seen[-1].running == ()
+
+
+def test_sampled_cohorts_can_choose_too():
+    choice = choose(APPENDIX_A.sample(20_000, rng=0), [1, 2, 3], cohort_size=1_500, max_rounds=20)
+    assert choice.n_components == 3
+
+
+@pytest.mark.parametrize(
+    ("numbers", "more"),
+    [
+        ([], {}),
+        ([0, 1], {}),
+        ([1], {"held_out": 0.0}),
+        ([1], {"held_out": 1.0}),
+        ([1], {"tol": 0}),
+        ([1], {"max_rounds": 3}),
+    ],
+)
+def test_settings_out_of_range_are_refused(numbers, more):
+    with pytest.raises(ParameterError):
+        choose(APPENDIX_A.sample(50, rng=0), numbers, **more)
+
+
+def test_too_few_held_out_clients_are_an_error_that_says_so():
+    with pytest.raises(ParameterError, match="held-out clients"):
+        choose(APPENDIX_A.sample(20, rng=0), [1], held_out=1e-6)
+
+
+def test_numbers_that_there_are_too_few_clients_for_are_left_out_and_said():
+    counts = APPENDIX_A.sample(18, rng=0)
+    choice = choose(counts, [1, 2, 40])
+    assert choice.skipped == (40,)
+    assert [c.n_components for c in choice.candidates] == [1, 2]
+    auto = choose(counts, "auto")
+    assert max(c.n_components for c in auto.candidates) <= 9
+    with pytest.raises(ParameterError, match="40 components need at least as many clients, got 1"):
+        choose(counts, [40])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_auto_copes_with_small_cohorts(seed):
+    counts = truth("medium/2").sample(300, rng=0)
+    choice = select(
+        LocalAggregator(counts, rng=seed), "auto", n_categories=10, max_size=20,
+        cohort_size=50, max_rounds=8, rng=seed,
+    )  # fmt: skip
+    assert choice.n_components >= 1
+
+
+def test_a_selection_that_ran_out_of_rounds_says_so():
+    counts = APPENDIX_A.sample(300, rng=0)
+    short = choose(counts, [1, 2, 3], max_rounds=6)
+    assert short.unfinished == (1, 2, 3)
+    assert "K = 1, 2, 3" in short.stopped
+    assert "allow more rounds" in short.stopped
+    whole = choose(counts, [1, 2, 3])
+    assert whole.unfinished == ()
+    assert whole.stopped.startswith("converged")
+
+
+def test_a_candidate_says_what_became_of_its_components():
+    choice = choose(np.tile([10, 20, 30, 20, 20], (60, 1)), [4])
+    (four,) = choice.candidates
+    assert four.n_dropped == 4 - four.mdm.n_components
+    assert four.multinomial == tuple(range(four.mdm.n_components))
+    assert choice.chosen is four
+
+
+def test_numbers_that_an_upload_has_no_room_for_together_are_fitted_in_groups():
+    counts = APPENDIX_A.sample(200, rng=0)
+    room = 200  # for three of the trials that are made for one to four components
+    choice = choose(counts, [1, 2, 3, 4], max_upload=room, max_rounds=12)
+    assert [c.n_components for c in choice.candidates] == [1, 2, 3, 4]
+    assert max(r.n_numbers for r in choice.rounds) <= room
+    groups = [set(r.starts) for r in choice.rounds if r.starts]
+    assert not any({1, 4} <= group for group in groups)
+    with pytest.raises(ParameterError, match=r"4 components take .* numbers from a client, and 40"):
+        choose(counts, [1, 4], max_upload=40)
+    with pytest.raises(ParameterError, match=r"1 component takes .* numbers from a client, and 20"):
+        choose(counts, "auto", max_upload=20)
+
+
+def test_settings_that_rule_out_held_out_clients_are_said():
+    counts = np.stack([np.arange(1, 61), np.arange(60, 0, -1) * 2], axis=1)
+    more = {"n_categories": 2, "max_size": 200, "sizes": "exact"}
+    with pytest.raises(ZeroLikelihoodError, match="size_prior=0"):
+        choose(counts, [1, 2], size_prior=0.0, max_rounds=8, **more)
+    with pytest.raises(ParameterError, match="category_prior"):
+        choose(counts, [1, 2], category_prior=0.0, **more)

@@ -1,0 +1,347 @@
+"""A sweep as a TOML file, and the command that runs it."""
+
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from rich.console import Console
+
+from cli_walk import assert_refused
+from polyurn import MDM, Sizes, save
+from polyurn.commands._shared.runs import sweep_progress
+from polyurn.errors import FileError, ParameterError
+from polyurn.storage.run_log import RunRecord, read_runs
+from polyurn.sweeps.config import parse_config
+from polyurn.sweeps.grid import Progress
+from polyurn.sweeps.inputs import read_inputs
+from polyurn.sweeps.task import run_columns
+from polyurn.training.examples import holdings
+from polyurn.training.settings import FedAvg, Search
+from training_cases import tabular
+
+TABLE = {
+    "seeds": [0, 1],
+    "data": {"file": "points.npz"},
+    "clients": {
+        "true": {"column": "client"},
+        "mdm": {"mdm": "mdm.json", "n_clients": 12},
+        "iid": {"iid": "true"},
+        "oracle": {"oracle": "true"},
+    },
+    "fedavg": {"n_rounds": 2, "cohort_size": 3},
+    "grid": {"local_learning_rate": [0.01, 0.3]},
+}
+TOML = """
+seeds = [0, 1]
+[data]
+file = "points.npz"
+[clients.true]
+column = "client"
+[clients.mdm]
+mdm = "mdm.json"
+n_clients = 12
+[clients.iid]
+iid = "true"
+[clients.oracle]
+oracle = "true"
+[fedavg]
+n_rounds = 2
+cohort_size = 3
+[grid]
+local_learning_rate = [0.01, 0.3]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    data = tabular()
+    owners = np.random.default_rng(0).integers(0, 15, 400)
+    np.savez(
+        tmp_path / "points.npz", features=data.features, labels=data.labels, client=owners,
+        test_features=data.test_features, test_labels=data.test_labels,
+    )  # fmt: skip
+    save(MDM([1.0], [[1.0, 2.0, 3.0]], Sizes.constant(20)), tmp_path / "mdm.json")
+    (tmp_path / "config.toml").write_text(TOML)
+    return tmp_path
+
+
+def drawn(inputs, name, seed):
+    return holdings(inputs.populations[name], n_points=len(inputs.data), seed=seed)
+
+
+def labels_of(inputs, held):
+    histograms = np.zeros((len(held), 3), dtype=int)
+    for i in range(len(held)):
+        histograms[i] = np.bincount(inputs.data.labels[held[i]], minlength=3)
+    return histograms
+
+
+def test_populations_are_what_the_file_says(folder):
+    inputs = read_inputs(parse_config(TABLE, folder=folder))
+    owners = np.load(folder / "points.npz")["client"]
+    true = drawn(inputs, "true", 0)
+    assert all(set(owners[true[i]]) == {i} for i in range(15))
+    assert sorted(true.indices) == [*range(400)]
+    mdm = drawn(inputs, "mdm", 0)
+    assert mdm.sizes.tolist() == [20] * 12
+    oracle = drawn(inputs, "oracle", 0)
+    assert (labels_of(inputs, oracle) == labels_of(inputs, true)).all()
+    assert set(drawn(inputs, "iid", 0).sizes) <= set(true.sizes)
+
+
+def test_clients_are_drawn_anew_for_each_seed_and_differently_for_each_population(folder):
+    twice = TABLE | {
+        "clients": {"a": {"iid": 20, "n_clients": 30}, "b": {"iid": 20, "n_clients": 30}}
+    }
+    inputs = read_inputs(parse_config(twice, folder=folder))
+    first, again = (drawn(inputs, "a", 0).indices for _ in range(2))
+    assert (first == again).all()
+    assert (first != drawn(inputs, "a", 1).indices).any()
+    assert (first != drawn(inputs, "b", 0).indices).any()
+
+
+def test_a_parquet_table_has_its_features_in_the_other_columns(folder):
+    rng = np.random.default_rng(0)
+    columns = {
+        "income": rng.normal(size=50),
+        "age": rng.integers(0, 90, 50),
+        "rich": rng.integers(0, 2, 50),
+        "place": [["x", "y"][i] for i in rng.integers(0, 2, 50)],
+        "writer": np.arange(50) % 7,
+    }
+    pyarrow.parquet.write_table(pa.table(columns), folder / "points.parquet")
+    asked = TABLE | {
+        "data": {"file": "points.parquet", "label": "rich", "category": "place"},
+        "clients": {"true": {"column": "writer"}, "oracle": {"oracle": "true"}},
+    }
+    inputs = read_inputs(parse_config(asked, folder=folder))
+    assert inputs.data.features.shape == (40, 2)
+    assert len(inputs.data.test_features) == 10
+    assert len(drawn(inputs, "oracle", 0)) == 7
+
+
+def test_digits_are_images_and_can_be_given_another_shape():
+    asked = TABLE | {"data": {"builtin": "digits"}, "clients": {"a": {"iid": 9, "n_clients": 4}}}
+    assert read_inputs(parse_config(asked)).data.features.shape[1:] == (1, 8, 8)
+    flat = asked | {"data": {"builtin": "digits", "shape": [64]}}
+    assert read_inputs(parse_config(flat)).data.features.shape[1:] == (64,)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sedes": [1]}, "the file has no 'sedes'; did you mean 'seeds'?"),
+        ({"data": {"fil": "x"}}, r"\[data\] has no 'fil'; did you mean 'file'?"),
+        ({"data": {}}, "data is missing"),
+        ({"data": {"builtin": "mnist"}}, "can only be 'digits'"),
+        ({"data": {"file": "x.npz", "test_share": 2}}, "test_share is between 0 and 1"),
+        (
+            {"clients": {"a": {"clumn": "x"}}},
+            r"\[clients.a\] has no 'clumn'; did you mean 'column'",
+        ),
+        ({"clients": {"a": {}}}, r"\[clients.a\] needs one of column, partition, mdm, iid, oracle"),
+        ({"clients": {"a": {"mdm": "x.json"}}}, r"\[clients.a\] needs n_clients"),
+        ({"clients": {"a": {"column": "c", "n_clients": 3}}}, "has no meaning with column"),
+        ({"fedavg": {"n_rounds": 1}}, "FedAvg needs cohort_size"),
+        ({"fedavg": {"n_rouns": 1}}, "no setting 'n_rouns'; did you mean 'n_rounds'?"),
+        ({"search": {"n_trials": 3}}, r"either \[grid\] or \[search\]"),
+        ({"seeds": 3}, "seeds as a list"),
+        ({"seeds": [-1]}, "seeds as a list of whole numbers of at least 0"),
+        ({"model": 5}, "the name of a model, got 5"),
+        ({"data": {"file": 7}}, r"\[data\] expected file as a text, got 7"),
+        ({"data": {"file": "x.npz", "label": ["a"]}}, "expected label as a text"),
+        ({"data": {"file": "x.npz", "test_share": "x"}}, "test_share is between 0 and 1, got 'x'"),
+        ({"data": {"file": "x.npz", "shape": "x"}}, "shape is a list of whole numbers"),
+        ({"data": {"file": "x.npz", "shape": 4}}, "shape is a list of whole numbers"),
+        ({"clients": {"a": {"column": 3}}}, r"\[clients.a\] expected column as a text, got 3"),
+        ({"clients": {"a": {"iid": True, "n_clients": 3}}}, "a number of points, got True"),
+        ({"clients": {"a": {"iid": "b", "n_clients": "5"}}}, "n_clients is a whole number"),
+        ({"clients": {"a": {"iid": "b", "n_clients": 0}}}, "n_clients is a whole number above 0"),
+        ({"grid": [1]}, r"expected \[grid\] as a table"),
+    ],
+)
+def test_mistakes_name_the_nearest_that_exists(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        parse_config(TABLE | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"clients": {"a": {"column": "owner"}}}, r"\[clients.a\] .* has no 'owner'"),
+        ({"clients": {"a": {"iid": "true"}}}, "no population 'true' stands before it"),
+        ({"data": {"file": "points.npz", "shape": [7]}}, "shape: cannot reshape"),
+        ({"data": {"file": "points.npz", "label": "y"}}, "has no array 'y'; it has"),
+    ],
+)
+def test_what_the_data_do_not_have_is_named(folder, changes, message):
+    with pytest.raises(ParameterError, match=message):
+        read_inputs(parse_config(TABLE | changes, folder=folder))
+
+
+def test_files_that_are_damaged_or_hold_single_numbers_are_refused(folder):
+    whole = (folder / "points.npz").read_bytes()
+    for length in (10, len(whole) // 2):
+        (folder / "points.npz").write_bytes(whole[:length])
+        with pytest.raises(FileError, match="file of plain arrays"):
+            read_inputs(parse_config(TABLE, folder=folder))
+    with open(folder / "points.npz", "wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(FileError, match="it is a single array"):
+        read_inputs(parse_config(TABLE, folder=folder))
+    for name in ("features", "labels"):
+        arrays = {"features": np.zeros((9, 2)), "labels": np.zeros(9, int)} | {name: np.array(3)}
+        np.savez(folder / "points.npz", **arrays)
+        with pytest.raises(ParameterError, match=f"expected '{name}' as an array"):
+            read_inputs(parse_config(TABLE, folder=folder))
+
+
+def test_a_search_is_read_from_the_file():
+    space = {"local_learning_rate": {"low": 0.01, "high": 1.0, "log": True}}
+    table = {name: part for name, part in TABLE.items() if name != "grid"}
+    found = parse_config(table | {"search": {"space": space, "n_trials": 3}})
+    assert found.search == Search(space, n_trials=3)
+    with pytest.raises(ParameterError, match=r"\[search\]: missing .*n_trials"):
+        parse_config(table | {"search": {"space": space}})
+
+
+# ----------------------------------------------------------------------------- the command
+
+
+def test_sweep_trains_keeps_and_gives_its_verdict(run, folder):
+    ran = run("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1, "--json")
+    assert ran.code == 0, ran.err
+    verdict = ran.json()
+    assert {p["population"] for p in verdict["populations"]} == {"mdm", "iid", "oracle"}
+    assert verdict["populations"][0]["n_settings"] == 2
+    assert "run 16 of 16 (0:00:00 left): " in ran.err
+    lines = (folder / "runs" / "runs.jsonl").read_text().splitlines()
+    assert len(lines) == 16
+    assert json.loads(lines[0])["format"] == "polyurn.run"
+    again = run("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1)
+    assert "run 1" not in again.err
+    assert "rank correlation" in " ".join(again.out.split()) or "difference" in again.out
+    assert run("compare", folder / "runs", "--json").json() == verdict
+    assert_refused(run("compare", folder / "runs", "mdm=mdm.json"), "nothing but the folder")
+    assert_refused(run("compare", folder / "mdm.json"), "expected populations as NAME=FILE")
+    for option, word in (("--true=tru", "'tru'"), ("--metric=recall", "'recall'")):
+        assert_refused(run("compare", folder / "runs", option, "--json"), word)
+    for option in ("--seed=1", "--splits=5", "--drop-empty", "-ox.json"):
+        assert_refused(run("compare", folder / "runs", option), "has no meaning with the folder")
+    assert_refused(
+        run("compare", folder / "points.npz", "a=mdm.json", "--true=x"),
+        "--true has no meaning with the table",
+    )
+
+
+def test_a_sweep_without_a_verdict_says_so(run, folder):
+    (folder / "config.toml").write_text(TOML.replace("clients.true", "clients.tru")
+                                        .replace('"true"', '"tru"'))  # fmt: skip
+    ran = run("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1, "--json")
+    assert ran.code == 0
+    assert "no verdict" in ran.err
+    assert ran.json()["populations"] == []
+
+
+def test_an_interrupted_sweep_says_what_it_kept_and_goes_on(run, folder, monkeypatch):
+    asked = ("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1)
+    n_tasks = []
+
+    def interrupted(*arguments):
+        n_tasks.append(arguments)
+        if len(n_tasks) == 3:
+            raise KeyboardInterrupt
+        return run_columns(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("polyurn.sweeps.grid.run_columns", interrupted)
+        ran = run(*asked)
+    assert ran.code == 130
+    assert "Traceback" not in ran.err
+    assert ran.err.splitlines()[-1].startswith("interrupted; what was finished is in")
+    assert len(read_runs(folder / "runs")) == 4
+    assert run(*asked).code == 0
+    assert len(read_runs(folder / "runs")) == 16
+
+
+def test_progress_on_a_terminal_counts_runs_and_shows_the_time_left():
+    settings = FedAvg(n_rounds=1, cohort_size=1)
+    done = RunRecord("mdm", 3, settings, "workers", [1], [1.0], {}, {"accuracy": 0.5}, None, 0.1)
+    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+    with sweep_progress(console) as on_run:
+        on_run(Progress(2, 4, None))
+        on_run(Progress(3, 4, done, seconds_left=3600.0))  # runs may take an hour each
+    shown = console.file.getvalue()
+    assert "3/4" in shown
+    assert "mdm, seed 3: accuracy 0.5000" in shown
+    assert "1:00:00" in shown.split("3/4")[-1]
+    piped = Console(file=io.StringIO())
+    with sweep_progress(piped) as on_run:
+        on_run(Progress(3, 4, done, seconds_left=90.0))
+    assert piped.file.getvalue().startswith("run 3 of 4 (0:01:30 left): mdm, seed 3")
+
+
+def test_sweep_refuses_in_one_line(run, folder):
+    place = folder / "runs"
+    assert_refused(run("sweep", folder / "nothing.toml", "-o", place), "cannot read")
+    (folder / "bad.toml").write_text("seeds = [")
+    assert_refused(run("sweep", folder / "bad.toml", "-o", place), "is not TOML")
+    (folder / "bad.toml").write_text(TOML.replace("n_rounds", "rounds"))
+    assert_refused(run("sweep", folder / "bad.toml", "-o", place), "did you mean 'n_rounds'")
+    assert_refused(run("sweep", folder / "config.toml", "-o", place, "--jobs", 0), "n_jobs")
+    assert not place.exists()
+
+
+# ------------------------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_rounds": 0}, "n_rounds as an integer of at least 1"),
+        ({"batch_size": 1.5}, "batch_size as an integer"),
+        ({"local_learning_rate": 0}, "local_learning_rate above 0"),
+        ({"local_learning_rate": float("nan")}, "local_learning_rate above 0"),
+        ({"server_learning_rate": "fast"}, "server_learning_rate above 0"),
+        ({"proximal": -1}, "proximal of at least 0"),
+        ({"weighting": "size"}, "'points' or 'uniform'"),
+        ({"server_options": {"lr": 1}}, "without 'lr'"),
+        ({"server_optimizer": 3}, "name of a torch.optim class"),
+        ({"rounds": 3}, "did you mean 'n_rounds'"),
+        ({"zzz": 3}, "expected one of n_rounds"),
+    ],
+)
+def test_settings_out_of_range_are_refused(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        FedAvg(n_rounds=2, cohort_size=3).with_changes(changes)
+
+
+def test_settings_come_back_from_their_record():
+    asked = FedAvg(n_rounds=2, cohort_size=3, server_options={"momentum": 0.9}, proximal=0.1)
+    assert FedAvg.from_record(json.loads(json.dumps(asked.to_record()))) == asked
+
+
+def test_evaluation_falls_on_multiples_and_on_the_last_round():
+    asked = FedAvg(n_rounds=7, cohort_size=1, evaluate_every=3)
+    assert [r for r in range(1, 8) if asked.evaluates(r)] == [3, 6, 7]
+
+
+@pytest.mark.parametrize("name", ["train", "sweep"])
+def test_without_torch_the_extra_is_named(name):
+    code = f"import sys; sys.modules['torch'] = None; import polyurn; polyurn.{name}"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "needs torch: pip install 'polyurn[train]'" in ran.stderr
+
+
+def test_the_verdict_needs_no_torch():
+    code = (
+        "import sys; sys.modules['torch'] = None; import polyurn; "
+        "print(polyurn.compare_sweeps.__name__)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout.strip()) == (0, "compare_sweeps"), ran.stderr

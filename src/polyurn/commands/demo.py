@@ -18,8 +18,9 @@ from polyurn.commands._shared.options import AsJson, Seed
 from polyurn.commands._shared.runs import sweep_progress, verdict_record
 from polyurn.commands._shared.terminal import mdm_record, selection_progress
 from polyurn.errors import MissingDependencyError
-from polyurn.server.records import selection_record
+from polyurn.server.records import SelectionRecord
 from polyurn.storage import files
+from polyurn.storage.provenance import DataRecord, Made
 from polyurn.storage.run_log import RunRecord
 from polyurn.sweeps.verdict import compare_sweeps
 
@@ -84,13 +85,14 @@ def demo_command(
         except MissingDependencyError as error:
             end(f"left out: {error}")
     with _stage("6 Report") as end:
-        record = {"n_categories": len(there.categories), "n_points": there.live.n_records}
-        data_record = {"file": there.name, "n_clients": len(there.live_counts), **record}
-        made = {
-            **made_by(context, seed),
-            "data": data_record,
-            "selection": selection_record(choice),
-        }
+        fitted = DataRecord(
+            file=there.name,
+            n_clients=len(there.live_counts),
+            n_categories=len(there.categories),
+            n_points=there.live.n_records,
+        )
+        record = SelectionRecord.of(choice)
+        made = Made(**made_by(context, seed), data=fitted, selection=record)
         page = html_report(
             files.SavedMDM(choice.mdm, there.categories, made),
             comparison=likeness,
@@ -110,7 +112,7 @@ def demo_command(
                 "n_clients": len(there.live_counts),
                 "report": str(output),
                 "seconds": seconds,
-                "selection": selection_record(choice),
+                "selection": record.to_record(),
                 "learned": mdm_record(choice.mdm, there.categories),
                 "comparison": likeness.to_dict(),
                 "sweep": verdict_record(compare_sweeps(runs)) if runs else None,

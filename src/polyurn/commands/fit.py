@@ -3,8 +3,9 @@
 Parses, calls one library function, writes.
 """
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -53,10 +54,11 @@ from polyurn.commands._shared.terminal import (
     selection_table,
 )
 from polyurn.server.fit import Method, Round, fit
-from polyurn.server.records import fit_record, selection_record
+from polyurn.server.records import FitRecord, SelectionRecord
 from polyurn.server.select import select
 from polyurn.server.start import Moments
 from polyurn.storage import files
+from polyurn.storage.provenance import Made
 
 
 def fit_command(
@@ -100,7 +102,7 @@ def fit_command(
 
     Example: `polyurn fit clients.csv --components 3 -o mdm.json`
     """
-    made = made_by(context, seed)
+    made = Made(**made_by(context, seed))
     if output is not None:
         check_output(context, output)
         files.check_place(output)
@@ -132,12 +134,13 @@ def fit_command(
         _keep_interrupted(kept, output, checkpoint, read, made)
     for sentence in fit_sentences(done):
         say(sentence)
+    record = FitRecord.of(done)
     if output is not None:
-        made = {**made, "data": data_record(table, read), "fit": fit_record(done)}
-        files.save(done.mdm, output, categories=read.categories, made=made)
+        made = replace(made, data=data_record(table, read), fit=record)
+        files.save(done.mdm, output, categories=read.categories, made=made.to_record())
         say(f"wrote {output}")
     if as_json:
-        print_json({**fit_record(done), **mdm_record(done.mdm, read.categories)})
+        print_json({**record.to_record(), **mdm_record(done.mdm, read.categories)})
     elif output is None:
         show(mdm_table(done.mdm, read.categories))
 
@@ -175,7 +178,7 @@ def select_command(
 
     Example: `polyurn select clients.csv --components 1:6 -o mdm.json`
     """
-    made = made_by(context, seed)
+    made = Made(**made_by(context, seed))
     if output is not None:
         check_output(context, output)
         files.check_place(output)
@@ -208,12 +211,13 @@ def select_command(
         raise typer.Exit(INTERRUPTED) from None
     for sentence in selection_sentences(choice):
         say(sentence)
+    record = SelectionRecord.of(choice)
     if output is not None:
-        made = {**made, "data": data_record(table, read), "selection": selection_record(choice)}
-        files.save(choice.mdm, output, categories=read.categories, made=made)
+        made = replace(made, data=data_record(table, read), selection=record)
+        files.save(choice.mdm, output, categories=read.categories, made=made.to_record())
         say(f"wrote {output}")
     if as_json:
-        print_json({**selection_record(choice), **mdm_record(choice.mdm, read.categories)})
+        print_json({**record.to_record(), **mdm_record(choice.mdm, read.categories)})
     else:
         show(selection_table(choice))
 
@@ -223,7 +227,7 @@ def _keep_interrupted(
     output: Path | None,
     checkpoint: Path | None,
     read: Histograms,
-    made: dict[str, Any],
+    made: Made,
 ) -> NoReturn:
     last = kept[-1] if kept else None
     again = f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
@@ -233,7 +237,7 @@ def _keep_interrupted(
         why = "" if checkpoint else " (no --output)"
         say(f"interrupted after round {last.number}; {again}{why}")
     else:
-        made = {**made, "interrupted_after_round": last.number}
-        files.save(last.mdm, output, categories=read.categories, made=made)
+        made = replace(made, interrupted_after_round=last.number)
+        files.save(last.mdm, output, categories=read.categories, made=made.to_record())
         say(f"interrupted; the parameters after round {last.number} are in {output}")
     raise typer.Exit(INTERRUPTED)

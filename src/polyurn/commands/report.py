@@ -4,7 +4,7 @@ Parses, calls one library function, writes.
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +23,9 @@ from polyurn.commands._shared.options import declared_categories as declared
 from polyurn.errors import FileError, ParameterError
 from polyurn.storage import files
 from polyurn.storage.run_log import RunRecord, read_runs
+
+if TYPE_CHECKING:
+    from polyurn.report.material import SavedComparison
 
 _COMPARISON = 1  # the newest version of a comparison file that this can read
 
@@ -64,7 +67,7 @@ def report_command(
     check_output(context, output)
     files.check_place(output)
     model: files.SavedMDM | None = None
-    comparison: dict[str, Any] | None = None
+    comparison: SavedComparison | None = None
     runs: list[RunRecord] = []
     tables: dict[str, Path] = {}
     for thing in things:
@@ -72,7 +75,7 @@ def report_command(
             case "mdm" if model is None:
                 model = files.load_saved(thing)
             case "comparison" if comparison is None:
-                comparison = files.load_record(thing, kind="comparison", version=_COMPARISON)
+                comparison = _comparison(thing)
             case "runs":
                 runs += read_runs(thing)
             case "clients":
@@ -104,6 +107,16 @@ def report_command(
     say(f"wrote {output} ({size / 1e6:.1f} MB): open {output.resolve().as_uri()}")
     if as_json:
         print_json({"file": str(output), "bytes": size})
+
+
+def _comparison(path: str) -> "SavedComparison":
+    from polyurn.report.material import SavedComparison
+
+    record = files.load_record(path, kind="comparison", version=_COMPARISON)
+    try:
+        return SavedComparison.from_record(record)
+    except FileError as error:
+        raise FileError(f"{path} is damaged: {error}") from error
 
 
 def _kind(thing: str) -> str:

@@ -23,6 +23,7 @@ from polyurn.counts import Counts
 from polyurn.errors import FileError, InputError, MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.storage.provenance import Made
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,13 +41,13 @@ class SavedMDM:
     mdm : MDM
     categories : tuple of str, or None
         The name of each category.
-    made : dict
-        How the file came about: version, seed, command.
+    made : Made
+        How the file came about: version, seed, command, rounds.
     """
 
     mdm: MDM
     categories: tuple[str, ...] | None = None
-    made: Mapping[str, Any] = field(default_factory=dict)
+    made: Made = field(default_factory=Made)
 
 
 def save(
@@ -65,10 +66,12 @@ def save(
     categories : sequence of str, optional
         The name of each category.
     made : mapping, optional
-        How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is.
+        How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "fit" and "selection" are
+        records of `FitRecord` and `SelectionRecord`.
     """
     from polyurn import __version__
 
+    _check_made(made or {})
     names = _names(categories, mdm.n_categories)
     record = {
         "format": "polyurn.mdm",
@@ -146,6 +149,8 @@ def load_saved(path: str | os.PathLike[str]) -> SavedMDM:
     record = load_record(path, kind="mdm", version=_VERSION)
     try:
         return _saved(record)
+    except FileError as error:
+        raise FileError(f"{path} is damaged: {error}") from error
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
         detail = str(error) if isinstance(error, InputError) else f"missing or malformed {error}"
         raise FileError(f"{path} is damaged: {detail}") from error
@@ -318,7 +323,16 @@ def _saved(record: dict[str, Any]) -> SavedMDM:
     for name in ("n_components", "n_categories", "max_size"):
         if record[name] != getattr(mdm, name):
             raise InputError(f"{name} is {record[name]}, but the rest has {getattr(mdm, name)}")
-    return SavedMDM(mdm, _names(record["categories"], mdm.n_categories), dict(record["made"]))
+    made = Made.from_record(record["made"])
+    return SavedMDM(mdm, _names(record["categories"], mdm.n_categories), made)
+
+
+def _check_made(made: Mapping[str, Any]) -> None:
+    """Refuse to write what could not be read."""
+    try:
+        Made.from_record(made)
+    except FileError as error:
+        raise ParameterError(str(error)) from error
 
 
 def _names(categories: Sequence[str] | None, n_categories: int) -> tuple[str, ...] | None:

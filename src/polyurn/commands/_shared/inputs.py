@@ -24,6 +24,7 @@ from polyurn.partitioning.redraw import Population
 from polyurn.populations import oracle_counts
 from polyurn.storage import files
 from polyurn.storage.journal import Journal
+from polyurn.storage.provenance import DataRecord
 from polyurn.wire import Aggregator
 
 Say: TypeAlias = Callable[[str], None]
@@ -182,16 +183,13 @@ def _both(a: int | tuple[str, ...], b: int | tuple[str, ...]) -> int | tuple[str
     return tuple(sorted(set().union(*names)))
 
 
-def data_record(path: Path, read: Histograms) -> dict[str, object]:
+def data_record(path: Path, read: Histograms) -> DataRecord:
     """What was read, for the file that is made of it: a name and three sums, no client."""
     n_clients, n_categories = read.shape
     n_points = int(client_sizes(read.counts).sum())
-    return {
-        "file": path.name,
-        "n_clients": n_clients,
-        "n_categories": n_categories,
-        "n_points": n_points,
-    }
+    return DataRecord(
+        file=path.name, n_clients=n_clients, n_categories=n_categories, n_points=n_points
+    )
 
 
 def largest_size(declared: int | None, read: Histograms, say: Say) -> int:

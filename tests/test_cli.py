@@ -15,6 +15,7 @@ from cli_walk import CLIENTS, COUNTS, EXAMPLE, HEAD, fit
 from polyurn import load
 from polyurn.cli import app
 from polyurn.storage.files import load_saved, save
+from polyurn.storage.provenance import DataRecord
 
 COMMANDS = [
     "compare", "datasets", "demo", "fit", "histogram", "partition", "report", "sample", "score",
@@ -112,10 +113,11 @@ def test_files_record_version_seed_and_command(run, tmp_path):
     command = "polyurn fit clients.csv --components 2 --rounds 3 --seed 5 -o 'my mdm.json'"
     expected = {"polyurn": polyurn.__version__, "seed": 5, "command": command}
     made = load_saved("my mdm.json").made
-    assert {name: made[name] for name in expected} == expected
-    assert made["data"] == {
-        "file": "clients.csv", "n_clients": 6, "n_categories": 3, "n_points": sum(map(sum, COUNTS))
-    }  # fmt: skip
+    assert {name: made.to_record()[name] for name in expected} == expected
+    points = sum(map(sum, COUNTS))
+    assert made.data == DataRecord(
+        file="clients.csv", n_clients=6, n_categories=3, n_points=points
+    )
     run("sample", "my mdm.json", "--clients", 3, "--seed", 6, "-o", "s.parquet")
     made = json.loads(pyarrow.parquet.read_schema("s.parquet").metadata[b"polyurn"])
     command = "polyurn sample 'my mdm.json' --clients 3 --seed 6 -o s.parquet"
@@ -124,9 +126,9 @@ def test_files_record_version_seed_and_command(run, tmp_path):
 
 def test_a_file_keeps_the_rounds_of_its_fit_and_the_table_of_its_selection(run):
     told = run(*fit("-o", "mdm.json", "--json")).json()
-    kept = load_saved("mdm.json").made["fit"]
+    kept = load_saved("mdm.json").made.fit.to_record()
     assert {name: told[name] for name in kept} == kept
-    assert all(len(path["values"]) >= 1 for path in kept["paths"])
+    assert kept["paths"]
     run(
         "select",
         "clients.csv",
@@ -139,11 +141,10 @@ def test_a_file_keeps_the_rounds_of_its_fit_and_the_table_of_its_selection(run):
         "-o",
         "s.json",
     )
-    kept = load_saved("s.json").made["selection"]
-    assert [c["n_components"] for c in kept["candidates"]] == [1, 2]
-    assert kept["n_numbers"] == max(kept["n_numbers_by_round"])
-    last = kept["n_rounds"]
-    assert all(p["first_round"] + len(p["values"]) - 1 <= last for p in kept["paths"])
+    kept = load_saved("s.json").made.selection
+    assert [c.n_components for c in kept.candidates] == [1, 2]
+    assert kept.n_numbers == max(kept.n_numbers_by_round)
+    assert all(path.last_round <= kept.n_rounds for path in kept.paths)
 
 
 def test_empty_clients_are_left_out_on_request_and_counted(run, tmp_path):
@@ -212,6 +213,6 @@ def test_ctrl_c_keeps_every_round_that_was_shown(run, tmp_path):
     assert out == ""
     saved = load_saved(tmp_path / "mdm.json")
     assert saved.mdm.n_components == 2
-    last = saved.made["interrupted_after_round"]
+    last = saved.made.interrupted_after_round
     assert last >= 1000
     assert f"interrupted; the parameters after round {last} are in mdm.json" in err

@@ -26,6 +26,7 @@ from polyurn.storage.files import (
     save,
     write_histograms,
 )
+from polyurn.storage.provenance import Made
 from strategies import counts, mdms_with_zeros
 
 BINNED = MDM([0.6, 0.4], [[1.0, 2.0], [3.0, 0.1]], Sizes(SizeBins([1, 3, 9]), [[0.5, 0.5]] * 2))
@@ -82,7 +83,7 @@ def test_category_names_and_provenance_come_back_as_they_were(folder, names, see
     save(BINNED, folder / "named.json", categories=names, made={"seed": seed, "command": "x y"})
     saved = load_saved(folder / "named.json")
     assert saved.categories == tuple(names)
-    assert saved.made == {"polyurn": polyurn.__version__, "seed": seed, "command": "x y"}
+    assert saved.made == Made(polyurn=polyurn.__version__, seed=seed, command="x y")
 
 
 def test_sizes_are_stored_sparsely(tmp_path):

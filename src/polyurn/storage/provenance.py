@@ -67,8 +67,10 @@ class Made:
 
     def to_record(self) -> dict[str, Any]:
         """What is said, for JSON."""
-        said = {name: value for name, value in to_record(self).items() if value is not None}
-        return {**said, **said.pop("more")}
+        record = to_record(self)
+        del record["more"]
+        said = {name: value for name, value in record.items() if value is not None}
+        return {**said, **self.more}
 
     @classmethod
     def from_record(cls, record: object, *, where: str = "made") -> Self:

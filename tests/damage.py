@@ -28,7 +28,9 @@ def damaged(record, *, rng):
 def _somewhere(where, key, rng):
     """A container in a record and one of its keys, as often near the top as deep inside."""
     value = where[key]
-    keys = [*value] if isinstance(value, dict) else [*range(len(value))] if type(value) is list else []
+    keys = (
+        [*value] if isinstance(value, dict) else [*range(len(value))] if type(value) is list else []
+    )
     if not keys or rng.random() < 0.1:
         return where, key
     return _somewhere(value, keys[rng.integers(len(keys))], rng)

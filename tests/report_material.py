@@ -22,6 +22,12 @@ def selection():
 
 
 @cache
+def fitted():
+    clients = pu.LocalAggregator(true_clients(), rng=1)
+    return pu.fit(clients, n_components=2, n_categories=10, max_size=20, max_rounds=6, rng=0)
+
+
+@cache
 def saved():
     made = Made(
         polyurn="0.1.0",

@@ -58,7 +58,8 @@ ONLY_IN = {
     "h5py": {"datasets.emnist_writers"},
     "pyarrow": {"client.tables", "datasets.columns", "storage"},
     "sklearn": {
-        "comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn", "report.population_rows",
+        "comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn",
+        "report.population_rows",
     },
     "datasets": {"integrations.flwr_datasets", "integrations.huggingface"},
     "flwr_datasets": {"integrations.flwr_datasets"},

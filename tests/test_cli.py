@@ -115,9 +115,7 @@ def test_files_record_version_seed_and_command(run, tmp_path):
     made = load_saved("my mdm.json").made
     assert {name: made.to_record()[name] for name in expected} == expected
     points = sum(map(sum, COUNTS))
-    assert made.data == DataRecord(
-        file="clients.csv", n_clients=6, n_categories=3, n_points=points
-    )
+    assert made.data == DataRecord(file="clients.csv", n_clients=6, n_categories=3, n_points=points)
     run("sample", "my mdm.json", "--clients", 3, "--seed", 6, "-o", "s.parquet")
     made = json.loads(pyarrow.parquet.read_schema("s.parquet").metadata[b"polyurn"])
     command = "polyurn sample 'my mdm.json' --clients 3 --seed 6 -o s.parquet"

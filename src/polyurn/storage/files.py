@@ -23,7 +23,7 @@ from polyurn.counts import Counts
 from polyurn.errors import FileError, InputError, MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
-from polyurn.storage.provenance import Made
+from polyurn.storage.provenance import Made, checked_made
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,17 +66,15 @@ def save(
     categories : sequence of str, optional
         The name of each category.
     made : mapping, optional
-        How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "fit" and "selection" are
-        records of `FitRecord` and `SelectionRecord`.
+        How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. See `Made`.
     """
     from polyurn import __version__
 
-    _check_made(made or {})
     names = _names(categories, mdm.n_categories)
     record = {
         "format": "polyurn.mdm",
         "version": _VERSION,
-        "made": {"polyurn": __version__, **(made or {})},
+        "made": checked_made({"polyurn": __version__, **(made or {})}),
         "n_components": mdm.n_components,
         "n_categories": mdm.n_categories,
         "max_size": mdm.max_size,
@@ -149,10 +147,12 @@ def load_saved(path: str | os.PathLike[str]) -> SavedMDM:
     record = load_record(path, kind="mdm", version=_VERSION)
     try:
         return _saved(record)
-    except FileError as error:
-        raise FileError(f"{path} is damaged: {error}") from error
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
-        detail = str(error) if isinstance(error, InputError) else f"missing or malformed {error}"
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError, FileError) as error:
+        detail = (
+            str(error)
+            if isinstance(error, InputError | FileError)
+            else f"missing or malformed {error}"
+        )
         raise FileError(f"{path} is damaged: {detail}") from error
 
 
@@ -323,16 +323,8 @@ def _saved(record: dict[str, Any]) -> SavedMDM:
     for name in ("n_components", "n_categories", "max_size"):
         if record[name] != getattr(mdm, name):
             raise InputError(f"{name} is {record[name]}, but the rest has {getattr(mdm, name)}")
-    made = Made.from_record(record["made"])
-    return SavedMDM(mdm, _names(record["categories"], mdm.n_categories), made)
-
-
-def _check_made(made: Mapping[str, Any]) -> None:
-    """Refuse to write what could not be read."""
-    try:
-        Made.from_record(made)
-    except FileError as error:
-        raise ParameterError(str(error)) from error
+    names = _names(record["categories"], mdm.n_categories)
+    return SavedMDM(mdm, names, Made.from_record(record["made"]))
 
 
 def _names(categories: Sequence[str] | None, n_categories: int) -> tuple[str, ...] | None:

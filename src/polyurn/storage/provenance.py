@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-from polyurn.errors import FileError
+from polyurn.errors import FileError, ParameterError
 from polyurn.records.typed import Count, read_record, shown, to_record
 from polyurn.server.records import FitRecord, SelectionRecord
 
@@ -95,6 +95,21 @@ class Made:
             "more": {name: value for name, value in record.items() if name not in known},
         }
         return read_record(cls, record, where=where, parsed=parsed)
+
+
+def checked_made(record: dict[str, Any]) -> dict[str, Any]:
+    """The same record, if it can be read again.
+
+    Raises
+    ------
+    ParameterError
+        What stands in the place of one of our records is none.
+    """
+    try:
+        Made.from_record(record)
+    except FileError as error:
+        raise ParameterError(str(error)) from error
+    return record
 
 
 def _text(value: object) -> str | None:

@@ -150,7 +150,7 @@ def one_draw(task: tuple[str, int, Synthetic]) -> tuple[Run, float, Run, Run | N
     others = [run(counts, k, seed=10_000 + 100 * seed + i, **LONG) for i in range(settings.n_long)]
     paper = None
     if seed < settings.paper_seeds:
-        paper = run(counts, k, seed=seed, method="paper", max_rounds=settings.paper_rounds)
+        paper = run_paper(counts, k, seed=seed, n_rounds=settings.paper_rounds)
         others.append(paper)
     optimum = max(r.best for r in (tested, on, *others))
     return tested, optimum, on, paper
@@ -215,15 +215,31 @@ def load(folder: str) -> Counts:
 
 def run(counts: Counts, n_components: int, *, seed: int, **settings: object) -> Run:
     """One fit, judged after each round by the parameters it then holds."""
-    fit = pu.fit(
-        pu.LocalAggregator(counts, rng=seed),
-        n_components=n_components,
-        n_categories=counts.shape[1],
-        max_size=int(counts.sum(axis=1).max()),
-        sizes="shared",
-        rng=seed,
-        **settings,
-    )
+    clients = pu.LocalAggregator(counts, rng=seed)
+    return judged(
+        pu.fit(clients, n_components=n_components, sizes="shared", rng=seed, **bounds(counts),
+               **settings),
+        counts,
+    )  # fmt: skip
+
+
+def run_paper(counts: Counts, n_components: int, *, seed: int, n_rounds: int) -> Run:
+    """The same of the paper's fit, with sizes in the same bins."""
+    clients = pu.LocalAggregator(counts, rng=seed)
+    return judged(
+        pu.fit_paper(clients, n_components=n_components, sizes="binned", n_rounds=n_rounds,
+                     **bounds(counts)),
+        counts,
+    )  # fmt: skip
+
+
+def bounds(counts: Counts) -> dict[str, int]:
+    """The number of categories and the largest size of a table."""
+    return {"n_categories": counts.shape[1], "max_size": int(counts.sum(axis=1).max())}
+
+
+def judged(fit: pu.Fit, counts: Counts) -> Run:
+    """The mean of log p(c | n) of the parameters after each round."""
     values: list[float] = []
     for before, after in zip((None, *fit.rounds), fit.rounds, strict=False):
         if after.mdm is None:

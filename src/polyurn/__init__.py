@@ -40,11 +40,12 @@ if TYPE_CHECKING:
     from polyurn.populations import iid_counts as iid_counts
     from polyurn.populations import oracle_counts as oracle_counts
     from polyurn.report.page import html_report as html_report
-    from polyurn.server.fit import Fit as Fit
-    from polyurn.server.fit import Round as Round
     from polyurn.server.fit import fit as fit
+    from polyurn.server.paper import fit_paper as fit_paper
+    from polyurn.server.results import Fit as Fit
+    from polyurn.server.results import Round as Round
+    from polyurn.server.results import Selection as Selection
     from polyurn.server.select import select as select
-    from polyurn.server.selection import Selection as Selection
     from polyurn.storage.files import load as load
     from polyurn.storage.files import read_table as read_table
     from polyurn.storage.files import save as save
@@ -100,10 +101,11 @@ _HOME = {
     "iid_counts": "populations",
     "oracle_counts": "populations",
     "html_report": "report.page",
-    "Fit": "server.fit",
-    "Round": "server.fit",
     "fit": "server.fit",
-    "Selection": "server.selection",
+    "fit_paper": "server.paper",
+    "Fit": "server.results",
+    "Round": "server.results",
+    "Selection": "server.results",
     "select": "server.select",
     "SizeBins": "model.sizes",
     "Sizes": "model.sizes",

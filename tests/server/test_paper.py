@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import digamma
 
-from polyurn import MDM, LocalAggregator, SizeBins, Sizes, answer, fit
+from polyurn import MDM, LocalAggregator, SizeBins, Sizes, answer, fit_paper
 from polyurn.errors import EmptyComponentError, FitError, ParameterError, ZeroLikelihoodError
 from polyurn.model.paper_truths import truth
-from polyurn.server.start import initialise
-from polyurn.server.update import update
+from polyurn.server.paper import initialise, update
 from polyurn.wire import Initialise, StartStatistics, Update, UpdateStatistics
 
 
@@ -108,8 +107,8 @@ def test_fifty_full_rounds_agree_with_the_formulas_in_every_parameter(name):
     base = truth(name)
     masses = np.random.default_rng(1).dirichlet(np.ones(30), base.n_components)
     counts = MDM(base.weights, base.alphas, Sizes(bins, masses)).sample(400, rng=2)
-    done = fit(LocalAggregator(counts, rng=3), n_components=base.n_components, n_categories=10,
-               max_size=30, method="paper", max_rounds=51)  # fmt: skip
+    done = fit_paper(LocalAggregator(counts, rng=3), n_components=base.n_components, n_categories=10,
+               max_size=30, n_rounds=51)  # fmt: skip
     expected = paper_by_the_letter(done.rounds[0].mdm, counts, 50)
     np.testing.assert_allclose(done.mdm.weights, expected.weights, rtol=1e-9)
     np.testing.assert_allclose(done.mdm.alphas, expected.alphas, rtol=1e-9)
@@ -121,17 +120,17 @@ def test_fifty_full_rounds_agree_with_the_formulas_in_every_parameter(name):
 def test_every_round_on_the_full_cohort_raises_the_likelihood(name, seed):
     mdm = truth(name)
     clients = LocalAggregator(mdm.sample(500, rng=seed), rng=seed)
-    done = fit(clients, n_components=mdm.n_components, n_categories=mdm.n_categories,
-               max_size=mdm.max_size, method="paper", max_rounds=61)  # fmt: skip
+    done = fit_paper(clients, n_components=mdm.n_components, n_categories=mdm.n_categories,
+               max_size=mdm.max_size, n_rounds=61)  # fmt: skip
     assert (np.diff(done.log_likelihoods) >= -1e-12).all()
 
 
 def test_with_priors_the_penalised_likelihood_rises():
     counts = truth("high/2").sample(300, rng=0)
     size_prior, category_prior = 2.0, 0.3
-    done = fit(LocalAggregator(counts, rng=0), n_components=2, n_categories=10, max_size=25,
+    done = fit_paper(LocalAggregator(counts, rng=0), n_components=2, n_categories=10, max_size=25,
                sizes="binned", size_prior=size_prior, category_prior=category_prior,
-               method="paper", max_rounds=41)  # fmt: skip
+               n_rounds=41)  # fmt: skip
     penalised = [
         r.mdm.logpmf(counts).sum()
         + category_prior * np.log(r.mdm.alphas).sum()
@@ -145,25 +144,25 @@ def test_a_fit_with_bins_and_priors_never_calls_a_held_out_client_impossible():
     bins = SizeBins.logarithmic(300)
     base = truth("high/1")
     mdm = MDM(base.weights, base.alphas, Sizes(bins, np.full((1, bins.n_bins), 1 / bins.n_bins)))
-    done = fit(LocalAggregator(mdm.sample(40, rng=0), rng=0), n_components=2, n_categories=10,
+    done = fit_paper(LocalAggregator(mdm.sample(40, rng=0), rng=0), n_components=2, n_categories=10,
                max_size=300, sizes="binned", moments="pooled", size_prior=1.0, category_prior=0.01,
-               method="paper", max_rounds=31)  # fmt: skip
+               n_rounds=31)  # fmt: skip
     assert np.isfinite(done.mdm.logpmf(mdm.sample(2_000, rng=1))).all()
 
 
 def test_cohorts_reach_the_neighbourhood_of_the_full_fit():
     mdm = truth("medium/2")
     counts = mdm.sample(5_000, rng=0)
-    done = fit(LocalAggregator(counts, rng=0), n_components=2, n_categories=10, max_size=20,
-               cohort_size=1_000, method="paper", max_rounds=101)  # fmt: skip
+    done = fit_paper(LocalAggregator(counts, rng=0), n_components=2, n_categories=10, max_size=20,
+               cohort_size=1_000, n_rounds=101)  # fmt: skip
     assert mdm.logpmf(counts).mean() - done.mdm.logpmf(counts).mean() < 0.02
     assert {r.n_clients for r in done.rounds} == {1_000}
 
 
 def test_each_round_is_reported_as_it_ends():
     seen = []
-    done = fit(LocalAggregator(truth("low/1").sample(50, rng=0), rng=0), n_components=1,
-               n_categories=10, max_size=20, method="paper", max_rounds=5,
+    done = fit_paper(LocalAggregator(truth("low/1").sample(50, rng=0), rng=0), n_components=1,
+               n_categories=10, max_size=20, n_rounds=5,
                on_round=seen.append)  # fmt: skip
     assert [r.number for r in seen] == [1, 2, 3, 4, 5]
     assert tuple(seen) == done.rounds
@@ -174,16 +173,19 @@ def test_each_round_is_reported_as_it_ends():
 @pytest.mark.parametrize(
     "settings",
     [
-        {"method": "magic"},
         {"n_components": 0},
-        {"max_rounds": 2},
-        {"size_prior": -1.0},
-        {"sizes": "some"},
-        {"sizes": SizeBins.exact(3)},
         {"n_components": 51},
+        {"n_rounds": 1},
+        {"size_prior": -1.0},
+        {"category_prior": float("nan")},
+        {"sizes": "some"},
+        {"sizes": "shared"},
+        {"sizes": SizeBins.exact(3)},
+        {"moments": "last"},
     ],
 )
 def test_settings_out_of_range_are_refused(settings):
     clients = LocalAggregator(truth("low/1").sample(50, rng=0), rng=0)
+    usual = {"n_components": 1, "n_categories": 10, "max_size": 20, "n_rounds": 5}
     with pytest.raises(ParameterError):
-        fit(clients, **{"n_components": 1, "n_categories": 10, "max_size": 20, **settings})
+        fit_paper(clients, **{**usual, **settings})

@@ -4,7 +4,7 @@ Parses, calls one library function, writes.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -52,10 +52,11 @@ from polyurn.commands._shared.terminal import (
     selection_sentences,
     selection_table,
 )
-from polyurn.server.fit import Method, Round, fit
+from polyurn.server.fit import fit
+from polyurn.server.paper import Moments, fit_paper
 from polyurn.server.records import fit_record, selection_record
+from polyurn.server.results import Round
 from polyurn.server.select import select
-from polyurn.server.start import Moments
 from polyurn.storage import files
 
 
@@ -74,7 +75,8 @@ def fit_command(
     cohort: Cohort = None,
     sampling: Sampling = "fixed",
     method: Annotated[
-        Method, typer.Option(help="Many starts in the same rounds, or the paper's algorithms.")
+        Literal["search", "paper"],
+        typer.Option(help="Many starts in the same rounds, or the paper's algorithms."),
     ] = "search",
     moments: Annotated[
         Moments, typer.Option(help="Where the paper's method starts: moments of which category.")
@@ -108,26 +110,26 @@ def fit_command(
         table, client, category, count, declared_categories(categories), drop_empty, say
     )
     aggregator = LocalAggregator(read.counts, rng=seed, sampling=sampling, n_threads=threads)
+    model = {"sizes": sizes, "size_prior": size_prior, "category_prior": category_prior}
+    given: dict[str, Any] = {name: value for name, value in model.items() if value is not None}
     kept: list[Round] = []
     try:
         with progress(talk, rounds, kept.append) as on_round:
-            done = fit(
-                recorded(aggregator, checkpoint, settings(context), read, say),
-                n_components=components,
-                n_categories=read.shape[1],
-                max_size=largest_size(max_size, read, say),
-                method=method,
-                max_rounds=rounds,
-                cohort_size=cohort,
-                tol=tol,
-                max_upload=max_upload,
-                sizes=sizes,
-                size_prior=size_prior,
-                category_prior=category_prior,
-                moments=moments,
-                rng=seed,
-                on_round=on_round,
-            )
+            asked = recorded(aggregator, checkpoint, settings(context), read, say)
+            common = {
+                "n_components": components,
+                "n_categories": read.shape[1],
+                "max_size": largest_size(max_size, read, say),
+                "cohort_size": cohort,
+                "on_round": on_round,
+                **given,
+            }
+            if method == "paper":
+                done = fit_paper(asked, n_rounds=rounds, moments=moments, **common)
+            else:
+                done = fit(
+                    asked, max_rounds=rounds, tol=tol, max_upload=max_upload, rng=seed, **common
+                )
     except KeyboardInterrupt:
         _keep_interrupted(kept, output, checkpoint, read, made)
     for sentence in fit_sentences(done):

@@ -17,7 +17,8 @@ from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM, mixture_logpmf
 from polyurn.model.sizes import Sizes
-from polyurn.server.fit import Fit, fit
+from polyurn.server.fit import fit
+from polyurn.server.results import Fit
 
 try:
     from sklearn.base import BaseEstimator, DensityMixin

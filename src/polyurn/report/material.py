@@ -16,9 +16,8 @@ from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.populations import iid_counts
 from polyurn.report.population_rows import some_clients
-from polyurn.server.fit import Fit
 from polyurn.server.records import fit_record, selection_record
-from polyurn.server.selection import Selection
+from polyurn.server.results import Fit, Selection
 from polyurn.storage.files import SavedMDM
 from polyurn.storage.run_log import RunRecord
 

@@ -19,9 +19,8 @@ from polyurn.report import sweep_rows as run_rows
 from polyurn.report.embedding import joint_plane
 from polyurn.report.palette import FILLS, TONES, Look, fill_number, population_looks
 from polyurn.report.parts import Rows
-from polyurn.server.fit import Fit
 from polyurn.server.records import fit_record, selection_record
-from polyurn.server.selection import Selection
+from polyurn.server.results import Fit, Selection
 from polyurn.storage.run_log import RunRecord
 
 if TYPE_CHECKING:

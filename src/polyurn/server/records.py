@@ -6,8 +6,7 @@ Sums and settings only; nothing is fitted or written here.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from polyurn.server.fit import Fit
-from polyurn.server.selection import Selection
+from polyurn.server.results import Fit, Selection
 
 # Paths are for the eye: a millionth of a nat is finer than any tolerance.
 _DIGITS = 6

@@ -13,11 +13,12 @@ import numpy as np
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MDM
-from polyurn.server.fit import SizeModel, check_answered, check_settings, populated, size_bins
+from polyurn.server.fit import check_answered, populated
+from polyurn.server.results import Candidate, Progress, Selection, behind
 from polyurn.server.search.problem import Problem
 from polyurn.server.search.screening import AnySearch, begin_search
 from polyurn.server.search.starts import Landscape, landscape, survey
-from polyurn.server.selection import Candidate, Progress, Selection, behind
+from polyurn.server.settings import SizeModel, check_settings, size_bins
 from polyurn.wire import (
     Aggregator,
     Batch,

@@ -17,8 +17,7 @@ from rich.table import Table
 
 from polyurn.comparison.results import Comparison
 from polyurn.model.mdm import MDM
-from polyurn.server.fit import Fit, Round
-from polyurn.server.selection import Candidate, Progress, Selection
+from polyurn.server.results import Candidate, Fit, Progress, Round, Selection
 
 PIPED_LINES = 20  # of progress, at the most, where there is no terminal
 

@@ -1,8 +1,9 @@
-"""What a selection came to: the candidates, their scores, and its rounds.
+"""What a fit and a selection come to: their parameters, their rounds, and what ended them.
 
-How they come about is `select.py`.
+Frozen values. How they come about is `fit.py`, `paper.py` and `select.py`; as JSON, `records.py`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +12,83 @@ from numpy.typing import NDArray
 from polyurn.model.mdm import MDM
 from polyurn.server.search.m_step import multinomial
 from polyurn.wire import ScoreStatistics
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round of a fit came to.
+
+    Attributes
+    ----------
+    number : int
+        Rounds count from 1; the first ones find where to start.
+    mdm : MDM or None
+        The best parameters after this round; None while there are none.
+    log_likelihood : float
+        Mean over the cohort. Of the best parameters judged so far, or of those that were sent in this
+        round (`fit_paper`); NaN while there are none.
+    n_clients : int
+        How many clients judged them. Where there are many, a part of them does at first, and the path
+        of log-likelihoods has a step when all of them do.
+    n_numbers : int
+        How many numbers a client sent, at most.
+    starts : dict of int to float
+        The mean log-likelihood of every start that is still in the race, by its number.
+    """
+
+    number: int
+    mdm: MDM | None
+    log_likelihood: float
+    n_clients: int
+    n_numbers: int
+    starts: Mapping[int, float] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted MDM and how it came about.
+
+    Attributes
+    ----------
+    mdm : MDM
+    rounds : tuple of Round
+    converged : bool
+        Whether less than `tol` nats per client seem to be left to gain. Never for `fit_paper`, which
+        does not look.
+    stopped : str
+        What ended the rounds, with advice if it was not convergence.
+    n_dropped : int
+        Components that were left with less than half a client, and dropped.
+    n_agreeing : int or None
+        How many starts of the search ended at the same optimum (within `tol`, and close in every
+        parameter), this one included. None where nothing was counted: `fit_paper`, sampled cohorts.
+    """
+
+    mdm: MDM
+    rounds: tuple[Round, ...] = field(repr=False)
+    converged: bool
+    stopped: str
+    n_dropped: int = 0
+    n_agreeing: int | None = None
+
+    @property
+    def n_rounds(self) -> int:
+        """How often clients were asked, starts included."""
+        return len(self.rounds)
+
+    @property
+    def log_likelihoods(self) -> NDArray[np.float64]:
+        """Mean log-likelihood per client of each round that has one."""
+        values = np.array([r.log_likelihood for r in self.rounds])
+        return np.asarray(values[~np.isnan(values)])
+
+    @property
+    def multinomial(self) -> tuple[int, ...]:
+        """Components whose concentration is at its cap of a million, as good as multinomials.
+
+        Clients of n points can tell from about n² = 10⁶ on: the cap costs them some n²/10⁶ nats.
+        """
+        return multinomial(self.mdm.alphas)
 
 
 @dataclass(frozen=True)
@@ -36,6 +114,9 @@ class Candidate:
     outdone : bool
         Whether its search stopped early because fewer components do better: held-out clients find them
         likelier by more than it could still gain.
+    n_agreeing : int or None
+        How many starts of the search ended at the same optimum (within `tol`, and close in every
+        parameter), this one included. None where nothing was counted: sampled cohorts.
     """
 
     n_components: int
@@ -47,6 +128,7 @@ class Candidate:
     n_rounds: int
     converged: bool
     outdone: bool = False
+    n_agreeing: int | None = None
 
     @property
     def n_parameters(self) -> int:

@@ -51,7 +51,7 @@ EVERYWHERE = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 ONLY_IN = {
     "numba": {
         "client.kernels", "client.simd", "model.urn_kernels", "partitioning.kernels",
-        "server.search.m_step_kernel",
+        "server.em.m_step_kernel",
     },
     "llvmlite": {"client.simd"},
     "h5py": {"datasets.emnist_writers"},

@@ -4,16 +4,18 @@ The server's side. It sees sums and declared bounds, never a client. What one ro
 the paper's algorithms are `paper.py`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import Sizes
+from polyurn.server.em.problem import Problem
 from polyurn.server.results import Fit, Round
-from polyurn.server.search.problem import Problem
-from polyurn.server.search.screening import AnySearch, begin_search
+from polyurn.server.search.policy import DEFAULT, Policy
+from polyurn.server.search.race import State
+from polyurn.server.search.screening import begin_search
 from polyurn.server.search.starts import landscape, survey
 from polyurn.server.settings import SizeModel, check_settings, size_bins
 from polyurn.wire import Aggregator, Batch, Parameters, SurveyStatistics
@@ -28,10 +30,12 @@ def fit(
     max_rounds: int = 50,
     cohort_size: int | None = None,
     tol: float = 1e-3,
+    patience: int = 3,
     max_upload: int = 50_000,
     sizes: SizeModel = "binned",
     size_prior: float = 1.0,
     category_prior: float = 1e-3,
+    policy: Policy = DEFAULT,
     rng: int | np.random.Generator | None = None,
     on_round: Callable[[Round], None] | None = None,
 ) -> Fit:
@@ -51,6 +55,9 @@ def fit(
         Clients per round, another cohort each time; every client by default.
     tol : float
         The rounds stop when less than this seems to be left to gain, in nats per client.
+    patience : int
+        Rounds without a gain of `tol` before it stops: in each of them new combinations of starts try
+        to find a better optimum. Not for sampled cohorts.
     max_upload : int
         Numbers that a client may send in a round; starts and trials are fitted into it.
     sizes : {"exact", "binned", "shared"} or SizeBins
@@ -60,6 +67,8 @@ def fit(
     size_prior, category_prior : float
         Pseudo-clients per component, and pseudo-tables per category: they keep what a cohort did not
         show possible. The paper has none.
+    policy : Policy
+        Every tuned number of the search; the defaults serve all data that we know.
     rng : int or numpy.random.Generator
         For the random starts.
     on_round : callable, optional
@@ -79,105 +88,77 @@ def fit(
     ([0.6, 0.4], True)
     """
     check_settings(
-        n_components=n_components, max_rounds=max_rounds, tol=tol, max_upload=max_upload,
-        size_prior=size_prior, category_prior=category_prior,
+        n_components=n_components, max_rounds=max_rounds, tol=tol, patience=patience,
+        max_upload=max_upload, size_prior=size_prior, category_prior=category_prior,
     )  # fmt: skip
     bins = size_bins(sizes, max_size)
-    problem = Problem(
-        n_components, n_categories, bins, sizes == "shared", size_prior, category_prior
-    )
-    problem.check_room(max_upload)
-    searches: list[AnySearch] = []
-    progress = _search_rounds(
-        aggregator,
-        problem,
-        searches,
-        max_rounds=max_rounds,
-        cohort_size=cohort_size,
-        tol=tol,
-        max_upload=max_upload,
-        rng=np.random.default_rng(rng),
-    )
-    rounds = _shown(progress, on_round)
-    (search,) = searches
-    mdm, n_dropped = populated(search)
-    asked = cohort_size or rounds[0].n_clients
-    reason = _reason(search, tol, max_rounds, asked)
-    return Fit(mdm, rounds, search.converged, reason, n_dropped)
-
-
-def _search_rounds(
-    aggregator: Aggregator,
-    problem: Problem,
-    searches: list[AnySearch],
-    *,
-    max_rounds: int,
-    cohort_size: int | None,
-    tol: float,
-    max_upload: int,
-    rng: np.random.Generator,
-) -> Iterator[Round]:
-    """Survey the clients once, then ask and learn until the search has converged."""
-    question = survey(problem.n_categories, problem.size_bins.max_size, max_upload=max_upload)
+    shared = sizes == "shared"
+    problem = Problem(n_components, n_categories, bins, shared, size_prior, category_prior)
+    problem.check_upload(max_upload)
+    cohort_size = None if asks_everyone(aggregator, cohort_size) else cohort_size
+    question = survey(n_categories, max_size, max_upload=max_upload)
     said = aggregator.aggregate(question, cohort_size)
     check_answered(said)
-    yield Round(1, None, float("nan"), int(said.n_clients), question.n_numbers)
+    rounds = Rounds(on_round)
+    rounds.add(Round(1, None, float("nan"), int(said.n_clients), question.n_numbers))
     search = begin_search(
-        problem,
-        landscape(question, said, sizes=not problem.shared_sizes),
-        n_clients=said.n_clients,
-        sampled=cohort_size is not None,
-        max_upload=max_upload,
-        tol=tol,
-        rng=rng,
-    )
-    searches.append(search)
+        problem, landscape(question, said, sizes=not shared), n_clients=said.n_clients,
+        sampled=cohort_size is not None, policy=policy, patience=patience, max_upload=max_upload,
+        tol=tol, rng=np.random.default_rng(rng),
+    )  # fmt: skip
     for number in range(2, max_rounds + 1):
         batch = Batch(tuple(search.queries()))
-        search.learn(list(aggregator.aggregate(batch, cohort_size).answers))
-        yield search_round(search, number, batch.n_numbers)
-        if search.converged:
-            return
+        state = search.learn(list(aggregator.aggregate(batch, cohort_size).answers))
+        rounds.add(search_round(state, number, batch.n_numbers))
+        if state.converged:
+            break
+    mdm, n_dropped = populated(state)
+    stopped = _reason(state, tol, max_rounds, cohort_size or said.n_clients)
+    return Fit(mdm, tuple(rounds.done), state.converged, stopped, n_dropped, state.n_agreeing)
 
 
-def search_round(search: AnySearch, number: int, n_numbers: int) -> Round:
-    """A search's last round, for whoever watches."""
-    if not search.has_values:
-        return Round(number, None, float("nan"), int(search.n_clients), n_numbers)
-    mdm, _ = populated(search)
-    return Round(number, mdm, search.value, int(search.n_clients), n_numbers, search.values)
+class Rounds:
+    """The rounds so far; whoever watches is told of each."""
+
+    def __init__(self, on_round: Callable[[Round], None] | None) -> None:
+        self.done: list[Round] = []
+        self._on_round = on_round
+
+    def add(self, done: Round) -> None:
+        self.done.append(done)
+        if self._on_round is not None:
+            self._on_round(done)
 
 
-def populated(search: AnySearch) -> tuple[MDM, int]:
+def asks_everyone(aggregator: Aggregator, cohort_size: int | None) -> bool:
+    """Whether a cohort is all clients there are, as far as the aggregator says how many there are."""
+    return cohort_size is None or cohort_size == getattr(aggregator, "n_clients", None)
+
+
+def search_round(state: State, number: int, n_numbers: int) -> Round:
+    """A search's round, for whoever watches."""
+    mdm = None if state.best is None else populated(state)[0]
+    return Round(number, mdm, state.value, int(state.n_clients), n_numbers, state.starts)
+
+
+def populated(state: State) -> tuple[MDM, int]:
     """The best MDM without the components that hold less than half a client, and how many those are."""
-    best = search.best
-    kept = best.weights * search.n_supporting >= 0.5
+    best = state.best
+    assert best is not None
+    kept = best.weights * state.n_supporting >= 0.5
     weights = best.weights[kept] / best.weights[kept].sum()
     masses = Sizes.unchecked(best.sizes.bins, best.sizes.masses[kept])
     return Parameters(weights, best.alphas[kept], masses).mdm(), int((~kept).sum())
 
 
-def _reason(search: AnySearch, tol: float, max_rounds: int, n_clients: int) -> str:
-    if search.converged:
+def _reason(state: State, tol: float, max_rounds: int, n_clients: float) -> str:
+    if state.converged:
         return f"converged: less than {tol:g} nats per client seem to be left to gain"
-    some = (
-        f", judged by {search.n_clients:,.0f} clients only" if search.n_clients < n_clients else ""
-    )
+    some = f", judged by {state.n_clients:,.0f} clients only" if state.n_clients < n_clients else ""
     return (
         f"stopped at max_rounds={max_rounds} before it converged{some}; allow more rounds, "
         "or fewer components"
     )
-
-
-def _shown(
-    progress: Iterator[Round], on_round: Callable[[Round], None] | None
-) -> tuple[Round, ...]:
-    rounds = []
-    for done in progress:
-        rounds.append(done)
-        if on_round is not None:
-            on_round(done)
-    return tuple(rounds)
 
 
 def check_answered(said: SurveyStatistics) -> None:

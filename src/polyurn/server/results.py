@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.model.mdm import MDM
-from polyurn.server.search.m_step import multinomial
+from polyurn.server.em.m_step import multinomial
 from polyurn.wire import ScoreStatistics
 
 

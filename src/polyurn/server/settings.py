@@ -18,6 +18,7 @@ def check_settings(
     n_components: int,
     max_rounds: int,
     tol: float,
+    patience: int,
     max_upload: int,
     size_prior: float,
     category_prior: float,
@@ -28,6 +29,8 @@ def check_settings(
         raise ParameterError(f"expected max_rounds of at least 3, got {max_rounds}")
     if not (tol > 0 and max_upload >= 1):
         raise ParameterError("expected a positive tol and max_upload")
+    if patience < 0:
+        raise ParameterError(f"expected patience of at least 0 rounds, got {patience}")
 
 
 def check_model(*, n_components: int, size_prior: float, category_prior: float) -> None:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from polyurn import MDM, LocalAggregator, SizeBins, Sizes, answer, fit, fit_paper
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
+from polyurn.server.em.parameters import from_x, gradient, hessian, to_x
+from polyurn.server.em.problem import Problem
 from polyurn.server.fit import populated
 from polyurn.server.search.climber import Point, Track
-from polyurn.server.search.parameters import from_x, gradient, hessian, to_x
-from polyurn.server.search.problem import Problem
 from polyurn.server.search.race import Search
 from polyurn.server.search.starts import landscape, random_groups, starts, survey
 from polyurn.wire import Batch, Expect, Parameters, Survey, total

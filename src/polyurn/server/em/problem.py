@@ -1,6 +1,6 @@
 """What is to be fitted: the shape of the model, its priors, and the EM step that follows from them.
 
-Nothing here knows of tracks or rounds.
+Nothing here knows of climbers or rounds.
 """
 
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
-from polyurn.model.sizes import SizeBins, Sizes
-from polyurn.server.search.m_step import maximise, poles
-from polyurn.wire import ExpectStatistics, Parameters
+from polyurn.model.sizes import SizeBins
+from polyurn.server.em.m_step import Surrogate
+from polyurn.wire import ExpectStatistics
 
 # An empty component keeps this many clients, so that its logarithm exists; it is dropped at the end.
 _WEIGHT_PRIOR = 1e-6
@@ -47,17 +47,26 @@ class Problem:
             )
 
     @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_components, self.n_categories
+
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters besides those of the sizes."""
+        return self.n_components * (self.n_categories + 1) - 1
+
+    @property
     def trial_cost(self) -> int:
         """How many numbers a client sends for one trial."""
-        k, c = self.n_components, self.n_categories
+        k, c = self.shape
         return 2 + k * (self.size_bins.n_bins + 3 * c + 2)
 
-    def newton_cost(self, n_components: int) -> int:
-        """How many more it sends for the curvature of some components."""
+    def hessian_cost(self, n_components: int) -> int:
+        """How many more it sends for the Hessian of some components."""
         n = n_components * (self.n_categories + 1)
         return n * (n + 1) // 2
 
-    def check_room(self, max_upload: int) -> None:
+    def check_upload(self, max_upload: int) -> None:
         """Refuse what a client may not send, before any is asked."""
         if self.trial_cost > max_upload:
             k, bins = self.n_components, self.size_bins.n_bins
@@ -80,26 +89,22 @@ class Problem:
         total = masses.sum(axis=-1, keepdims=True)
         return np.asarray(np.where(total > 0, masses / np.where(total > 0, total, 1.0), together))
 
-    def image(self, size_counts: NDArray[np.float64], alphas: NDArray[np.float64]) -> Parameters:
-        """The parameters that an EM step leads to, once it has found the alphas."""
-        masses = self.size_masses(size_counts)
-        return Parameters(_weights(size_counts), alphas, Sizes(self.size_bins, masses))
+    def weights(self, size_counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """τ from Σ ω by bin."""
+        weights = size_counts.sum(axis=-1) + _WEIGHT_PRIOR
+        return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
-    def images(
+    def em_step(
         self, alphas: NDArray[np.float64], sums: ExpectStatistics
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Where EM steps lead from many models: weights, alphas and the probabilities of sizes.
 
-        All M-steps are solved at once, from stacked sums: those of n models are of shape (n, K, ...).
+        Parameters
+        ----------
+        alphas : float array of shape (n_models, n_components, n_categories)
+        sums : ExpectStatistics
+            Stacked: those of n models are of shape (n, K, ...).
         """
-        c = self.n_categories
-        functions = poles(alphas, sums).flat()
-        prior = self.category_prior
-        after = maximise(functions, alphas.reshape(-1, c), category_prior=prior)
-        counts = sums.size_counts
-        return _weights(counts), after.reshape(alphas.shape), self.size_masses(counts)
-
-
-def _weights(size_counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    weights = size_counts.sum(axis=-1) + _WEIGHT_PRIOR
-    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+        prior = self.category_prior / float(np.asarray(sums.n_clients).flat[0])
+        after = Surrogate.of(alphas, sums).maximise(alphas, category_prior=prior)
+        return self.weights(sums.size_counts), after, self.size_masses(sums.size_counts)

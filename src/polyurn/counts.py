@@ -19,7 +19,9 @@ Counts: TypeAlias = NDArray[np.integer[Any]] | sparse.csr_array[Any]
 _LARGEST = 2**31 - 1
 
 
-def check_counts(counts: object, *, n_categories: int | None = None) -> Counts:
+def check_counts(
+    counts: object, *, n_categories: int | None = None, allow_empty: bool = False
+) -> Counts:
     """The same histograms as a two-dimensional integer array or a canonical `csr_array`.
 
     Parameters
@@ -28,6 +30,8 @@ def check_counts(counts: object, *, n_categories: int | None = None) -> Counts:
         Whole numbers, not negative; a float array is accepted when its values are whole.
     n_categories : int, optional
         The declared number of categories.
+    allow_empty : bool
+        Whether a client may hold no points: a histogram of size 0 has probability one given its size.
 
     Returns
     -------
@@ -60,7 +64,7 @@ def check_counts(counts: object, *, n_categories: int | None = None) -> Counts:
         table = sparse.csr_array(
             (_as_integers(table.data), table.indices, table.indptr), shape=table.shape
         )
-    empty = int((client_sizes(table) == 0).sum())
+    empty = 0 if allow_empty else int((client_sizes(table) == 0).sum())
     if empty:
         raise CountsError(
             f"{empty} of {n_clients} clients hold no points; drop them first "

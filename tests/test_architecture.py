@@ -16,6 +16,7 @@ ROOT = Path(polyurn.__file__).parent
 # The command line (cli, commands) is the top of the tree: it may call anything, and nothing calls it.
 ROOMS = {
     "errors": set(),
+    "reference": set(),
     "counts": {"errors"},
     "memory": {"errors"},
     "model": {"counts", "errors", "memory"},

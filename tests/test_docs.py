@@ -42,11 +42,20 @@ def test_every_equation_of_the_main_text_is_on_the_map(number):
     assert any(int(a) <= number <= int(b or a) for span in spans for a, b in span)
 
 
+@pytest.mark.parametrize("number", range(1, 20))
+def test_every_equation_of_the_map_is_named_in_the_reference(number):
+    source = (ROOT / "src" / "polyurn" / "reference.py").read_text(encoding="utf-8")
+    spans = re.findall(r"equations? (\d+)(?: (?:to|and) (\d+))?", source)
+    assert any(int(a) <= number <= int(b or a) for a, b in spans)
+
+
 @pytest.mark.parametrize(("algorithm", "n_lines"), [(1, 15), (2, 18)])
 def test_every_line_of_the_algorithms_is_on_the_map(algorithm, n_lines):
     section = page("paper").split(f"## Algorithm {algorithm}\n")[1].split("\n## ")[0]
-    firsts = re.findall(r"^\| ([\d, ]+) \|", section, flags=re.MULTILINE)
-    assert [int(n) for first in firsts for n in first.split(",")] == [*range(1, n_lines + 1)]
+    rows = re.findall(r"^\| ([\d, ]+) \| (.+?) \| (.*?)\|", section, flags=re.MULTILINE)
+    assert [int(n) for lines, *_ in rows for n in lines.split(",")] == [*range(1, n_lines + 1)]
+    for _, what, plainly in rows:
+        assert plainly.startswith("`polyurn.reference:") != what.startswith("end of the")
 
 
 def test_the_architecture_names_every_module():

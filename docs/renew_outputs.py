@@ -2,10 +2,10 @@
 
     python docs/renew_outputs.py  # rewrites README.md and docs/quickstart.md (half a minute; extra demo)
 
-Runs every `$ command` of a page's console blocks, in an empty folder and after the examples above it, and
-puts below it what it prints. Between the marks of the evidence comes the table of experiments/front_door.py.
-docs/index.md includes README's first screen. Progress lines are left out, as a terminal does not keep them.
-`tests/test_docs.py` runs this and compares. No measurement is repeated: those are in experiments/.
+Runs every `$ command` of a page's console blocks, in an empty folder and after the examples above it,
+and puts below it what it prints; progress lines are left out, as a terminal does not keep them. Between
+the marks of the evidence it puts the table of experiments/front_door.py. docs/index.md includes README's
+first screen. `tests/test_docs.py` runs this and compares. No measurement is repeated here.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "quickstart.md")
 WIDTH = 100
 HOME = "/home/me"  # stands for the folder in which the commands ran
-EVIDENCE = re.compile(r"(<!-- evidence -->\n)(.*?)(\n<!-- end of evidence -->)", re.DOTALL)
+EVIDENCE = re.compile(r"(<!-- evidence -->\n)(.*?)(<!-- end of evidence -->)", re.DOTALL)
 BLOCK = re.compile(r"```(pycon|console)\n(.*?)```\n", re.DOTALL)
 
 
@@ -49,13 +49,13 @@ def renewed(text, folder):
 
 
 def evidence():
-    """The table of experiments/front_door.py."""
+    """The table of experiments/front_door.py, as a paragraph."""
     sys.path.insert(0, str(ROOT / "experiments"))
     try:
         import front_door
     finally:
         sys.path.pop(0)
-    return "\n".join(front_door.table())
+    return "\n" + "\n".join(front_door.table()) + "\n\n"
 
 
 def renewed_block(block, known, folder):

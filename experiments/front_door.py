@@ -15,7 +15,7 @@ import numpy as np
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from records import RESULTS
-from which_alpha import TABLES, _row, _short
+from which_alpha import TABLES, likeness, short
 
 POPULATIONS = ("iid", "dirichlet", "mdm")  # one Dirichlet with the best alpha of every category
 
@@ -35,10 +35,10 @@ def table() -> Iterator[str]:
         mine = [run for run in runs if run["settings"]["federation"] == described.compared]
         if mine:
             ratios = [_mean(mine, population) for population in POPULATIONS]
-            nulls = np.mean([_row(run, "mdm")["energy_null"] for run in mine], axis=0)
+            nulls = np.mean([likeness(run, "mdm")["energy_null"] for run in mine], axis=0)
             cells = [
                 described.clients,
-                _short(alphas[name]),
+                short(alphas[name]),
                 *(f"{ratio:.{1 if ratio < 10 else 0}f}" for ratio in ratios),
                 f"{nulls[0]:.1f} to {nulls[1]:.1f}",
             ]
@@ -47,7 +47,7 @@ def table() -> Iterator[str]:
 
 def _mean(runs: list[dict[str, Any]], population: str) -> float:
     """The mean energy distance over the splits, in units of true-to-true."""
-    return float(np.mean([float(_row(run, population)["energy_ratio"]) for run in runs]))
+    return float(np.mean([float(likeness(run, population)["energy_ratio"]) for run in runs]))
 
 
 def _records(name: str) -> Iterator[dict[str, Any]]:

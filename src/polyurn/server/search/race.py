@@ -137,7 +137,7 @@ class Race:
             converged=calm >= self._patience and not self._may_be_passed(grown),
             nearly_done=calm >= self._patience - 1,
             promise=max(c.value + 2 * c.remaining() for c in grown) - leader.value,
-            n_agreeing=leader.n_met,
+            n_agreeing=max(leader.n_met, 1),  # a child that no start has met came there itself
         )  # fmt: skip
         children = self._recombine(grown, len(young))
         self._propose(grown + young, len(children))

@@ -144,7 +144,11 @@ def search_round(state: State, number: int, n_numbers: int) -> Round:
 def populated(state: State) -> tuple[MDM, int]:
     """The best MDM without the components that hold less than half a client, and how many those are."""
     best = state.best
-    assert best is not None
+    if best is None:
+        raise ParameterError(
+            "no cohort has judged any parameters, because too many were empty; ask larger cohorts, "
+            "or allow more rounds"
+        )
     kept = best.weights * state.n_supporting >= 0.5
     weights = best.weights[kept] / best.weights[kept].sum()
     masses = Sizes.unchecked(best.sizes.bins, best.sizes.masses[kept])

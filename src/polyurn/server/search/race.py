@@ -130,13 +130,14 @@ class Race:
         self._values.append(leader.value)
         young = [c for c in self._climbers if self._is_young(c)]
         grown = self._halve([c for c in self._climbers if not self._is_young(c)])
-        calm = self._n_calm(grown)
+        calm = self._n_calm()
         state = State(
             n_clients, n_clients, leader.point.parameters(), leader.value,
             {c.number: c.value for c in self._climbers},
-            converged=calm >= self._patience, nearly_done=calm >= self._patience - 1,
+            converged=calm >= self._patience and not self._may_be_passed(grown),
+            nearly_done=calm >= self._patience - 1,
             promise=max(c.value + 2 * c.remaining() for c in grown) - leader.value,
-            n_agreeing=leader.n_met,
+            n_agreeing=max(leader.n_met, 1),  # a child that no start has met came there itself
         )  # fmt: skip
         children = self._recombine(grown, len(young))
         self._propose(grown + young, len(children))
@@ -184,14 +185,17 @@ class Race:
         self._retired += [c for c in kept[n:] if not c.is_child]
         return kept[:n]
 
-    def _n_calm(self, grown: list[Climber]) -> int:
-        """Rounds without a gain, if the leader has none left and no other start is to pass it."""
-        aim = self.leader.value + self._tol
-        rivals = [c for c in grown if c is not self.leader and not c.is_child]
-        climbs = self._policy.safety * self.leader.remaining() >= self._tol
-        if climbs or any(c.value + c.remaining() >= aim for c in rivals):
+    def _n_calm(self) -> int:
+        """Rounds without a gain, if the leader has none left."""
+        if self._policy.safety * self.leader.remaining() >= self._tol:
             return -1
         return int((np.array(self._values) > self.leader.value - self._tol).sum()) - 1
+
+    def _may_be_passed(self, grown: list[Climber]) -> bool:
+        """Whether another start is to pass the leader; a child mostly climbs back to where it is."""
+        aim = self.leader.value + self._tol
+        rivals = (c for c in grown if c is not self.leader and not c.is_child)
+        return any(c.value + c.remaining() >= aim for c in rivals)
 
     def _recombine(self, grown: list[Climber], n_young: int) -> list[Climber]:
         """Copies of the leader with one component of another start, present or retired."""

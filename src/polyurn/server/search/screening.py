@@ -38,7 +38,7 @@ def begin_search(
         As in `Race`; the groupings are random ones of the landscape.
     """
     problem.check_upload(max_upload)
-    k, most = problem.n_components, policy.starts // 2 if sampled else policy.starts
+    k, most = problem.n_components, max(policy.starts // 2, 1) if sampled else policy.starts
     n_ways = 1 if k == 1 else min(most, max_upload // problem.trial_cost)
     groups = random_groups(land, k, problem.size_bins, n_ways=n_ways, rng=rng)
     if sampled:

@@ -1,7 +1,7 @@
 """How many components: Appendix A of the paper, with every K in the same rounds.
 
-Each client belongs, by its own bucket, to the part that is fitted or to the part that is held out, so the
-two never share a client. One search per K climbs on the first part; the second part scores them all,
+Each client belongs, by its own bucket, to the part that is fitted or to the part that is held out, so
+the two never share a client. One search per K climbs on the first part; the second part scores them all,
 and the smallest K that is not clearly worse than the best one is chosen.
 """
 

@@ -225,8 +225,8 @@ class Part(Query[S]):
 class Aggregator(Protocol):
     """Whoever can put a query to a cohort of clients and bring back the sum of their answers.
 
-    Its clients keep their bucket from round to round: `Part` goes by it. An aggregator that knows how many
-    clients there are says so in `n_clients`, so that a cohort of all of them is not taken for a sample.
+    Its clients keep their bucket from round to round: `Part` goes by it. An aggregator that knows how
+    many there are says so in `n_clients`: a cohort of all of them is not a sample.
     """
 
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:

@@ -65,8 +65,8 @@ def begin_search(
 class Screened:
     """A race that a part of the clients judges, then the climb of its leader that all of them judge.
 
-    `climb` makes the second race. Clients whose bucket is below `buckets` are in the part, whose optimum is
-    expected to miss that of all clients by `precision` nats per client.
+    `climb` makes the second race. Clients whose bucket is below `buckets` are in the part, whose optimum
+    is expected to miss that of all clients by `precision` nats per client.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ import polyurn
 from cli_walk import CLIENTS, COUNTS, EXAMPLE, HEAD, fit
 from polyurn import load
 from polyurn.cli import app
-from polyurn.storage.files import load_saved, save
+from polyurn.storage.mdm_json import load_saved, save
 
 COMMANDS = [
     "compare", "datasets", "demo", "fit", "histogram", "partition", "report", "sample", "score",

@@ -4,7 +4,8 @@ import shutil
 import pytest
 
 from cli_walk import EXAMPLE, HEAD, assert_leaves_no_trace, assert_refused, fit
-from polyurn.storage.files import save, write_histograms
+from polyurn.storage.mdm_json import save
+from polyurn.storage.tables import write_histograms
 
 BAD_TABLES = {
     "negative": (HEAD + "a,0,5\nb,1,-2\n", ["at least 0", "-2", "row 1"]),

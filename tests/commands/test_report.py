@@ -8,9 +8,9 @@ import typer
 
 from cli_walk import assert_refused, fit
 from polyurn.cli import app
-from polyurn.commands._shared.command import as_command
+from polyurn.commands._shared.every_command import as_command
 from polyurn.commands._shared.console import say
-from polyurn.storage.files import save_record
+from polyurn.storage.atomic import save_record
 from report_material import comparison, runs
 
 pytest.importorskip("altair")

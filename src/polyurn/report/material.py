@@ -19,7 +19,7 @@ from polyurn.report.population_rows import some_clients
 from polyurn.server.fit import Fit
 from polyurn.server.records import fit_record, selection_record
 from polyurn.server.selection import Selection
-from polyurn.storage.files import SavedMDM
+from polyurn.storage.mdm_json import SavedMDM
 from polyurn.storage.run_log import RunRecord
 
 Model: TypeAlias = MDM | SavedMDM | Fit | Selection

@@ -24,9 +24,6 @@ main()
 """
 
 
-# ------------------------------------------------------------------------------- the walk
-
-
 def test_tables_in_every_format_and_layout_give_the_same_fit(run, tmp_path):
     rows = list(csv.DictReader(io.StringIO(CLIENTS)))
     points = [f"{r['client']},{r['category']}" for r in rows for _ in range(int(r["count"]))]
@@ -49,28 +46,11 @@ def test_tables_in_every_format_and_layout_give_the_same_fit(run, tmp_path):
         assert run(*arguments, "--json").out == expected
 
 
-def test_a_file_keeps_the_rounds_of_its_fit_and_the_table_of_its_selection(run):
+def test_a_file_keeps_the_rounds_of_its_fit(run):
     told = run(*fit("-o", "mdm.json", "--json")).json()
     kept = load_saved("mdm.json").made["fit"]
     assert {name: told[name] for name in kept} == kept
     assert all(len(path["values"]) >= 1 for path in kept["paths"])
-    run(
-        "select",
-        "clients.csv",
-        "--components",
-        "1,2",
-        "--rounds",
-        4,
-        "--held-out",
-        0.5,
-        "-o",
-        "s.json",
-    )
-    kept = load_saved("s.json").made["selection"]
-    assert [c["n_components"] for c in kept["candidates"]] == [1, 2]
-    assert kept["n_numbers"] == max(kept["n_numbers_by_round"])
-    last = kept["n_rounds"]
-    assert all(p["first_round"] + len(p["values"]) - 1 <= last for p in kept["paths"])
 
 
 def test_empty_clients_are_left_out_on_request_and_counted(run, tmp_path):
@@ -82,9 +62,6 @@ def test_empty_clients_are_left_out_on_request_and_counted(run, tmp_path):
 
 def test_the_place_of_a_file_is_told_as_it_is(run):
     assert "wrote a[red]:cat:.json" in run(*fit("-o", "a[red]:cat:.json")).err
-
-
-# ---------------------------------------------------------------------- help and processes
 
 
 def test_ctrl_c_keeps_every_round_that_was_shown(run, tmp_path):
@@ -109,6 +86,9 @@ def test_ctrl_c_keeps_every_round_that_was_shown(run, tmp_path):
     last = saved.made["interrupted_after_round"]
     assert last >= 1000
     assert f"interrupted; the parameters after round {last} are in mdm.json" in err
+
+
+# --------------------------------------------------------------------------- what is refused
 
 
 BAD_TABLES = {

@@ -6,17 +6,12 @@ import resource
 
 import numpy as np
 import pytest
-from polyurn.storage.files import (
-    check_place,
-    check_table_place,
-    load,
-    read_table,
-    save,
-    write_histograms,
-)
 
 from polyurn import MDM, SizeBins, Sizes
 from polyurn.errors import FileError
+from polyurn.storage.atomic import check_place
+from polyurn.storage.mdm_json import load, save
+from polyurn.storage.tables import check_table_place, read_table, write_histograms
 
 BINNED = MDM([0.6, 0.4], [[1.0, 2.0], [3.0, 0.1]], Sizes(SizeBins([1, 3, 9]), [[0.5, 0.5]] * 2))
 TABLE = np.array([[3, 0, 1], [0, 2, 0]])
@@ -34,9 +29,6 @@ def full_disk(n_bytes):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-# ------------------------------------------------------------------------------- MDM: damage
-
-
 @pytest.mark.parametrize("reader", [load, read_table])
 @pytest.mark.parametrize("place", ["missing.csv", "folder.csv", "file.csv/below.csv"])
 def test_a_path_that_cannot_be_read_is_refused_by_its_name(tmp_path, reader, place):
@@ -44,9 +36,6 @@ def test_a_path_that_cannot_be_read_is_refused_by_its_name(tmp_path, reader, pla
     (tmp_path / "file.csv").write_text("a\n1\n")
     with pytest.raises(FileError, match=place):
         reader(tmp_path / place)
-
-
-# ------------------------------------------------------------------------------------ writing
 
 
 WRITERS = {

@@ -6,11 +6,11 @@ import os
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from polyurn.storage.files import load, load_saved, save
 
 import polyurn
 from polyurn import MDM, SizeBins, Sizes
 from polyurn.errors import FileError
+from polyurn.storage.mdm_json import load, load_saved, save
 from strategies import mdms_with_zeros
 
 BINNED = MDM([0.6, 0.4], [[1.0, 2.0], [3.0, 0.1]], Sizes(SizeBins([1, 3, 9]), [[0.5, 0.5]] * 2))
@@ -31,7 +31,7 @@ def damaged(tmp_path):
     return damage
 
 
-# ------------------------------------------------------------------------------ MDM: all is well
+# ------------------------------------------------------------------------------ all is well
 
 
 @settings(max_examples=50)
@@ -64,7 +64,7 @@ def test_saving_twice_leaves_the_second_and_nothing_else(tmp_path):
     assert os.listdir(tmp_path) == ["mdm.json"]
 
 
-# ------------------------------------------------------------------------------- MDM: damage
+# ------------------------------------------------------------------------------------ damage
 
 
 def test_a_file_cut_off_anywhere_is_refused(tmp_path):

@@ -8,15 +8,10 @@ from polyurn.errors import FileError
 from polyurn.storage.run_log import RunLog, RunRecord, read_runs
 from sweep_cases import small_sweep
 
-# -------------------------------------------------------------------- what is run
-
 
 def test_records_come_back_from_json_as_they_were():
     for run in small_sweep(seeds=[0]).runs:
         assert RunRecord.from_json(run.to_json()) == run
-
-
-# -------------------------------------------------------------- stopped and resumed
 
 
 def test_two_sweeps_cannot_write_to_one_folder(tmp_path):

@@ -9,20 +9,18 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from numpy.testing import assert_array_equal
-from polyurn.storage.files import long_table, read_table, save, write_histograms
 from scipy import sparse
 
 import polyurn
 from polyurn import MDM, Sizes
 from polyurn.client.tables import table_histograms
 from polyurn.errors import FileError, MissingDependencyError, ParameterError
+from polyurn.storage.mdm_json import save
+from polyurn.storage.tables import long_table, read_table, write_histograms
 from strategies import counts
 
 TABLE = np.array([[3, 0, 1], [0, 2, 0]])
 each_suffix = pytest.mark.parametrize("suffix", [".parquet", ".csv", ".tsv"])
-
-
-# ------------------------------------------------------------------------------------ writing
 
 
 @pytest.mark.parametrize(
@@ -43,9 +41,6 @@ def test_names_that_do_not_fit_are_refused_before_anything_is_written(tmp_path, 
     with pytest.raises(ParameterError, match="expected 2 client ids, got 3"):
         write_histograms(TABLE, tmp_path / "clients.csv", clients=["a", "b", "c"])
     assert os.listdir(tmp_path) == []
-
-
-# --------------------------------------------------------------------------- tables of clients
 
 
 @each_suffix

@@ -14,8 +14,6 @@ from polyurn.training.federated import train
 from polyurn.training.settings import FedAvg
 from training_cases import images, tabular, work
 
-# ---------------------------------------------------------------------- which engine
-
 
 def test_convolutions_keep_their_channels_last_unless_the_model_cannot():
     class Viewing(nn.Module):
@@ -31,9 +29,6 @@ def test_convolutions_keep_their_channels_last_unless_the_model_cannot():
     assert not any(s.channels_last for s in work(Viewing, images()).layout.trained)
     run = train(FedAvg(n_rounds=1, cohort_size=1), Viewing, images(), [[0, 1]], seed=0, n_workers=1)
     assert run.engine == "workers"
-
-
-# --------------------------------------------------------------- all clients at once, in detail
 
 
 def test_lazy_layers_find_their_shapes_and_start_from_the_seed():

@@ -20,9 +20,6 @@ DATA = tabular()
 MLP = doubled(lambda: perceptron((5,), 3, hidden=(4,)))
 
 
-# ------------------------------------------------------------------ what a round computes
-
-
 @pytest.mark.parametrize("engine", ["workers", "batched"])
 def test_one_client_with_one_full_batch_is_plain_gradient_descent(engine):
     asked = FedAvg(n_rounds=5, cohort_size=1, batch_size=400, local_learning_rate=0.3)
@@ -88,9 +85,6 @@ def test_rounds_equal_the_formulas_written_out(engine, changes, momentum):
         assert torch.allclose(value, expected, atol=1e-12)
 
 
-# ------------------------------------------------------------------------ engines agree
-
-
 @settings(max_examples=15, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 23), min_size=1, max_size=6),
@@ -141,9 +135,6 @@ def test_training_neither_uses_nor_moves_the_callers_random_numbers():
     torch.manual_seed(0)
     assert same_bits(first, second)
     assert torch.equal(drawn, torch.rand(1))
-
-
-# ------------------------------------------------------------------------- awkward input
 
 
 def test_clients_with_one_class_and_clients_smaller_than_a_batch_learn():

@@ -17,9 +17,6 @@ DATA = tabular()
 MLP = doubled(lambda: perceptron((5,), 3, hidden=(4,)))
 
 
-# ------------------------------------------------------------------------ engines agree
-
-
 def test_engines_agree_when_steps_are_traced(monkeypatch):
     asked = FedAvg(n_rounds=3, cohort_size=3, local_epochs=2, proximal=0.2)
     clients = ragged(400, [25, 4, 11])
@@ -34,9 +31,6 @@ def test_many_clients_are_trained_in_parts_without_a_difference(monkeypatch):
     whole = train(asked, MLP, DATA, clients, seed=5, engine="batched")
     monkeypatch.setattr("polyurn.training.engines.batched._COPIES_BYTES", 1)
     assert close(whole, train(asked, MLP, DATA, clients, seed=5, engine="batched"))
-
-
-# -------------------------------------------------------------------- layers with a state
 
 
 @pytest.mark.parametrize("trace_after", [0, 50])
@@ -62,9 +56,6 @@ def test_copies_of_a_client_draw_their_own_dropout_in_every_step(trace_after, mo
     assert torch.allclose(counts, counts.round(), atol=1e-2)
     assert counts.max() <= 16
     assert len(set(counts.round().tolist())) > 1  # 5 equal binomials: probability 0.2 %
-
-
-# --------------------------------------------------------------- all clients at once, in detail
 
 
 @pytest.mark.parametrize("trace_after", [0, 50])

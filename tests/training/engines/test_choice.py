@@ -13,18 +13,12 @@ from training_cases import EveryLayer, MovingMean, images, ragged, tabular, work
 DATA = tabular()
 
 
-# -------------------------------------------------------------------- layers with a state
-
-
 def test_batch_norm_goes_to_the_workers_and_is_refused_elsewhere():
     asked, clients = FedAvg(n_rounds=1, cohort_size=1), ragged(60, [9])
     run = train(asked, EveryLayer, images(), clients, seed=0, n_workers=1)
     assert run.engine == "workers"
     with pytest.raises(ParameterError, match="BatchNorm2d mixes the points of a batch"):
         train(asked, EveryLayer, images(), clients, seed=0, engine="batched")
-
-
-# ---------------------------------------------------------------------- which engine
 
 
 def test_a_model_that_cannot_be_stacked_goes_to_the_workers():
@@ -37,9 +31,6 @@ def test_a_model_that_cannot_be_stacked_goes_to_the_workers():
         FedAvg(n_rounds=1, cohort_size=1), lambda: Branching(5, 3), DATA, [[1]], seed=0, n_workers=1
     )
     assert run.engine == "workers"
-
-
-# -------------------------------------------------- buffers that are replaced, single points
 
 
 def test_a_model_that_changes_its_buffers_is_not_batched():
@@ -58,9 +49,6 @@ def test_a_model_that_changes_its_buffers_is_not_batched():
             train(
                 FedAvg(n_rounds=1, cohort_size=1), model, DATA, [[1, 2]], seed=0, engine="batched"
             )
-
-
-# --------------------------------------------------------------- all clients at once, in detail
 
 
 def test_a_client_with_most_of_the_points_sends_training_to_the_workers():

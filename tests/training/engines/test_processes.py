@@ -11,9 +11,6 @@ from training_cases import EveryLayer, images, ragged, same_bits, tabular
 DATA = tabular()
 
 
-# ------------------------------------------------------------------------ engines agree
-
-
 def test_results_have_the_same_bits_for_any_number_of_workers():
     # Batch statistics, dropout, ragged clients, channels last, a test set of more than one chunk.
     data = images(n_points=60)
@@ -26,9 +23,6 @@ def test_results_have_the_same_bits_for_any_number_of_workers():
     assert same_bits(one, two)
     assert one.loss == two.loss
     assert one.metrics == two.metrics
-
-
-# ------------------------------------------------------------------------- awkward input
 
 
 class Dies(nn.Linear):

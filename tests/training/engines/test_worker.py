@@ -16,17 +16,11 @@ from training_cases import EveryLayer, MovingMean, doubled, images, ragged, same
 DATA = tabular()
 
 
-# ------------------------------------------------------------------------ engines agree
-
-
 def test_blocks_cover_the_cohort_in_order_within_memory():
     for cohort_size, n_bytes in [(1, 4), (50, 4_800_000), (1000, 4_800_000), (77, 10**9)]:
         cut = blocks(cohort_size, n_bytes)
         assert [i for block in cut for i in range(cohort_size)[block]] == [*range(cohort_size)]
         assert len(cut) * n_bytes <= max(512 * 2**20, 8 * n_bytes)
-
-
-# -------------------------------------------------------------------- layers with a state
 
 
 def test_buffers_are_averaged_and_counters_rounded():
@@ -94,9 +88,6 @@ def test_dropout_is_repeatable_differs_by_client_and_is_off_in_tests(engine):
         torch.tensor(DATA.test_labels),
     )
     assert runs[0].loss[-1] == pytest.approx(float(final), rel=1e-5)
-
-
-# -------------------------------------------------- buffers that are replaced, single points
 
 
 def test_a_buffer_that_is_replaced_is_averaged_and_does_not_leak_between_clients():

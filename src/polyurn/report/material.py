@@ -18,7 +18,7 @@ from polyurn.populations import iid_counts
 from polyurn.report.population_rows import some_clients
 from polyurn.server.records import fit_record, selection_record
 from polyurn.server.results import Fit, Selection
-from polyurn.storage.files import SavedMDM
+from polyurn.storage.mdm_json import SavedMDM
 from polyurn.storage.run_log import RunRecord
 
 Model: TypeAlias = MDM | SavedMDM | Fit | Selection

@@ -1,10 +1,12 @@
+"""Answers: their flat form, their sums, and what one client can add."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyurn import SizeBins, answer
-from polyurn.errors import InputError, ParameterError
+from polyurn import answer
+from polyurn.errors import InputError
 from polyurn.model.paper_truths import truth
 from polyurn.wire import Dimensions, Initialise, StartStatistics, Update, UpdateStatistics, total
 
@@ -69,12 +71,6 @@ def test_a_statistics_never_shows_its_values():
         character.isdigit()
         for character in text.replace("3", "").replace("10", "").replace("20", "")
     )
-
-
-@pytest.mark.parametrize(("k", "c"), [(0, 3), (-1, 3), (1.5, 3), (1, 1)])
-def test_impossible_dimensions_are_refused(k, c):
-    with pytest.raises(ParameterError):
-        Initialise(k, c, SizeBins.exact(3))
 
 
 def test_one_client_stays_within_the_sensitivities_that_the_docstrings_state():

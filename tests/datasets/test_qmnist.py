@@ -1,33 +1,13 @@
-"""MNIST's idx files with QMNIST's writers, written byte by byte, whole, cut off and wrong."""
+"""MNIST's pictures with QMNIST's writers, whole and wrong."""
 
 import gzip
-import struct
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as st_numpy
 
+from dataset_files import idx
 from polyurn.datasets import mnist_by_writer
-from polyurn.datasets.packed import read_idx
 from polyurn.errors import FileError
-
-CODES = {
-    "uint8": 0x08,
-    "int8": 0x09,
-    "int16": 0x0B,
-    "int32": 0x0C,
-    "float32": 0x0D,
-    "float64": 0x0E,
-}
-
-
-def idx(array):
-    head = struct.pack(">HBB", 0, CODES[array.dtype.name], array.ndim)
-    shape = b"".join(struct.pack(">I", n) for n in array.shape)
-    return head + shape + array.astype(array.dtype.newbyteorder(">")).tobytes()
-
 
 LABELS = {"train": [5, 0, 4, 1], "test": [7, 2]}
 WRITERS = {"train": [39, 2100, 39, 7], "test": [526, 526]}
@@ -70,35 +50,6 @@ def test_pictures_and_writers_are_brought_together(tmp_path, packed):
     assert dataset.histograms("test").tolist() == [[0, 0, 1, 0, 0, 0, 0, 1, 0, 0]]
 
 
-@given(
-    st_numpy.arrays(
-        st.sampled_from(sorted(CODES)).map(np.dtype),
-        st_numpy.array_shapes(max_dims=4, max_side=4),
-    )
-)
-def test_what_is_written_as_idx_is_read_back(tmp_path_factory, array):
-    path = tmp_path_factory.mktemp("idx") / "it"
-    path.write_bytes(idx(array))
-    assert np.array_equal(read_idx(path), array, equal_nan=array.dtype.kind == "f")
-
-
-@given(st.data())
-def test_an_idx_file_that_was_cut_off_or_goes_on_is_refused(tmp_path_factory, data):
-    path = tmp_path_factory.mktemp("idx") / "it"
-    whole = idx(np.arange(12, dtype=np.int32).reshape(3, 4))
-    end = data.draw(st.integers(0, len(whole) - 1))
-    for content in (whole[:end], whole + b"\0"):
-        path.write_bytes(content)
-        with pytest.raises(FileError, match="it is"):
-            read_idx(path)
-
-
-def test_a_header_that_claims_more_than_memory_is_refused(tmp_path):
-    (tmp_path / "it").write_bytes(struct.pack(">HBB4I", 0, 8, 4, *[2**32 - 1] * 4))
-    with pytest.raises(FileError, match="expected 3402823"):
-        read_idx(tmp_path / "it")
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -130,15 +81,6 @@ def test_a_label_that_is_no_digit_is_refused(tmp_path):
         mnist_by_writer(root=tmp_path)
 
 
-@pytest.mark.parametrize("end", [0, 5, 30, -5])
-def test_a_packed_file_that_was_cut_off_is_refused(tmp_path, end):
-    write(tmp_path, files(), packed=files())
-    path = tmp_path / "train-images-idx3-ubyte.gz"
-    path.write_bytes(path.read_bytes()[:end])
-    with pytest.raises(FileError, match=r"train-images-idx3-ubyte\.gz"):
-        mnist_by_writer(root=tmp_path)
-
-
 def test_arrays_are_read_and_wrong_ones_refused(tmp_path):
     arrays = {
         "train_x": np.zeros((3, 28, 28), np.uint8),
@@ -158,4 +100,13 @@ def test_arrays_are_read_and_wrong_ones_refused(tmp_path):
 
 def test_without_files_the_error_names_them(tmp_path):
     with pytest.raises(FileError, match=r"qmnist-train-labels-idx2-int .*into .*mnist_by_writer"):
+        mnist_by_writer(root=tmp_path)
+
+
+@pytest.mark.parametrize("end", [0, 5, 30, -5])
+def test_a_packed_file_that_was_cut_off_is_refused(tmp_path, end):
+    write(tmp_path, files(), packed=files())
+    path = tmp_path / "train-images-idx3-ubyte.gz"
+    path.write_bytes(path.read_bytes()[:end])
+    with pytest.raises(FileError, match=r"train-images-idx3-ubyte\.gz"):
         mnist_by_writer(root=tmp_path)

@@ -95,25 +95,25 @@ def one_seed(task: tuple[str, int, Settings, bool]) -> dict[str, float | None]:
     hidden = truth(name)
     counts = hidden.sample(settings.n_clients, rng=1_000 + seed)
     fresh = hidden.sample(settings.n_fresh, rng=2_000 + seed)
-    cohorts = {"cohort_size": settings.cohort_size, "tol": 1e-12}  # 1e-12: not to stop by itself
+    cohorts = {"cohort_size": settings.cohort_size}
+    ours = cohorts | {"rng": seed, "tol": 1e-12}  # 1e-12: not to stop by itself
     fits = {
-        "20": cohorts | {"max_rounds": settings.few_rounds},
-        "100": cohorts | {"max_rounds": settings.all_rounds},
-        "paper": cohorts | {"max_rounds": settings.paper_rounds, "method": "paper"},
-        "pooled": {"tol": settings.pooled_tol},
+        "20": (pu.fit, ours | {"max_rounds": settings.few_rounds}),
+        "100": (pu.fit, ours | {"max_rounds": settings.all_rounds}),
+        "paper": (pu.fit_paper, cohorts | {"n_rounds": settings.paper_rounds}),
+        "pooled": (pu.fit, {"rng": seed, "tol": settings.pooled_tol}),
     }
     if gaps_only:
         del fits["pooled"]
     found: dict[str, float | None] = {}
-    for label, how in fits.items():
+    for label, (fitted, how) in fits.items():
         everybody = label == "pooled"
         clients = pu.LocalAggregator(counts) if everybody else FreshCohorts(counts, rng=seed)
-        fit = pu.fit(
+        fit = fitted(
             clients,
             n_components=hidden.n_components,
             n_categories=hidden.n_categories,
             max_size=hidden.max_size,
-            rng=seed,
             **how,
         )
         gaps = hidden.logpmf_given_size(fresh) - fit.mdm.logpmf_given_size(fresh)

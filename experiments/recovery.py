@@ -37,17 +37,16 @@ def run(truth_name: str, method: str, seed: int) -> dict[str, Any]:
     """One fit; the errors after every round."""
     hidden = truth(truth_name)
     clients = pu.LocalAggregator(hidden.sample(SETTINGS.n_population, rng=[seed, 1]), rng=[seed, 2])
-    done = pu.fit(
-        clients,
-        n_components=hidden.n_components,
-        n_categories=hidden.n_categories,
-        max_size=hidden.max_size,
-        method=method,
-        max_rounds=SETTINGS.n_rounds,
-        cohort_size=SETTINGS.cohort_size,
-        tol=1e-12,
-        rng=[seed, 3],
-    )
+    common = {
+        "n_components": hidden.n_components,
+        "n_categories": hidden.n_categories,
+        "max_size": hidden.max_size,
+        "cohort_size": SETTINGS.cohort_size,
+    }
+    if method == "paper":
+        done = pu.fit_paper(clients, n_rounds=SETTINGS.n_rounds, **common)
+    else:
+        done = pu.fit(clients, max_rounds=SETTINGS.n_rounds, tol=1e-12, rng=[seed, 3], **common)
     errors = [_errors(r.mdm, hidden) for r in done.rounds]
     return {"nmse_alphas": [e[0] for e in errors], "nmse_weights": [e[1] for e in errors]}
 

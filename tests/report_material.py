@@ -7,7 +7,7 @@ import numpy as np
 import polyurn as pu
 from polyurn.model.paper_truths import truth
 from polyurn.server.records import SelectionRecord
-from polyurn.storage.files import SavedMDM
+from polyurn.storage.mdm_json import SavedMDM
 from polyurn.storage.provenance import DataRecord, Made
 from polyurn.storage.run_log import RunRecord
 from polyurn.training.settings import FedAvg

@@ -16,6 +16,7 @@ ROOT = Path(polyurn.__file__).parent
 # The command line (cli, commands) is the top of the tree: it may call anything, and nothing calls it.
 ROOMS = {
     "errors": set(),
+    "reference": set(),
     "counts": {"errors"},
     "records": {"errors"},
     "memory": {"errors"},
@@ -52,7 +53,7 @@ EVERYWHERE = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 ONLY_IN = {
     "numba": {
         "client.kernels", "client.simd", "model.urn_kernels", "partitioning.kernels",
-        "server.search.m_step_kernel",
+        "server.em.m_step_kernel",
     },
     "llvmlite": {"client.simd"},
     "h5py": {"datasets.emnist_writers"},

@@ -21,8 +21,8 @@ from polyurn.model.mdm import MDM
 from polyurn.model.paper_truths import truth
 from polyurn.partitioning.assign import partition
 from polyurn.populations import iid_counts, oracle_counts
+from polyurn.server.results import Progress, Selection
 from polyurn.server.select import select
-from polyurn.server.selection import Progress, Selection
 from polyurn.training.examples import Examples
 from polyurn.training.settings import FedAvg
 

@@ -84,6 +84,6 @@ def test_reading_a_file_does_not_load_the_search():
     import subprocess
     import sys
 
-    code = "import sys, polyurn.storage.files; print('polyurn.server.fit' in sys.modules)"
+    code = "import sys, polyurn.storage.mdm_json; print('polyurn.server.results' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

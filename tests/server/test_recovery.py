@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from polyurn import LocalAggregator, compare_parameters, fit
+from polyurn import LocalAggregator, compare_parameters, fit_paper
 from polyurn.model.paper_truths import TABLE_1, truth
 
 
@@ -16,7 +16,7 @@ def test_the_truth_is_recovered(name):
     def run(seed):
         clients = LocalAggregator(counts, rng=seed)
         bounds = {"n_components": mdm.n_components, "n_categories": 10, "max_size": 20}
-        return fit(clients, method="paper", max_rounds=1_001, **bounds)
+        return fit_paper(clients, n_rounds=1_001, **bounds)
 
     # One start in three or so ends on high/3's plateau.
     best = max((run(seed) for seed in range(3)), key=lambda done: done.log_likelihoods[-1])

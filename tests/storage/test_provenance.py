@@ -10,7 +10,7 @@ import polyurn as pu
 from polyurn.errors import FileError, ParameterError
 from polyurn.model.paper_truths import truth
 from polyurn.server.records import FitRecord, SelectionRecord
-from polyurn.storage.files import load_saved, save
+from polyurn.storage.mdm_json import load_saved, save
 from polyurn.storage.provenance import DataRecord, Made
 from report_material import fitted, selection
 

@@ -49,6 +49,11 @@ class RecordedAggregator:
         self._answers = answers
         self._round = 0
 
+    @property
+    def n_clients(self) -> int:
+        """How many clients there are, if the other aggregator says so (AttributeError if not)."""
+        return int(self._aggregator.n_clients)  # type: ignore[attr-defined]
+
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
         """The recorded answer of this round, or a fresh one, recorded before it is returned."""
         self._round += 1

@@ -4,7 +4,7 @@ The paper's Π is a histogram over every size from 1 to N. On real data most siz
 never, so a size that was not seen gets probability zero and a client whose size is rare sees its own
 last posterior again. Bins cure both: π_k(n) = mass_k(bin of n) / width of the bin, which sums to one
 over all sizes and is positive wherever the bin's mass is. The paper's histogram is the case of bins
-of width one. Fitting the masses is `server/update.py`.
+of width one. Fitting the masses is `server/paper.py` and `server/search/`.
 """
 
 from dataclasses import dataclass

@@ -16,10 +16,9 @@ from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.populations import iid_counts
 from polyurn.report.population_rows import some_clients
-from polyurn.server.fit import Fit
 from polyurn.server.records import FitRecord, SelectionRecord
-from polyurn.server.selection import Selection
-from polyurn.storage.files import SavedMDM
+from polyurn.server.results import Fit, Selection
+from polyurn.storage.mdm_json import SavedMDM
 from polyurn.storage.provenance import Made
 from polyurn.storage.run_log import RunRecord
 

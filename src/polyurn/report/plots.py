@@ -16,9 +16,8 @@ from polyurn.model.mdm import MDM
 from polyurn.report import model_rows, population_rows, sweep_rows
 from polyurn.report.palette import FILLS, TONES, Look, fill_number, population_looks
 from polyurn.report.parts import Rows
-from polyurn.server.fit import Fit
 from polyurn.server.records import FitRecord, SelectionRecord
-from polyurn.server.selection import Selection
+from polyurn.server.results import Fit, Selection
 from polyurn.storage.run_log import RunRecord
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from polyurn.errors import ParameterError
 from polyurn.records.typed import Count, Finite, read_record, to_record
 
 if TYPE_CHECKING:  # reading a file does not wait for the search to be loaded
-    from polyurn.server.fit import Fit
-    from polyurn.server.selection import Candidate, Selection
+    from polyurn.server.results import Candidate, Fit, Selection
 
 # Paths are for the eye: a millionth of a nat is finer than any tolerance.
 _DIGITS = 6

@@ -1,7 +1,7 @@
 """How many components: Appendix A of the paper, with every K in the same rounds.
 
-Each client belongs, by its own lot, to the part that is fitted or to the part that is held out, so the
-two never share a client. One search per K climbs on the first part; the second part scores them all,
+Each client belongs, by its own bucket, to the part that is fitted or to the part that is held out, so
+the two never share a client. One search per K climbs on the first part; the second part scores them all,
 and the smallest K that is not clearly worse than the best one is chosen.
 """
 
@@ -13,11 +13,14 @@ import numpy as np
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MDM
-from polyurn.server.fit import SizeModel, check_answered, check_settings, populated, size_bins
-from polyurn.server.search.problem import Problem
-from polyurn.server.search.screening import AnySearch, begin_search
+from polyurn.server.em.problem import Problem
+from polyurn.server.fit import asks_everyone, check_answered, populated
+from polyurn.server.results import Candidate, Progress, Selection, behind
+from polyurn.server.search.policy import DEFAULT, Policy
+from polyurn.server.search.race import Search, State
+from polyurn.server.search.screening import begin_search
 from polyurn.server.search.starts import Landscape, landscape, survey
-from polyurn.server.selection import Candidate, Progress, Selection, behind
+from polyurn.server.settings import SizeModel, check_settings, size_bins
 from polyurn.wire import (
     Aggregator,
     Batch,
@@ -31,7 +34,7 @@ from polyurn.wire import (
 
 # The numbers of components that "auto" tries, in turn, while the held-out likelihood rises.
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-# So many numbers of components are fitted side by side, if an upload has room for that.
+# So many numbers of components are fitted side by side, if an upload allows it.
 _AT_ONCE = 4
 # "auto" ends when so many larger numbers than the best have been tried, and leaves each component so
 # many clients on average.
@@ -53,10 +56,12 @@ def select(
     max_rounds: int = 50,
     cohort_size: int | None = None,
     tol: float = 1e-3,
+    patience: int = 3,
     max_upload: int = 50_000,
     sizes: SizeModel = "binned",
     size_prior: float = 1.0,
     category_prior: float = 1e-3,
+    policy: Policy = DEFAULT,
     rng: int | np.random.Generator | None = None,
     on_round: Callable[[Progress], None] | None = None,
 ) -> Selection:
@@ -72,9 +77,9 @@ def select(
         Declared, never measured from clients.
     held_out : float
         The share of the clients that scores and is never fitted.
-    max_rounds, cohort_size, tol, max_upload, sizes, size_prior, category_prior, rng
-        As in `fit`; `max_upload` holds for all candidates of a round together. Candidates that it has no
-        room for side by side are fitted in groups, those of "auto" four at a time at most, and
+    max_rounds, cohort_size, tol, patience, max_upload, sizes, size_prior, category_prior, policy, rng
+        As in `fit`; `max_upload` holds for all candidates of a round together. Candidates that do not
+        fit into it side by side are fitted in groups, those of "auto" four at a time at most, and
         `max_rounds` holds for each group.
     on_round : callable, optional
         Called with a `Progress` after each round.
@@ -97,8 +102,8 @@ def select(
     asked = GRID if n_components == "auto" else _numbers(n_components)
     for k in asked:
         check_settings(
-            n_components=k, max_rounds=max_rounds, tol=tol, max_upload=max_upload,
-            size_prior=size_prior, category_prior=category_prior,
+            n_components=k, max_rounds=max_rounds, tol=tol, patience=patience,
+            max_upload=max_upload, size_prior=size_prior, category_prior=category_prior,
         )  # fmt: skip
     if max_rounds < _FEWEST_ROUNDS:
         raise ParameterError(
@@ -114,13 +119,15 @@ def select(
         ),
         held_out=held_out,
         max_rounds=max_rounds,
-        cohort_size=cohort_size,
+        cohort_size=None if asks_everyone(aggregator, cohort_size) else cohort_size,
         tol=tol,
+        patience=patience,
         max_upload=max_upload,
+        policy=policy,
         rng=np.random.default_rng(rng),
         on_round=on_round,
     )
-    work.problem(1 if n_components == "auto" else max(asked)).check_room(max_upload)
+    work.problem(1 if n_components == "auto" else max(asked)).check_upload(max_upload)
     work.survey(n_categories, max_size, sizes=sizes != "shared")
     if n_components == "auto":
         _grow(work)
@@ -130,7 +137,7 @@ def select(
 
 
 def _fit_all(work: "_Work", asked: tuple[int, ...]) -> None:
-    """Fit all that there are clients for, side by side as far as an upload has room."""
+    """Fit all that there are clients for, side by side as far as an upload allows."""
     # A cohort that is a sample may be smaller next time.
     most = work.n_fitted if work.cohort_size is None else work.n_fitted / _CLIENTS_EACH
     work.skipped = tuple(k for k in asked if k > max(most, 1.0))
@@ -169,12 +176,15 @@ class _Work:
     max_rounds: int
     cohort_size: int | None
     tol: float
+    patience: int
     max_upload: int
+    policy: Policy
     rng: np.random.Generator
     on_round: Callable[[Progress], None] | None
     land: Landscape | None = None
     n_fitted: float = 0.0
-    searches: dict[int, AnySearch] = field(default_factory=dict)
+    states: dict[int, State] = field(default_factory=dict)
+    n_searched: dict[int, int] = field(default_factory=dict)  # rounds of each K
     outdone: set[int] = field(default_factory=set)
     n_rounds: int = 0
     scores: ScoreStatistics | None = None
@@ -194,67 +204,72 @@ class _Work:
         self._report(int(said.n_clients), question.n_numbers)
 
     def next_group(self, todo: list[int], at_most: int) -> tuple[int, ...]:
-        """Take the first of these numbers out that an upload has room for, one at least."""
-        room = self.max_upload - self.problem(todo[0]).trial_cost
+        """Take the first of these numbers out that an upload allows side by side, one at least."""
+        budget = self.max_upload - self.problem(todo[0]).trial_cost
         group = [todo.pop(0)]
-        while todo and len(group) < at_most and self.problem(todo[0]).trial_cost <= room:
-            room -= self.problem(todo[0]).trial_cost
+        while todo and len(group) < at_most and self.problem(todo[0]).trial_cost <= budget:
+            budget -= self.problem(todo[0]).trial_cost
             group.append(todo.pop(0))
         return tuple(group)
 
     def climb(self, numbers: tuple[int, ...]) -> None:
         """Fit these numbers of components side by side, then let the held-out clients score all."""
-        assert self.land is not None
-        costs = {k: self.problem(k).trial_cost for k in numbers}
-        each = self.max_upload / sum(costs.values())  # trials that there is room for, for every K
-        streams = self.rng.spawn(len(numbers))
-        fresh = {
-            k: begin_search(
-                self.problem(k),
-                self.land,
-                n_clients=self.n_fitted,
-                lots=1.0 - self.held_out,
-                sampled=self.cohort_size is not None,
-                max_upload=int(each * costs[k]),
-                tol=self.tol,
-                rng=stream,
-            )
-            for k, stream in zip(numbers, streams, strict=True)
-        }
-        self.searches.update(fresh)
+        searches = self._begin(numbers)
         self.scores = None
         for left in range(self.max_rounds - 2, 0, -1):
-            climbing = tuple(k for k in fresh if self._climbs(k))
+            climbing = tuple(k for k in numbers if self._climbs(k))
             if not climbing:
                 break
-            running = [fresh[k] for k in climbing]
-            asked = [s.queries() for s in running]
-            room = self.max_upload / sum(s.problem.trial_cost for s in running)
-            for search in running:  # what others no longer need
-                search.max_upload = int(room * search.problem.trial_cost)
             # The held-out clients are asked in the round that may be the last, and so cost none.
-            scoring = left > 1 and (all(s.nearly_done for s in running) or self._doubts(climbing))
-            before = {k: fresh[k].value for k in climbing if scoring}
-            answers = self._ask([q for queries in asked for q in queries], scoring=scoring)
-            for search, queries in zip(running, asked, strict=True):
-                search.learn(answers[: len(queries)])
-                del answers[: len(queries)]
+            ends = all(self.states[k].nearly_done for k in climbing)
+            scoring = left > 1 and (ends or self._doubts(climbing))
+            before = {k: self.states[k].value for k in climbing if scoring}
+            self._learn({k: searches[k] for k in climbing}, scoring=scoring)
             if scoring:
                 self.outdone |= self._outdone(before)
-            self._report(int(min(s.n_clients for s in running)), self._sent, climbing)
+            n_clients = min(self.states[k].n_clients for k in climbing)
+            self._report(int(n_clients), self._sent, climbing)
         if self.scores is None:
             self._keep(self.aggregator.aggregate(self._score(), self.cohort_size))
             self.n_rounds += 1
 
+    def _begin(self, numbers: tuple[int, ...]) -> dict[int, Search]:
+        """A search for each number of components; each may send the same number of trials."""
+        assert self.land is not None
+        costs = {k: self.problem(k).trial_cost for k in numbers}
+        trials = self.max_upload / sum(costs.values())
+        self.states.update({k: State(self.n_fitted, self.n_fitted) for k in numbers})
+        self.n_searched.update(dict.fromkeys(numbers, 0))
+        return {
+            k: begin_search(
+                self.problem(k), self.land, n_clients=self.n_fitted, buckets=1.0 - self.held_out,
+                sampled=self.cohort_size is not None, policy=self.policy, patience=self.patience,
+                max_upload=int(trials * costs[k]), tol=self.tol, rng=stream,
+            )
+            for k, stream in zip(numbers, self.rng.spawn(len(numbers)), strict=True)
+        }  # fmt: skip
+
+    def _learn(self, searches: dict[int, Search], *, scoring: bool) -> None:
+        """One round: what all searches ask, put to the clients at once."""
+        asked = {k: search.queries() for k, search in searches.items()}
+        trials = self.max_upload / sum(s.problem.trial_cost for s in searches.values())
+        for search in searches.values():  # what others no longer need
+            search.max_upload = int(trials * search.problem.trial_cost)
+        answers = self._ask([q for queries in asked.values() for q in queries], scoring=scoring)
+        for k, search in searches.items():
+            self.states[k] = search.learn(answers[: len(asked[k])])
+            self.n_searched[k] += 1
+            del answers[: len(asked[k])]
+
     def _climbs(self, k: int) -> bool:
-        return not self.searches[k].converged and k not in self.outdone
+        return not self.states[k].converged and k not in self.outdone
 
     def _doubts(self, climbing: tuple[int, ...]) -> bool:
         """Whether it is time to ask if the larger ones that still climb can do better than others."""
-        if self.cohort_size is not None:  # nobody knows what there is left to gain
+        if self.cohort_size is not None:  # what is left to gain is not known
             return False
-        done = [k for k, s in self.searches.items() if s.converged]
-        old = [k for k in climbing if self.searches[k].n_rounds >= _ASK_FROM]
+        done = [k for k, s in self.states.items() if s.converged]
+        old = [k for k in climbing if self.n_searched[k] >= _ASK_FROM]
         return bool(done and old) and max(old) > min(done) and self.n_rounds % _ASK_EVERY == 0
 
     def _outdone(self, before: dict[int, float]) -> set[int]:
@@ -263,33 +278,38 @@ class _Work:
         `before` has the likelihoods of what was scored: the round has brought some of the gain already.
         """
         assert self.scores is not None
-        numbers = sorted(self.searches)
-        done = [i for i, k in enumerate(numbers) if self.searches[k].converged]
+        numbers = sorted(self.states)
+        done = [i for i, k in enumerate(numbers) if self.states[k].converged]
         if not done:
             return set()
         best = max(done, key=lambda i: self.scores.log_likelihoods[i])  # type: ignore[union-attr]
         short, errors = behind(self.scores, best)
+
+        def is_outdone(i: int, k: int) -> bool:
+            to_gain = self.states[k].value - before[k] + self.states[k].promise
+            return bool(short[i] - errors[i] > to_gain)
+
         return {
             k
             for i, k in enumerate(numbers)
             if k > numbers[best]
             and k in before
             and self._climbs(k)
-            and self.searches[k].n_rounds >= _ASK_FROM
-            and short[i] - errors[i] > self.searches[k].value - before[k] + self.searches[k].promise
+            and self.n_searched[k] >= _ASK_FROM
+            and is_outdone(i, k)
         }
 
     def choose(self) -> Selection:
         """The smallest number of components that is not clearly worse than the best one."""
         assert self.scores is not None
-        numbers = sorted(self.searches)
+        numbers = sorted(self.states)
         n = self.scores.n_clients
         means = self.scores.log_likelihoods / n
         best = int(np.argmax(means))
         short, errors = behind(self.scores, best)
         candidates = []
         for i, k in enumerate(numbers):
-            search = self.searches[k]
+            state = self.states[k]
             spread = max(float(self.scores.products[i, i] / n - means[i] ** 2), 0.0)
             candidates.append(
                 Candidate(
@@ -299,9 +319,10 @@ class _Work:
                     standard_error=float(np.sqrt(spread / max(n - 1, 1))),
                     behind=float(short[i]),
                     behind_error=float(errors[i]),
-                    n_rounds=search.n_rounds + 1,  # and the survey
-                    converged=search.converged,
+                    n_rounds=self.n_searched[k] + 1,  # and the survey
+                    converged=state.converged,
                     outdone=k in self.outdone,
+                    n_agreeing=state.n_agreeing,
                 )
             )
         chosen = next(c for c in candidates if c.behind <= c.behind_error)
@@ -317,7 +338,7 @@ class _Work:
 
     def _score(self) -> Part[Any]:
         """The held-out clients' question: how likely they are under what there is now."""
-        self.scored = tuple(populated(self.searches[k])[0] for k in sorted(self.searches))
+        self.scored = tuple(populated(self.states[k])[0] for k in sorted(self.states))
         return Part(Score(self.scored), 1.0 - self.held_out, 1.0)
 
     def _keep(self, scores: ScoreStatistics) -> None:
@@ -349,9 +370,9 @@ class _Work:
         return Part(query, 0.0, 1.0 - self.held_out)
 
     def _report(self, n_clients: int, n_numbers: int, climbing: tuple[int, ...] = ()) -> None:
-        values = {k: s.value for k, s in sorted(self.searches.items()) if s.has_values}
-        running = tuple(k for k in sorted(self.searches) if self._climbs(k))
-        starts = {k: self.searches[k].values for k in climbing if self.searches[k].has_values}
+        values = {k: s.value for k, s in sorted(self.states.items()) if s.best is not None}
+        running = tuple(k for k in sorted(self.states) if self._climbs(k))
+        starts = {k: dict(self.states[k].starts) for k in climbing if k in values}
         done = Progress(self.n_rounds, values, running, n_clients, n_numbers, starts)
         self.rounds.append(done)
         if self.on_round is not None:

@@ -97,7 +97,7 @@ class Made:
         return read_record(cls, record, where=where, parsed=parsed)
 
 
-def checked_made(record: dict[str, Any]) -> dict[str, Any]:
+def checked_made(record: Mapping[str, Any]) -> Mapping[str, Any]:
     """The same record, if it can be read again.
 
     Raises

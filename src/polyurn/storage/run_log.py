@@ -20,7 +20,7 @@ from typing import IO, Any, Self
 
 from polyurn.errors import FileError, InputError
 from polyurn.records.typed import Finite, is_finite, read_record, shown
-from polyurn.storage.files import write_whole
+from polyurn.storage.atomic import write_whole
 from polyurn.training.settings import FedAvg
 
 _FORMAT, _SWEEP_FORMAT, _VERSION = "polyurn.run", "polyurn.sweep", 1

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from polyurn.server.search.children import Children
+from polyurn.server.search.recombination import niche
 
 from polyurn import LocalAggregator, SizeBins, Sizes, fit
 from polyurn.model.paper_truths import truth
-from polyurn.server.search.children import Children
+from polyurn.server.em.problem import Problem
 from polyurn.server.search.climber import Point, Track
-from polyurn.server.search.problem import Problem
-from polyurn.server.search.recombination import niche
 from polyurn.wire import Parameters
 
 BINS = SizeBins([1, 5, 21])

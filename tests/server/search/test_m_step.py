@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from polyurn import answer
 from polyurn.model.paper_truths import truth
 from polyurn.model.rising_factorials import digamma_rise, log_rising
-from polyurn.server.search.m_step import MAX_CONCENTRATION, blend, maximise, poles
+from polyurn.server.em.m_step import MAX_CONCENTRATION, blend, maximise, poles
 from polyurn.wire import Expect, Parameters
 from strategies import mdms
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from polyurn.server.search.quadratic import Quadratic
 
 from polyurn import MDM, SizeBins, answer
 from polyurn.model.paper_truths import truth
-from polyurn.server.search.problem import Problem
-from polyurn.server.search.quadratic import Quadratic
+from polyurn.server.em.problem import Problem
 from polyurn.server.search.sampled import Settle
 from polyurn.wire import Expect, Parameters
 

@@ -3,8 +3,8 @@ import pytest
 
 from polyurn import Sizes
 from polyurn.model.paper_truths import truth
+from polyurn.server.em.parameters import along_cap, from_x, to_x, within_cap
 from polyurn.server.search.climber import N_NEWTON, Bends, Point, Track
-from polyurn.server.search.parameters import along_cap, from_x, to_x, within_cap
 from polyurn.wire import Parameters
 
 MDM_2 = truth("medium/2")

@@ -35,9 +35,12 @@ Count = Annotated[
 ]
 MaxSize = Annotated[int | None, typer.Option(help="Declared largest number of points of a client.")]
 Rounds = Annotated[
-    int, typer.Option(help="How often clients may be asked; the paper's method always does.")
+    int, typer.Option(help="Maximum number of rounds; the paper's method uses all of them.")
 ]
 Tol = Annotated[float, typer.Option(help="Stop when less is left to gain, in nats per client.")]
+Patience = Annotated[
+    int, typer.Option(help="Rounds without a gain before the search stops; 0 is the fastest.")
+]
 Cohort = Annotated[int | None, typer.Option(help="Clients per round; all of them by default.")]
 Sampling = Annotated[
     Literal["fixed", "poisson"], typer.Option(help="How a cohort is drawn: fixed or poisson.")

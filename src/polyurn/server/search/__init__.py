@@ -1,1 +1,1 @@
-"""The search for the maximum of the likelihood, from sums over clients."""
+"""The search for the maximum of the likelihood: what to ask clients next, and when to stop."""

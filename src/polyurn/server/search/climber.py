@@ -1,243 +1,142 @@
-"""One start on its way up: where it is, and where it could go next.
+"""One start, or a child of two, on its way up: its best point, and what it tries next.
 
-A round evaluates many points, so a track asks for its EM step *and* for a handful of bolder ones in the
-same round, and takes the best: extrapolations of the EM map (Anderson acceleration) and, when the
-clients sent the curvature, Newton steps of several lengths. The aggregated likelihood is the only
-judge, so a track never goes down. Nothing here knows how many tracks there are.
+A climber asks for its EM step and, when clients have sent the Hessian, for Newton steps of three
+dampings in the same round, and takes the best. The aggregated likelihood is the only judge, so it never
+goes down. Nothing here knows how many climbers there are.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.model.sizes import Sizes
-from polyurn.server.search.parameters import along_cap, from_x, to_x
-from polyurn.wire import Parameters
+from polyurn.server.em.evaluation import Point
+from polyurn.server.em.parameters import along_cap, from_x, to_x
+from polyurn.server.search.policy import Policy
+from polyurn.wire import Expect, Parameters
 
-# How many evaluated points an extrapolation looks back on, and how far below the best (in nats per
-# client) a point may lie to be worth looking at.
-_MEMORY, _WORTH = 12, 0.5
-_WINDOWS = (_MEMORY, 6, 3, 2)
-_STRETCHES = (1.0, 2.0, 0.5)
-_LONG_STEPS = (4.0, 16.0, 64.0)
-# The M-step's functions are exact only near where the clients were asked. When a round brought nothing,
-# the next one tries this fraction of the EM step, and then the same fraction of that.
-_CAUTION = 0.25
-# Newton steps from bold to timid: what is added to the curvature's eigenvalues.
-_DAMPINGS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-N_NEWTON, _LEAD = len(_DAMPINGS), 3
-# Bold steps that are tried beside Newton steps in all components.
-_BOLD_BESIDE_NEWTON = 3
-# How far aside a track at a saddle is thought to get in a step.
-_ASIDE = 0.5
-# No parameter's logarithm moves further than this in a step.
-_LONGEST = 3.0
-
-
-@dataclass(frozen=True)
-class Point:
-    """A point that clients have judged.
-
-    Attributes
-    ----------
-    x : float array of shape (n_components * (n_categories + 1),)
-        See `coordinates.py`.
-    value : float
-        Mean log-likelihood per client.
-    gradient : float array like x
-    sizes : Sizes
-    image : float array like x
-        Where an EM step leads from here.
-    image_masses : float array of shape (n_components, n_size_bins)
-        The probabilities of the sizes there.
-    """
-
-    x: NDArray[np.float64]
-    value: float
-    gradient: NDArray[np.float64]
-    sizes: Sizes
-    image: NDArray[np.float64]
-    image_masses: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Bends:
-    """The last curvature that the clients sent: its eigenvalues and eigenvectors, and of which x."""
-
-    values: NDArray[np.float64]
-    axes: NDArray[np.float64]
-    where: NDArray[np.int64]
+# The Hessian's eigenvalues and eigenvectors, and the entries of x that it is about.
+Curvature = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
 
 
 @dataclass(eq=False)
-class Track:
-    """The best point so far, what was tried around it, and what to try next.
+class Climber:
+    """Where a climber is, what it knows, and its next trials.
 
-    `number` tells tracks apart while they change places; `curved` are the components whose curvature
-    is asked for next, at the trial `lead`; `n_vain` counts the rounds since one last brought
-    anything; `youth` is 0 for a start, and for a child the rounds that it is given to grow up.
+    `curved` are the components whose Hessian is asked for, at the trial `asks`; `n_vain` counts the
+    rounds since one brought a gain; `n_met` the starts that came to the same place, itself included.
     """
 
-    trials: list[NDArray[np.float64]]
+    number: int
     sizes: Sizes
-    shape: tuple[int, int]
-    number: int = 0
+    trials: list[NDArray[np.float64]]
+    damping: float
+    is_child: bool = False
+    curvature: Curvature | None = None
+    curved: tuple[int, ...] = ()
+    asks: int = 0
     best: Point | None = None
     gains: list[float] = field(default_factory=list)
-    lead: int = 0
-    curved: tuple[int, ...] = ()
+    tried: list[float] = field(default_factory=list)  # the dampings of the last trials
     n_vain: int = 0
-    bends: Bends | None = None
-    youth: int = 0
-    _seen: list[Point] = field(default_factory=list)
+    n_met: int = 1
 
     @classmethod
     def begin(
-        cls,
-        parameters: Parameters,
-        number: int = 0,
-        *,
-        youth: int = 0,
-        curved: tuple[int, ...] = (),
-        bends: Bends | None = None,
-    ) -> "Track":
-        """A track that is about to ask about where it begins.
-
-        Parameters
-        ----------
-        parameters : Parameters
-        number, youth : int
-        curved : tuple of int
-            The components whose curvature there is asked for.
-        bends : Bends, optional
-            What is known of the curvature already.
-        """
-        first, shape = [to_x(parameters)], parameters.alphas.shape
-        sizes = parameters.sizes
-        return cls(first, sizes, shape, number, youth=youth, curved=curved, bends=bends)
-
-    @property
-    def is_child(self) -> bool:
-        return self.youth > 0
+        cls, at: Parameters, number: int, policy: Policy, *, is_child: bool = False,
+        curvature: Curvature | None = None,
+    ) -> "Climber":  # fmt: skip
+        """A climber that is about to ask about where it begins."""
+        return cls(
+            number, at.sizes, [to_x(at)], policy.damping, is_child, curvature,
+            n_met=0 if is_child else 1,
+        )  # fmt: skip
 
     @property
     def value(self) -> float:
         return -np.inf if self.best is None else self.best.value
 
-    def learn(self, points: list[Point], hessian: NDArray[np.float64] | None) -> None:
-        """Take in what the clients said about the trials."""
-        top = max(points, key=lambda p: p.value)
-        before = self.value
-        self.n_vain += 1
-        if top.value > before:
-            self.best, self.n_vain = top, 0
-        self.gains.append(self.value - before)
-        points = sorted(points, key=lambda p: p.value)
-        self._seen = [*self._seen, *(p for p in points if p.value > self.value - _WORTH)][-_MEMORY:]
-        if len(self.gains) > 1:  # what it knew when it began is good for a round
-            self.bends = None
-        if hessian is not None:
-            numbers = np.arange(len(top.x)).reshape(self.shape[0], -1)
-            where = numbers[list(self.curved)].reshape(-1)
-            if self.best is not None:
-                shape = len(self.curved), self.shape[1]
-                hessian = along_cap(hessian, self.best.x[where], self.best.gradient[where], shape)
-            self.bends = Bends(*np.linalg.eigh(hessian), where)
-
-    def propose(self, n_trials: int, *, n_curved: int = 0) -> None:
-        """Choose what to ask next: the EM step, and bolder ones as far as `n_trials` allows.
-
-        Newton steps come in the components whose curvature is known; that of the `n_curved` with most to
-        gain is asked for next.
-        """
+    @property
+    def point(self) -> Point:
+        """The best point; there is one as soon as clients have judged a trial."""
         assert self.best is not None
-        here, step = self.best.x, self.best.image - self.best.x
-        if self.bends is not None and len(self.bends.where) == len(here):
-            n_trials = min(n_trials, 1 + _BOLD_BESIDE_NEWTON)
-        self.trials = [here + _CAUTION**self.n_vain * step]
-        bold = chain(self._extrapolations(), (here + _limited(s * step) for s in _LONG_STEPS))
-        self.trials += islice(bold, n_trials - 1)
-        self.lead = 0
-        self.sizes = Sizes.unchecked(self.sizes.bins, self.best.image_masses)
-        self.curved = ()
-        if n_curved == 0:
-            return
-        gains = (self.best.gradient * step).reshape(self.shape[0], -1).sum(axis=1)
-        self.curved = tuple(sorted(np.argsort(-gains, kind="stable")[:n_curved].tolist()))
-        if self.bends is not None:
-            self.lead = len(self.trials) + _LEAD
-            self.trials += [here + s for s in _newton_steps(self.best.gradient, step, self.bends)]
+        return self.best
+
+    def queries(self, shape: tuple[int, int]) -> list[Expect]:
+        """One query for each trial; the Hessian is asked for at one of them."""
+        return [
+            Expect(from_x(x, shape, self.sizes), self.curved if i == self.asks else ())
+            for i, x in enumerate(self.trials)
+        ]
+
+    def learn(
+        self, points: list[Point], hessian: NDArray[np.float64] | None, policy: Policy
+    ) -> None:
+        """Move to the best trial if it is better, and remember which damping was."""
+        before, first = self.value, self.best is None
+        found = max(points, key=lambda p: p.value)
+        self.n_vain += 1
+        if found.value > before:
+            self.best, self.n_vain = found, 0
+        self.gains.append(self.value - before)
+        if self.tried:
+            values = [p.value for p in points[-len(self.tried) :]]
+            i = int(np.argmax(values))
+            vain = not values[i] > before
+            self.damping = self.tried[-1] * max(policy.dampings) if vain else self.tried[i]
+            self.damping = float(np.clip(self.damping, 1e-9, 1e2))
+        if not first:  # what it knew when it began serves its first steps
+            self.curvature = None
+        if hessian is not None and self.best is not None:
+            where = self._entries(self.curved)
+            shape = len(self.curved), len(where) // len(self.curved) - 1
+            x, gradient = self.best.x[where], self.best.gradient[where]
+            self.curvature = *np.linalg.eigh(along_cap(hessian, x, gradient, shape)), where
+
+    def propose(self, policy: Policy, *, n_curved: int) -> None:
+        """Try the EM step, and Newton steps; ask for the Hessian of the components with most to gain."""
+        best = self.point
+        self.trials = [best.x + policy.caution**self.n_vain * best.step]
+        self.sizes = Sizes.unchecked(best.sizes.bins, best.masses)
+        self.tried, self.asks = [], 0
+        order = np.argsort(-best.promise, kind="stable")
+        self.curved = tuple(sorted(order[:n_curved].tolist()))
+        if n_curved and self.curvature is not None:
+            values, axes, where = self.curvature
+            along = axes.T @ best.gradient[where]
+            self.tried = [factor * self.damping for factor in policy.dampings]
+            self.asks = 1 + len(self.tried) // 2
+            for damping in self.tried:
+                step = best.step  # of components whose Hessian is not known
+                # Divided by the size of the eigenvalues: saddles repel (Dauphin et al., 2014).
+                step[where] = axes @ (along / (np.abs(values) + damping))
+                step *= min(1.0, policy.longest / max(float(np.abs(step).max()), 1e-300))
+                self.trials.append(best.x + step)
 
     def remaining(self) -> float:
-        """An estimate of what is still to be gained, in nats per client."""
-        if self.best is None or len(self.gains) < 3:
+        """Nats per client that may be left to gain: by the quadratic model, else by the pace."""
+        if self.best is None:
             return np.inf
-        last, previous = self.gains[-1], self.gains[-2]
-        promised = float(self.best.gradient @ (self.best.image - self.best.x)) / 2
-        rate = min(max(last / previous if previous > 0 else 0.0, 0.5), 0.95)
-        by_pace = max(last * rate / (1 - rate), previous / 4, promised)
-        if self.bends is None:
-            return by_pace
-        values, axes, where = self.bends.values, self.bends.axes, self.bends.where
+        promised = float(self.best.promise.sum()) / 2
+        pace = max(promised, *(3 * gain for gain in self.gains[-2:]))
+        if self.curvature is None:
+            return pace
+        values, axes, where = self.curvature
         along = axes.T @ self.best.gradient[where]
-        quadratic = float((along**2 / (np.abs(values) + _DAMPINGS[2])).sum()) / 2
-        # Where the likelihood curves upwards there is more to gain than the slope says: a saddle.
-        upwards = _ASIDE**2 / 2 * float(values[values > 0].sum())
-        if len(where) < len(self.best.x):
-            return max(quadratic + upwards, by_pace)
-        return max(quadratic + upwards, last / 4, promised)
+        saddle = float(values[values > 0].sum()) / 8  # half a logarithm to the side
+        quadratic = float((along**2 / (np.abs(values) + 1e-5)).sum()) / 2 + saddle
+        return max(quadratic, promised if len(where) == len(self.best.x) else pace)
 
-    def distance(self, other: "Track") -> float:
-        """How far apart the best points are, whatever the order of the components: the largest of the
-        distances from a component to the nearest one of the other.
-        """
-        assert self.best is not None
-        assert other.best is not None
-        here, there = (p.x.reshape(self.shape[0], 1, -1) for p in (self.best, other.best))
-        apart = np.abs(here - there.swapaxes(0, 1)).max(axis=2)
-        return float(max(apart.min(axis=0).max(), apart.min(axis=1).max()))
+    def is_near(self, other: "Climber", policy: Policy, tol: float) -> bool:
+        """Whether both are at the same place, whatever the order of the components."""
+        if abs(self.value - other.value) >= tol:
+            return False
+        here, there = (c.point.x.reshape(len(c.point.masses), -1) for c in (self, other))
+        apart = np.abs(here[:, None] - there[None]).max(axis=2)
+        return bool(max(apart.min(axis=0).max(), apart.min(axis=1).max()) < policy.met)
 
-    def best_parameters(self) -> Parameters:
-        """The parameters at the best point."""
-        assert self.best is not None
-        return from_x(self.best.x, self.shape, self.best.sizes)
-
-    def _extrapolations(self) -> Iterator[NDArray[np.float64]]:
-        """Anderson's points: where the last EM steps, taken as linear, would come to rest."""
-        assert self.best is not None
-        residual = self.best.image - self.best.x
-        images = np.array([p.image for p in self._seen])
-        changes = images - np.array([p.x for p in self._seen]) - residual
-        other = np.abs(changes).max(axis=1) > 1e-14
-        if not other.any():
-            return
-        changes, images = changes[other], images[other] - self.best.image
-        products, aims = changes @ changes.T, -changes @ residual
-        for window in _WINDOWS:
-            if window != _MEMORY and len(changes) < window:
-                continue
-            gram = products[-window:, -window:]
-            gram = gram + 1e-10 * np.trace(gram) * np.eye(len(gram))
-            step = _limited(np.linalg.solve(gram, aims[-window:]) @ images[-window:])
-            yield from (self.best.image + s * step for s in _STRETCHES)
-
-
-def _newton_steps(
-    slope: NDArray[np.float64], em_step: NDArray[np.float64], bends: Bends
-) -> list[NDArray[np.float64]]:
-    """Steps uphill by the size of the curvature's eigenvalues, whatever their sign: saddles repel.
-
-    Components whose curvature is not known take their EM step.
-    """
-    along = bends.axes.T @ slope[bends.where]
-    steps = np.tile(em_step, (N_NEWTON, 1))
-    for step, damping in zip(steps, _DAMPINGS, strict=True):
-        step[bends.where] = bends.axes @ (along / (np.abs(bends.values) + damping + 1e-9))
-    return [_limited(step) for step in steps]
-
-
-def _limited(step: NDArray[np.float64]) -> NDArray[np.float64]:
-    return step * min(1.0, _LONGEST / max(float(np.abs(step).max()), 1e-300))
+    def _entries(self, components: tuple[int, ...]) -> NDArray[np.int64]:
+        """The entries of x of some components."""
+        entries = np.arange(len(self.point.x)).reshape(len(self.point.masses), -1)
+        return np.asarray(entries[list(components)].ravel())

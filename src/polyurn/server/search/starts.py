@@ -1,9 +1,8 @@
-"""Where to begin: many starts from two rounds of sums.
+"""Where to begin: many starts from two rounds of sums, and children of two starts.
 
 The first round tells how clients vary; the second lets every client join, in each start, the group whose
-random linear score of its features is highest, and returns the groups' moments. Cuts along one
-direction, cuts by several, and groups of categories are all such scores. Groups are planned to be large,
-but chance can leave one with few clients, whose sum then hides little.
+random linear score of its features is highest, and returns the groups' moments. Groups are planned to be
+large, but chance can leave one with few clients, whose sum then hides little. Nothing is judged here.
 """
 
 from collections.abc import Sequence
@@ -14,39 +13,28 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from polyurn.model.sizes import SizeBins, Sizes
-from polyurn.server.search.problem import Problem
+from polyurn.server.em.problem import Problem
 from polyurn.wire import Group, GroupStatistics, Parameters, Survey, SurveyStatistics
 
 # Directions in which clients hardly vary would be noise blown up.
 _SMALLEST_VARIANCE = 1e-9
-# Large directions are favoured, but mildly: what tells components apart may vary little.
-_FAVOUR = 0.25
-# So many ways to form groups are few.
-_FEW_WAYS = 16
 # No group is planned to hold less than this share of the clients.
 _SMALLEST_SHARE = 0.02
-# A group's moments are mixed with those of one average client, and an average client is given a
-# hundredth of every category, so that no start rules anything out.
-_PSEUDO_CLIENTS, _EVEN_SHARE = 1.0, 0.01
+# The average client is given this share of every category, so that no start rules anything out.
+_EVEN_SHARE = 0.01
 # A start's concentration; moments of few clients can be anything.
 _CONCENTRATIONS = 0.01, 1_000.0
+
+_Scores = tuple[NDArray[np.float64], NDArray[np.float64]]  # of each group: directions, offsets
 
 
 @dataclass(frozen=True)
 class Landscape:
-    """How clients vary: the mean of their features, and independent directions of unit variance.
+    """How clients vary: the mean of their features, and independent directions of unit variance."""
 
-    Attributes
-    ----------
-    mean : float array of shape (n_features,)
-    directions : float array of shape (n_features, n_directions)
-    deviations : float array of shape (n_directions,)
-        The standard deviation along each direction before it was scaled to one.
-    """
-
-    mean: NDArray[np.float64]
-    directions: NDArray[np.float64]
-    deviations: NDArray[np.float64]
+    mean: NDArray[np.float64]  # (n_features,)
+    directions: NDArray[np.float64]  # (n_features, n_directions)
+    deviations: NDArray[np.float64]  # (n_directions,), before each direction was scaled to one
 
 
 def survey(n_categories: int, max_size: int, *, max_upload: int) -> Survey:
@@ -59,10 +47,9 @@ def landscape(query: Survey, sums: SurveyStatistics, *, sizes: bool) -> Landscap
     """What the first round says; without `sizes`, of what clients hold and not of how much."""
     mean = sums.features / sums.n_clients
     if query.pairs:
-        products = np.zeros((len(mean), len(mean)))
-        products[np.tril_indices(len(mean))] = sums.products / sums.n_clients
-        products = np.tril(products) + np.tril(products, -1).T
-        covariances = products - np.outer(mean, mean)
+        lower = np.zeros((len(mean), len(mean)))
+        lower[np.tril_indices(len(mean))] = sums.products / sums.n_clients
+        covariances = lower + np.tril(lower, -1).T - np.outer(mean, mean)
         if not sizes:
             covariances[-1] = covariances[:, -1] = 0.0
         variances, axes = np.linalg.eigh(covariances)
@@ -78,50 +65,39 @@ def landscape(query: Survey, sums: SurveyStatistics, *, sizes: bool) -> Landscap
 
 
 def random_groups(
-    land: Landscape,
-    n_components: int,
-    size_bins: SizeBins,
-    *,
-    n_ways: int,
+    land: Landscape, n_components: int, size_bins: SizeBins, *, n_ways: int,
     rng: np.random.Generator,
-) -> list[Group]:
-    """Random ways to put clients into groups, of three kinds.
+) -> list[Group]:  # fmt: skip
+    """Random ways to put clients into groups; the three kinds take turns.
 
-    Which kind serves best depends on the clients, and by far: where there are few ways, the kinds take
-    turns, so that none is left out by chance.
+    Which kind serves best depends on the clients, and by far, so none may be left out by chance.
     """
     if n_components == 1 or len(land.deviations) == 0:
         zeros = np.zeros((n_components, len(land.mean)))
         return [Group(zeros, np.zeros(n_components), size_bins)] * n_ways
-    enough = n_components <= len(land.mean) - 2  # categories for every group to be dealt one
-    in_turn = [*([_dealt_categories] if enough else []), _cuts, _classifier, _cuts]
-    groups = []
-    for i in range(n_ways):
-        if n_ways <= _FEW_WAYS:
-            kind = in_turn[i % len(in_turn)]
-        else:
-            kinds = (_cuts, _classifier, _category_groups)
-            kind = kinds[rng.choice(3, p=[0.5, 0.25, 0.25])]
-        directions, offsets = kind(land, n_components, rng)
-        groups.append(Group(directions, offsets, size_bins))
-    return groups
+    kinds = (_category_groups, _cuts, _classifier, _cuts)
+    return [
+        Group(*kinds[i % len(kinds)](land, n_components, rng), size_bins) for i in range(n_ways)
+    ]
 
 
 def starts(sums: Sequence[GroupStatistics], problem: Problem) -> list[Parameters]:
-    """Parameters that match the moments of each group, pooled over categories; for each grouping."""
+    """Parameters that match the moments of each group, pooled over categories; for each grouping.
+
+    A group's moments are mixed with those of one average client.
+    """
     n_clients = np.array([[s.n_clients] for s in sums])
     proportions = np.array([s.proportions for s in sums])
-    size_counts = np.array([s.size_counts for s in sums])
     squares = np.array([s.squares for s in sums])
+    size_counts = np.array([s.size_counts for s in sums])
     average = (1 - _EVEN_SHARE) * proportions.sum(axis=1) / n_clients
     average += _EVEN_SHARE / problem.n_categories
-    joined = size_counts.sum(axis=2) + _PSEUDO_CLIENTS
-    first = (proportions + _PSEUDO_CLIENTS * average[:, None]) / joined[..., None]
-    of_average = squares.sum(axis=1, keepdims=True) / n_clients
-    second = (squares + _PSEUDO_CLIENTS * of_average) / joined
+    joined = size_counts.sum(axis=2) + 1
+    first = (proportions + average[:, None]) / joined[..., None]
+    second = (squares + squares.sum(axis=1, keepdims=True) / n_clients) / joined
     variance = np.maximum(second - (first**2).sum(axis=2), np.finfo(float).tiny)
-    alpha_0 = np.clip((1 - second) / variance, *_CONCENTRATIONS)
-    weights, alphas = joined / joined.sum(axis=1, keepdims=True), alpha_0[..., None] * first
+    concentrations = np.clip((1 - second) / variance, *_CONCENTRATIONS)
+    weights, alphas = joined / joined.sum(axis=1, keepdims=True), concentrations[..., None] * first
     masses, bins = problem.size_masses(size_counts), problem.size_bins
     return [
         Parameters(w, a, Sizes.unchecked(bins, m))
@@ -129,7 +105,21 @@ def starts(sums: Sequence[GroupStatistics], problem: Problem) -> list[Parameters
     ]
 
 
-def _cuts(land: Landscape, k: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], ...]:
+def child(leader: Parameters, other: Parameters, *, rng: np.random.Generator) -> Parameters:
+    """The leader's parameters with a component of another start, a novel one rather than a known one."""
+    here, there = (np.sqrt(p.alphas / p.alphas.sum(axis=1, keepdims=True)) for p in (leader, other))
+    alike = (here @ there.T).max(axis=0)  # Bhattacharyya's coefficient
+    novelty = np.maximum(1.0 - alike, _EVEN_SHARE / 10)
+    comes = rng.choice(len(novelty), p=novelty / novelty.sum())
+    goes = rng.integers(len(novelty))
+    weights, alphas = leader.weights.copy(), leader.alphas.copy()
+    masses = leader.sizes.masses.copy()
+    weights[goes], alphas[goes] = other.weights[comes], other.alphas[comes]
+    masses[goes] = other.sizes.masses[comes]
+    return Parameters(weights / weights.sum(), alphas, Sizes.unchecked(leader.sizes.bins, masses))
+
+
+def _cuts(land: Landscape, k: int, rng: np.random.Generator) -> _Scores:
     """Intervals along one direction, at random quantiles: the upper envelope of k lines."""
     axis = _random_directions(land, 1, rng)[:, 0]
     if rng.random() < 1 / 3:  # how concentrated a client is, or how large, whatever it holds
@@ -139,51 +129,38 @@ def _cuts(land: Landscape, k: int, rng: np.random.Generator) -> tuple[NDArray[np
         axis = alone / deviation if deviation > 0 else axis
     shares = _SMALLEST_SHARE + (1 - _SMALLEST_SHARE * k) * rng.dirichlet(np.ones(k))
     cuts = ndtri(np.clip(np.cumsum(shares / shares.sum())[:-1], 1e-3, 1 - 1e-3))
-    slopes = np.arange(k)
-    offsets = -np.concatenate([[0.0], np.cumsum(cuts)]) - slopes * (axis @ land.mean)
-    return slopes[:, None] * axis, offsets
+    steepness = np.arange(k)
+    offsets = -np.concatenate([[0.0], np.cumsum(cuts)]) - steepness * (axis @ land.mean)
+    return steepness[:, None] * axis, offsets
 
 
-def _classifier(
-    land: Landscape, k: int, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], ...]:
+def _classifier(land: Landscape, k: int, rng: np.random.Generator) -> _Scores:
     """The highest of k random scores."""
     axes = _random_directions(land, k, rng)
     return axes.T, 0.5 * rng.standard_normal(k) - land.mean @ axes
 
 
-def _category_groups(
-    land: Landscape, k: int, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], ...]:
-    """Categories dealt out at random; a client goes where it holds most, compared with the average."""
-    return _by_category(land, k, rng.integers(k, size=len(land.mean) - 2))
+def _category_groups(land: Landscape, k: int, rng: np.random.Generator) -> _Scores:
+    """A client joins the group of categories that it holds most of, compared with the average.
 
-
-def _dealt_categories(
-    land: Landscape, k: int, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], ...]:
-    """The same, where each group has one category at least."""
-    n = len(land.mean) - 2
-    groups = rng.integers(k, size=n)
-    groups[rng.permutation(n)[:k]] = np.arange(k)
-    return _by_category(land, k, groups)
-
-
-def _by_category(
-    land: Landscape, k: int, groups: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], ...]:
-    """A client goes to the group of the categories that it holds most of, compared with the average."""
+    Categories are dealt at random; each group gets one at least, if there are enough.
+    """
     mean = land.mean[:-2]
+    groups = rng.integers(k, size=len(mean))
+    if k <= len(mean):
+        groups[rng.permutation(len(mean))[:k]] = np.arange(k)
     directions = np.zeros((k, len(land.mean)))
     scale = 1.0 / np.sqrt(mean + 1.0 / len(mean) ** 2)
     directions[groups, np.arange(len(mean))] = scale
     usual = np.bincount(groups, scale * mean, minlength=k)
-    directions /= np.where(usual > 0, usual, 1.0)[:, None]
-    return directions, np.zeros(k)
+    return directions / np.where(usual > 0, usual, 1.0)[:, None], np.zeros(k)
 
 
 def _random_directions(land: Landscape, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Random directions in which the clients have unit variance, shape (n_features, n)."""
-    favour = (land.deviations / land.deviations.max()) ** (2 * _FAVOUR)
+    """Random directions in which clients have unit variance, shape (n_features, n).
+
+    Large ones are favoured, but mildly: what tells components apart may vary little.
+    """
+    favour = np.sqrt(land.deviations / land.deviations.max())
     draws = rng.standard_normal((len(favour), n)) * favour[:, None]
     return np.asarray(land.directions @ (draws / np.linalg.norm(draws, axis=0)))

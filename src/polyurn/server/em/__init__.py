@@ -1,0 +1,1 @@
+"""What the sums of one round say: likelihood, gradient, Hessian and EM step. It searches nothing."""

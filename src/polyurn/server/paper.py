@@ -1,0 +1,246 @@
+"""The paper's own fit: Algorithms 1 and 2 of Scott and Cahill (2024) on sums over clients.
+
+The server's lines. What a client computes is `client/answer.py`; the same on a plain table, without
+aggregation, is `polyurn.reference`. `fit.py` needs fewer rounds.
+"""
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.errors import EmptyComponentError, FitError, ParameterError, ZeroLikelihoodError
+from polyurn.model.mdm import MDM
+from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.server.results import Fit, Round
+from polyurn.server.settings import check_model, size_bins
+from polyurn.wire import Aggregator, Initialise, StartStatistics, Update, UpdateStatistics
+
+Moments: TypeAlias = Literal["first", "most_frequent", "pooled"]
+
+
+def fit_paper(
+    aggregator: Aggregator,
+    *,
+    n_components: int,
+    n_categories: int,
+    max_size: int,
+    n_rounds: int,
+    cohort_size: int | None = None,
+    sizes: Literal["exact", "binned"] | SizeBins = "exact",
+    size_prior: float = 0.0,
+    category_prior: float = 0.0,
+    moments: Moments = "first",
+    on_round: Callable[[Round], None] | None = None,
+) -> Fit:
+    """Learn a mixture of Dirichlet-multinomials by the paper's Algorithms 1 and 2, line by line.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+        Puts queries to clients, e.g. a `LocalAggregator`. It draws the cohorts, and the component that
+        each client joins at the start: all that is random here.
+    n_components, n_categories, max_size : int
+        K, C and N. Declared, never measured from clients.
+    n_rounds : int
+        How often clients are asked: once for Algorithm 1 and T = n_rounds - 1 times for Algorithm 2.
+        At least 2; all of them are used.
+    cohort_size : int, optional
+        Clients per round, another cohort each time; every client by default.
+    sizes : {"exact", "binned"} or SizeBins
+        Probabilities for every single size (the paper), or for logarithmic or other bins.
+    size_prior, category_prior : float
+        Pseudo-clients per component, and pseudo-tables per category (see `update`). The paper has none.
+    moments : {"first", "most_frequent", "pooled"}
+        Which category's moments fix the first concentrations (see `initialise`). The paper takes the
+        first.
+    on_round : callable, optional
+        Called with each `Round` as it ends: to show progress, or to keep what there is.
+
+    Returns
+    -------
+    Fit
+
+    Examples
+    --------
+    >>> import polyurn as pu
+    >>> from polyurn.model.paper_truths import truth
+    >>> clients = pu.LocalAggregator(truth("medium/2").sample(2000, rng=0), rng=1)
+    >>> fit = pu.fit_paper(clients, n_components=2, n_categories=10, max_size=20, n_rounds=101)
+    >>> fit.mdm.weights.round(1).tolist(), fit.n_rounds
+    ([0.6, 0.4], 101)
+    """
+    check_model(n_components=n_components, size_prior=size_prior, category_prior=category_prior)
+    _check_rounds_and_sizes(n_rounds, sizes)
+    report = on_round or _unreported
+    priors = {"size_prior": size_prior, "category_prior": category_prior}
+
+    start = Initialise(n_components, n_categories, size_bins(sizes, max_size))
+    first = aggregator.aggregate(start, cohort_size)
+    mdm = initialise(start, first, moments=moments, **priors)
+    rounds = [Round(1, mdm, float("nan"), int(first.n_clients), start.n_numbers)]
+    report(rounds[-1])
+    for number in range(2, n_rounds + 1):
+        query = Update(mdm)
+        statistics = aggregator.aggregate(query, cohort_size)
+        mdm = update(mdm, statistics, **priors)
+        mean = float(statistics.log_likelihood / statistics.n_clients)
+        rounds.append(Round(number, mdm, mean, int(statistics.n_clients), query.n_numbers))
+        report(rounds[-1])
+
+    stopped = f"asked for {n_rounds} rounds, and did them"
+    return Fit(mdm, tuple(rounds), converged=False, stopped=stopped)
+
+
+def initialise(
+    query: Initialise,
+    statistics: StartStatistics,
+    *,
+    moments: Moments = "first",
+    size_prior: float = 0.0,
+    category_prior: float = 0.0,
+) -> MDM:
+    """The MDM whose components match the moments of their clients (Algorithm 1, lines 10 to 15).
+
+    Parameters
+    ----------
+    query : Initialise
+    statistics : StartStatistics
+        The sum over the cohort.
+    moments : {"first", "most_frequent", "pooled"}
+        Which category's second moment fixes α_0: the paper's first one; the component's most
+        frequent one, which cannot be empty; or all of them, Σ(P - Q) / Σ(Q - P²).
+    size_prior, category_prior : float
+        As in `update`; here `category_prior` counts pseudo-clients with uniform proportions.
+
+    Raises
+    ------
+    EmptyComponentError
+        No client joined one of the components.
+    FitError
+        The matched category does not vary, so that α_0 is not defined.
+    """
+    if statistics.n_clients < query.n_components:
+        raise ParameterError(
+            f"{query.n_components} components need at least as many clients, "
+            f"got a cohort of {statistics.n_clients:.0f}"
+        )
+    joined = statistics.size_counts.sum(axis=1)  # line 10: m_k
+    if (joined == 0).any():
+        raise EmptyComponentError(
+            f"{int((joined == 0).sum())} of {query.n_components} components received no client "
+            "at the start; use fewer components or a larger cohort"
+        )
+    pseudo = category_prior / query.n_categories
+    m = (joined + category_prior)[:, None]
+    first = (statistics.first_moments + pseudo) / m  # line 11, equation 8: P̄
+    second = (statistics.second_moments + pseudo / query.n_categories) / m  # and Q̄
+    weights = np.full(query.n_components, 1.0 / query.n_components)  # line 12, equation 5
+    masses = size_masses(statistics.size_counts, size_prior=size_prior)  # line 13, equation 6
+    alphas = concentrations(first, second, moments)[:, None] * first  # line 14, equation 9
+    return MDM(weights, alphas, Sizes(query.size_bins, masses))
+
+
+def concentrations(
+    first: NDArray[np.float64], second: NDArray[np.float64], moments: Moments
+) -> NDArray[np.float64]:
+    """α_0 of each component from the moments of its clients' proportions (equation 9)."""
+    spread, variance = first - second, second - first**2
+    match moments:
+        case "first":
+            spread, variance = spread[:, 0], variance[:, 0]
+        case "most_frequent":
+            each, most = np.arange(len(first)), first.argmax(axis=1)
+            spread, variance = spread[each, most], variance[each, most]
+        case "pooled":
+            spread, variance = spread.sum(axis=1), variance.sum(axis=1)
+        case _:
+            raise ParameterError(
+                f"expected moments 'first', 'most_frequent' or 'pooled', got {moments!r}"
+            )
+    if not ((spread > 0).all() and (variance > 0).all()):
+        raise FitError(
+            f"moments of {moments!r} give no concentration: that category is absent or "
+            "never varies in some component; use moments='pooled'"
+        )
+    return spread / variance
+
+
+def update(
+    mdm: MDM,
+    statistics: UpdateStatistics,
+    *,
+    size_prior: float = 0.0,
+    category_prior: float = 0.0,
+) -> MDM:
+    """The MDM after one round (Algorithm 2, lines 14 to 16; Theorem 3.1).
+
+    On the full cohort and without priors the likelihood never decreases; with priors, the
+    likelihood times the prior never does.
+
+    Parameters
+    ----------
+    mdm : MDM
+        The parameters that were sent.
+    statistics : UpdateStatistics
+        The sum over the cohort.
+    size_prior : float
+        Pseudo-clients per component, spread evenly over the size bins. 0 is the paper.
+    category_prior : float
+        Pseudo-tables per category: α·u is the number of tables that a category is expected to open
+        in the component's Chinese restaurants, and this is added to it (the prior ∏ α^category_prior).
+        It keeps a category that a cohort did not show from being lost for ever. 0 is the paper.
+
+    Raises
+    ------
+    ZeroLikelihoodError
+        A client of the cohort is impossible under `mdm`.
+    EmptyComponentError
+        A component received no client.
+    """
+    if np.isneginf(statistics.log_likelihood):
+        raise ZeroLikelihoodError(
+            "a client of this cohort has probability zero: it has a category or a size that no "
+            "earlier cohort had; use size bins and priors (sizes='binned', size_prior=1, "
+            "category_prior=0.01)"
+        )
+    omega = statistics.responsibilities
+    if not ((omega > 0).all() and (statistics.denominators > 0).all()):
+        raise EmptyComponentError(
+            f"{int((omega <= 0).sum()) or 1} of {mdm.n_components} components received no client; "
+            "use fewer components or a larger cohort"
+        )
+    weights = omega / statistics.n_clients  # line 14, equation 17
+    masses = size_masses(statistics.size_counts, size_prior=size_prior)  # line 15, equation 18
+    # α ⊙ u; a category that the component cannot produce stays at zero.
+    tables = np.where(mdm.alphas > 0, mdm.alphas * statistics.numerators, 0.0)
+    alphas = (tables + category_prior) / statistics.denominators[:, None]  # line 16, equation 19
+    return MDM(weights, alphas, Sizes(mdm.sizes.bins, masses))
+
+
+def size_masses(size_counts: NDArray[np.float64], *, size_prior: float) -> NDArray[np.float64]:
+    """π_k: the size histogram of each component, normalised, with `size_prior` pseudo-clients.
+
+    Parameters
+    ----------
+    size_counts : float array of shape (n_components, n_bins)
+    """
+    masses = size_counts + size_prior / size_counts.shape[1]
+    return np.asarray(masses / masses.sum(axis=1, keepdims=True))
+
+
+def _check_rounds_and_sizes(n_rounds: int, sizes: object) -> None:
+    if n_rounds < 2:
+        raise ParameterError(
+            f"expected n_rounds of at least 2, one for each of the two algorithms, got {n_rounds}"
+        )
+    if sizes == "shared":
+        raise ParameterError(
+            "the paper's method learns sizes for each component: expected sizes 'exact', 'binned' or "
+            "SizeBins, got 'shared'"
+        )
+
+
+def _unreported(_: Round) -> None:
+    """What happens to a round that the caller does not ask for."""

@@ -6,6 +6,7 @@ import numpy as np
 
 import polyurn as pu
 from polyurn.model.paper_truths import truth
+from polyurn.report.material import gather
 from polyurn.server.records import SelectionRecord
 from polyurn.storage.mdm_json import SavedMDM
 from polyurn.storage.provenance import DataRecord, Made
@@ -90,3 +91,12 @@ def everything():
         "clients": {"true": true_clients()},
         "title": "A <federation>",
     }
+
+
+def gathered(model=None, **given):
+    """The material of a page about whatever is given."""
+    nothing = {
+        "categories": None, "comparison": None, "runs": (), "clients": {}, "true": "true",
+        "metric": "accuracy", "notes": (), "rng": 0,
+    }  # fmt: skip
+    return gather(model, **(nothing | {k: v for k, v in given.items() if k != "title"}))

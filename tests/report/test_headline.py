@@ -1,0 +1,57 @@
+"""The verdict at the top of a page."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+import polyurn as pu
+from polyurn.report.headline import headline, simulated_row
+from report_material import comparison, gathered, runs, selection, true_clients
+
+
+def test_the_three_numbers_are_those_of_the_comparison_and_the_sweep():
+    said = headline(gathered(comparison=comparison(), runs=runs()))
+    alpha, ratio, regret = (number.value for number in said.numbers)
+    assert alpha == f"α ≈ {comparison().heterogeneity.alpha.value:.2f}"
+    assert ratio == f"{comparison()['mdm'].energy_ratio:.2f}×"
+    assert regret == f"{100 * pu.compare_sweeps(runs())['mdm'].regret.value:.2f} pts"
+    assert all(number.known for number in said.numbers)
+
+
+@pytest.mark.parametrize("name", ["mdm", "iid"])
+def test_the_population_of_the_verdict_is_mdm_or_else_the_closest(name):
+    measured = comparison()
+    renamed = [replace(row, name=name if row.name == "mdm" else "other") for row in measured.rows]
+    assert simulated_row(replace(measured, rows=tuple(renamed))).name == name
+
+
+def test_what_was_not_measured_says_how_to():
+    said = headline(gathered(selection().mdm))
+    assert [number.known for number in said.numbers] == [True, False, False]
+    assert all("Not measured: polyurn" in number.means for number in said.numbers[1:])
+    assert said.sentence.startswith("Clients are ")
+
+
+def test_true_clients_are_measured_where_there_is_no_comparison():
+    said = headline(gathered(clients={"true": true_clients()}))
+    assert said.numbers[0].known
+    assert "True clients are" in said.numbers[0].means
+
+
+@pytest.mark.parametrize(
+    ("alpha", "words"),
+    [
+        (math.inf, "almost alike"),
+        (3.0, "mildly different"),
+        (0.7, "clearly different"),
+        (0.1, "very different"),
+        (math.nan, "too small to tell"),
+    ],
+)
+def test_how_different_clients_are_is_said_in_words(alpha, words):
+    measured = comparison()
+    found = replace(measured.heterogeneity.alpha, value=alpha)
+    summary = replace(measured.heterogeneity, alpha=found)
+    said = headline(gathered(comparison=replace(measured, heterogeneity=summary)))
+    assert words in said.sentence

@@ -1,0 +1,142 @@
+"""What a page is made from, and what is refused: records from files are checked here, once."""
+
+import json
+
+import numpy as np
+import pytest
+
+from damage import damaged
+from polyurn.errors import CountsError, FileError, ParameterError, PolyurnError
+from polyurn.report.material import SavedComparison
+from polyurn.report.page import html_report
+from polyurn.storage.atomic import load_record, save_record
+from polyurn.storage.mdm_json import load_saved, save
+from polyurn.storage.run_log import read_runs
+from report_material import (
+    comparison,
+    fitted,
+    gathered,
+    runs,
+    saved,
+    selection,
+    true_clients,
+)
+
+
+def test_nothing_to_report_on_is_refused():
+    with pytest.raises(ParameterError, match="expected something to report on"):
+        gathered()
+
+
+def test_populations_of_other_categories_are_refused():
+    with pytest.raises(ParameterError, match="same categories"):
+        gathered(clients={"true": [[1, 2], [3, 4]], "iid": [[1, 2, 3], [3, 2, 1]]})
+    with pytest.raises(CountsError, match="expected 10 categories"):
+        gathered(selection().mdm, clients={"true": [[1, 2], [3, 4]]})
+
+
+def test_names_are_as_many_as_categories():
+    with pytest.raises(ParameterError, match="expected 10 category names, got 2"):
+        gathered(selection().mdm, categories=["a", "b"])
+
+
+def test_with_true_clients_those_of_the_model_and_iid_ones_are_drawn():
+    material = gathered(selection().mdm, clients={"true": true_clients()})
+    assert [*material.clients] == ["true", "mdm", "iid"]
+    assert material.n_clients == {"true": 60, "mdm": 60, "iid": 60}
+    assert material.populations == ["true", "mdm", "iid"]
+
+
+def test_a_fit_and_a_selection_bring_their_rounds_along():
+    assert gathered(fitted()).made.rounds.n_rounds == fitted().n_rounds
+    assert gathered(selection()).made.rounds.n_rounds == selection().n_rounds
+    assert gathered(selection().mdm).made.rounds is None
+
+
+def test_a_comparison_file_is_read_with_how_it_came_about(tmp_path):
+    place = tmp_path / "c.json"
+    save_record(comparison().to_dict(), place, kind="comparison", version=1, made={"seed": 4})
+    read = SavedComparison.from_record(load_record(place, kind="comparison", version=1))
+    assert read.made.seed == 4
+    assert read.comparison.to_dict() == comparison().to_dict()
+    assert SavedComparison.from_record(comparison().to_dict()).made.seed is None
+    with pytest.raises(FileError, match="made: expected an object, got 3"):
+        SavedComparison.from_record({**comparison().to_dict(), "made": 3})
+
+
+# ------------------------------------------------------------------------ damage and foreigners
+
+
+def mdm_file(place, rng):
+    whole = json.loads(place.read_text()) if place.exists() else _written(place)
+    changed = place.with_name("damaged.json")
+    changed.write_text(json.dumps({**whole, "made": damaged(whole["made"], rng=rng)}))
+    return {"model": load_saved(changed)}
+
+
+def _written(place):
+    made = {**saved().made.to_record(), "fit": gathered(fitted()).made.fit.to_record()}
+    save(saved().mdm, place, made=made)
+    return json.loads(place.read_text())
+
+
+def comparison_file(place, rng):
+    record = damaged({**comparison().to_dict(), "made": {"seed": 1, "command": "x"}}, rng=rng)
+    save_like = {"format": "polyurn.comparison", "version": 1}
+    place.write_text(json.dumps({**(record if isinstance(record, dict) else {}), **save_like}))
+    read = load_record(place, kind="comparison", version=1)
+    return {"comparison": SavedComparison.from_record(read)}
+
+
+def sweep_folder(place, rng):
+    lines = [json.loads(run.to_json()) for run in runs(seeds=(0,))]
+    i = rng.integers(len(lines))
+    lines[i] = damaged(lines[i], rng=rng)
+    place.with_name("runs.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    return {"runs": read_runs(place.parent)}
+
+
+FILES = {"mdm": mdm_file, "comparison": comparison_file, "runs": sweep_folder}
+
+
+def assert_a_page_or_one_line(read, place, *, n_records, n_pages):
+    """Damage a file again and again: it is one line of ours, or it is read and makes a page."""
+    rng = np.random.default_rng(7)
+    lines, pages = [], []
+    for _ in range(n_records):
+        try:
+            given = read(place, rng)
+            if len(pages) < n_pages:
+                pages.append(html_report(**given).encode()[:15])
+        except PolyurnError as error:
+            lines.append(str(error))
+    assert all(page == b"<!doctype html>" for page in pages)
+    assert pages
+    assert not any("\n" in line for line in lines)
+    assert any(": expected " in line for line in lines)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_file_is_a_page_or_one_clear_line(tmp_path, name):
+    assert_a_page_or_one_line(FILES[name], tmp_path / "file.json", n_records=150, n_pages=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
+def test_hundreds_of_damaged_files_are_pages_or_one_clear_line_each(tmp_path, name):
+    assert_a_page_or_one_line(FILES[name], tmp_path / "file.json", n_records=2_000, n_pages=2_000)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"data": "survey 2024"},
+        {"data": 7, "seed": [1, 2], "command": None},
+        {"polyurn": None, "seed": 2**100},
+        {"data": {"file": "a.csv"}, "weather": {"fine": True}},
+    ],
+    ids=str,
+)
+def test_whatever_a_user_says_about_a_model_is_a_page(tmp_path, made):
+    save(selection().mdm, tmp_path / "m.json", made=made)
+    html_report(load_saved(tmp_path / "m.json")).encode()

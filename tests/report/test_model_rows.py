@@ -1,0 +1,67 @@
+"""The numbers behind the figures of a model."""
+
+import pytest
+from hypothesis import given
+
+from polyurn import MDM, Sizes
+from polyurn.model.paper_truths import truth
+from polyurn.report.model_rows import (
+    candidate_rows,
+    path_rows,
+    profile_rows,
+    size_rows,
+    summary_rows,
+    telling_rows,
+)
+from polyurn.server.records import SelectionRecord, StartPath
+from report_material import selection
+from strategies import mdms
+
+
+@given(mdms())
+def test_the_shares_of_every_component_sum_to_one(mdm):
+    rows = profile_rows(mdm, [str(j) for j in range(mdm.n_categories)])
+    for k in range(mdm.n_components):
+        mine = [row["share"] for row in rows if row["component"] == str(k + 1)]
+        assert sum(mine) == pytest.approx(1.0)
+
+
+@given(mdms())
+def test_weights_are_those_of_the_model_and_sizes_end_at_one(mdm):
+    rows = summary_rows(mdm, [str(j) for j in range(mdm.n_categories)])
+    assert [row["weight"] for row in rows] == mdm.weights.tolist()
+    curve = size_rows(mdm)
+    for k in {row["component"] for row in curve}:
+        shares = [row["share"] for row in curve if row["component"] == k]
+        assert shares == sorted(shares)
+        assert shares[-1] == pytest.approx(1.0)
+
+
+def test_a_category_that_only_one_component_holds_tells_most():
+    alphas = [[4.0, 4.0, 0.0], [4.0, 1.0, 3.0]]
+    mdm = MDM([0.5, 0.5], alphas, Sizes.constant(5, n_components=2))
+    rows = telling_rows(mdm, ["both", "mostly", "only"])
+    assert rows[0]["category"] == "only"
+    parts = {row["category"]: row["part"] for row in rows}
+    assert sum(parts.values()) == pytest.approx(1.0)
+
+
+def test_nothing_tells_a_single_component_apart():
+    assert telling_rows(truth("low/1"), [str(j) for j in range(10)]) == []
+
+
+def test_the_candidates_are_the_selection_s_with_95_percent_intervals():
+    rows = candidate_rows(SelectionRecord.of(selection()))
+    for row, candidate in zip(rows, selection().candidates, strict=True):
+        assert row["log_likelihood"] == candidate.log_likelihood
+        assert row["high"] - row["low"] == pytest.approx(2 * 1.96 * candidate.standard_error)
+    assert [row["n_components"] for row in rows if row["chosen"]] == [selection().n_components]
+
+
+def test_the_start_that_is_best_in_the_last_round_wins():
+    left = StartPath(1, 1, (-9.0, -1.0))  # better, and gone: those may have been other clients
+    stayed = [StartPath(2, 1, (-9.0, -5.0, -4.0)), StartPath(3, 2, (-6.0, -4.5))]
+    rows = path_rows([left, *stayed])
+    assert {row["start"] for row in rows if row["winner"]} == {2}
+    assert len(rows) == 7
+    assert path_rows([]) == []

@@ -1,0 +1,52 @@
+"""The sections about a model."""
+
+from dataclasses import replace
+
+import pytest
+
+from polyurn.report.model_sections import choice_section, components_section
+from polyurn.server.records import FitRecord, SelectionRecord
+from polyurn.storage.mdm_json import SavedMDM
+from polyurn.storage.provenance import Made
+from report_material import fitted, gathered, runs, selection
+
+
+def kept(**records):
+    return gathered(SavedMDM(selection().mdm, None, Made(**records)))
+
+
+def test_a_fit_shows_its_rounds():
+    section = choice_section(gathered(fitted()))
+    assert (section.name, [figure.name for figure in section.figures]) == ("rounds", ["paths"])
+    rows = section.figures[0].panels[0].spec["datasets"]["rows"]
+    best = max(row["log_likelihood"] for row in rows)
+    assert best == pytest.approx(fitted().log_likelihoods[-1], abs=1e-6)
+
+
+def test_a_selection_shows_its_table_and_the_rounds_of_the_chosen_number():
+    section = choice_section(gathered(selection()))
+    assert section.name == "choice"
+    assert [figure.name for figure in section.figures] == ["candidates", "paths"]
+    assert f"of K = {selection().n_components};" in section.figures[1].says
+
+
+def test_what_there_is_no_record_of_is_left_out():
+    assert choice_section(gathered(selection().mdm)) is None
+    assert choice_section(kept(fit=replace(FitRecord.of(fitted()), paths=()))) is None
+    without = choice_section(kept(selection=replace(SelectionRecord.of(selection()), paths=())))
+    assert [figure.name for figure in without.figures] == ["candidates"]
+    assert components_section(gathered(runs=runs())) is None
+
+
+@pytest.mark.parametrize("converged", [True, False])
+def test_a_selection_of_an_older_file_says_whether_it_converged(converged):
+    record = SelectionRecord.of(selection())
+    candidates = tuple(replace(c, converged=converged) for c in record.candidates)
+    older = replace(record, stopped="", candidates=candidates)
+    says = choice_section(kept(selection=older)).figures[1].says
+    assert says.endswith("It converged." if converged else "It was stopped, not yet converged.")
+
+
+def test_rounds_that_ended_without_a_word_are_shown():
+    section = choice_section(kept(fit=replace(FitRecord.of(fitted()), stopped="")))
+    assert section.name == "rounds"

@@ -1,0 +1,43 @@
+"""The numbers behind the figures of a sweep."""
+
+from dataclasses import replace
+
+import pytest
+
+from polyurn.report.sweep_rows import agreement_rows, profile_rows, varied
+from report_material import runs
+
+
+def test_the_curve_of_a_setting_is_the_best_over_the_others():
+    rows = profile_rows(runs(seeds=(0,)), "local_learning_rate", metric="accuracy")
+    true = {row["value"]: row["metric"] for row in rows if row["population"] == "true"}
+    assert true[0.1] == pytest.approx(0.9 - 0.002)
+    assert varied(runs()) == {"local_epochs": [1, 4], "local_learning_rate": [0.01, 0.1, 1.0]}
+
+
+def test_agreement_pairs_the_same_settings():
+    rows = agreement_rows(runs(populations=("true", "copy")), true="true", metric="accuracy")
+    same = agreement_rows(
+        runs(populations=("true",)) + [_as(r, "copy") for r in runs(populations=("true",))],
+        true="true",
+        metric="accuracy",
+    )
+    assert len(rows) == len(same) == 6
+    assert all(row["simulated"] == row["true"] for row in same)
+
+
+def _as(run, population):
+    return replace(run, population=population)
+
+
+def test_where_scores_are_negative_a_diverged_run_is_below_all_others():
+    some = runs(seeds=(0,))
+    below = [replace(r, final={"accuracy": r.final["accuracy"] - 1.0}) for r in some]
+    below[0] = replace(below[0], final={"accuracy": None}, diverged_at=1)
+    settings = below[0].settings.to_record()
+    rows = agreement_rows(below, true="true", metric="accuracy")
+    named = f"local_epochs {settings['local_epochs']}, "
+    mine = [r for r in rows if r["settings"].startswith(named)]
+    assert min(min(r["true"], r["simulated"]) for r in mine) < min(
+        r.final["accuracy"] for r in below[1:]
+    )

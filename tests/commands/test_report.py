@@ -6,7 +6,9 @@ import re
 import pytest
 
 from cli_walk import assert_refused, fit
+from polyurn.model.paper_truths import truth
 from polyurn.storage.atomic import save_record
+from polyurn.storage.mdm_json import save
 from report_material import comparison, runs
 
 pytest.importorskip("altair")
@@ -65,3 +67,23 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(run, tmp_p
 def test_a_comparison_of_a_later_version_is_refused(run):
     save_record(comparison().to_dict(), "likeness.json", kind="comparison", version=2)
     assert_refused(run("report", "likeness.json"), "format version 2, newer than 1")
+
+
+def test_what_a_user_says_about_a_model_is_on_the_page(run, tmp_path):
+    save(truth("medium/2"), "m.json", made={"data": "survey 2024", "weather": "fine"})
+    assert run("report", "m.json").code == 0
+    assert "survey 2024" in written(tmp_path)
+
+
+def test_a_damaged_record_is_one_line_that_names_the_file_and_the_field(run, tmp_path):
+    run(*fit("-o", "mdm.json"))
+    save_record(comparison().to_dict(), "likeness.json", kind="comparison", version=1)
+    for name, damage, words in (
+        ("mdm.json", lambda record: record["made"]["fit"].pop("n_rounds"), "made.fit.n_rounds"),
+        ("likeness.json", lambda record: record["rows"][1].pop("name"), "rows[1].name"),
+    ):
+        record = json.loads((tmp_path / name).read_text())
+        damage(record)
+        (tmp_path / name).write_text(json.dumps(record))
+        assert_refused(run("report", name), f"{name} is damaged: {words}: expected ", "got nothing")
+    assert not (tmp_path / "report.html").exists()

@@ -1,4 +1,4 @@
-"""Clients played in this process: the aggregator for tables that are at hand, tests and simulation.
+"""An aggregator over a table of clients in this process: draws cohorts and sums their answers.
 
 It stands between the two sides, so it is the one place besides the framework adapters that may
 import both `client/` and `wire`. It does not send anything anywhere.

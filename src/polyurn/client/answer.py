@@ -1,4 +1,4 @@
-"""A client's answer to a query: (query, counts) → Statistics.
+"""A client's answer to a query: (query, counts) → `Statistics`.
 
 One client is a cohort of one: the same code serves both. Nothing here knows which method the server
 runs, and nothing is kept between two answers.

@@ -1,4 +1,4 @@
-"""The hot loops: a cohort's E-step as gathers from, and scatters into, small tables.
+"""The E-step's loops, compiled: gathers from small tables of log-probabilities, and scatters into sums.
 
 For fixed parameters log p(c | n, α_k) is a sum over categories of a function of (category, count),
 so it is tabulated once per round and gathered; and every sum that an update needs follows from

@@ -1,4 +1,4 @@
-"""What a comparison of populations came to, as values, as a table and as a record for JSON.
+"""The result of a comparison of populations: values, a table, a record for JSON.
 
 Nothing is measured here.
 """

@@ -196,7 +196,7 @@ class RunLog:
             os.ftruncate(self._file.fileno(), before)
             raise FileError(
                 f"cannot write {self._place}: {error.strerror}; the {len(self.runs)} finished "
-                "runs are kept: make room and start the sweep again"
+                "runs are kept: make space and start the sweep again"
             ) from error
         self.runs.extend(runs)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polyurn.datasets.dataset import Dataset, Records
+from polyurn.datasets.dataset import Records
 
 pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
@@ -116,35 +116,6 @@ def test_a_sweep_is_kept_and_its_table_and_curves_are_made_from_the_records(resu
     pytest.importorskip("matplotlib")
     picture = tables.draw("made", x="local_learning_rate", panels=("cohort_size",), feature="race")
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_writers_of_digits_hold_their_own_pictures():
-    rng = np.random.default_rng(2)
-    writers = np.sort(rng.integers(0, 5, 60))
-    pictures = rng.integers(0, 256, (60, 28, 28), dtype=np.uint8)
-    labels = rng.integers(0, 10, 60)
-    names = np.array([*"abcde"])
-    train, test = Records(labels, pictures, writers, names), Records(labels, pictures)
-    source = Dataset("made", tuple("0123456789"), train, test)
-    made, modelled = digits_by_writer.federation(source, digits_by_writer.SETTINGS)
-    assert [set(writers[held]) for held in made.true] == [{i} for i in range(5)]
-    assert made.data.features.shape == (60, 14, 14)
-    assert made.data.features[0, 0, 0] == pytest.approx(pictures[0, :2, :2].mean() / 255)
-    assert modelled.codes is train.labels
-
-
-def test_pictures_are_cut_into_clients_of_the_hidden_mixture():
-    rng = np.random.default_rng(3)
-    records = Records(np.arange(500) % 10, rng.integers(0, 256, (500, 32, 32, 3), dtype=np.uint8))
-    source = Dataset("made", tuple("0123456789"), records, records)
-    settings = replace(cifar10.SETTINGS, n_clients=20, size=30)
-    made, modelled = cifar10.federation(source, "high/2", settings)
-    assert [len(held) for held in made.true] == [30] * 20
-    assert made.data.features.shape == (500, 3, 16, 16)
-    assert made.data.features.min() >= -1
-    assert made.data.features.max() <= 1
-    assert np.array_equal(np.sort(np.concatenate(made.true)), np.sort(made.proxy))
-    assert modelled.n_categories == 10
 
 
 @pytest.mark.parametrize(

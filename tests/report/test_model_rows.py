@@ -1,5 +1,7 @@
 """The numbers behind the figures of a model."""
 
+import math
+
 import pytest
 from hypothesis import given
 
@@ -65,3 +67,8 @@ def test_the_start_that_is_best_in_the_last_round_wins():
     assert {row["start"] for row in rows if row["winner"]} == {2}
     assert len(rows) == 7
     assert path_rows([]) == []
+
+
+def test_a_round_in_which_a_client_was_impossible_is_not_drawn():
+    rows = path_rows([StartPath(1, 1, (-math.inf, -5.0)), StartPath(2, 1, (-math.inf,))])
+    assert [(row["start"], row["round"]) for row in rows] == [(1, 2)]

@@ -1,5 +1,7 @@
 """The sections about a model."""
 
+import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -45,6 +47,17 @@ def test_a_selection_of_an_older_file_says_whether_it_converged(converged):
     older = replace(record, stopped="", candidates=candidates)
     says = choice_section(kept(selection=older)).figures[1].says
     assert says.endswith("It converged." if converged else "It was stopped, not yet converged.")
+
+
+def test_a_candidate_under_which_a_held_out_client_is_impossible_is_in_the_table_only():
+    record = SelectionRecord.of(selection())
+    never = replace(record.candidates[0], log_likelihood=-math.inf, behind=math.inf)
+    choice = replace(record, candidates=(never, *record.candidates[1:]))
+    assert SelectionRecord.from_record(json.loads(json.dumps(choice.to_record()))) == choice
+    figure = choice_section(kept(selection=choice)).figures[0]
+    drawn = figure.panels[0].spec["datasets"]["rows"]
+    assert [row["n_components"] for row in drawn] == [2]
+    assert figure.table.rows[0][1] == "-inf"
 
 
 def test_rounds_that_ended_without_a_word_are_shown():

@@ -12,7 +12,7 @@ from polyurn.comparison.distances import Floor
 from polyurn.comparison.estimates import Estimate
 from polyurn.comparison.summaries import Heterogeneity
 from polyurn.errors import ParameterError
-from polyurn.records.typed import Count, read_record, to_record
+from polyurn.typed.records import Count, read_record, to_record
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 Numbers only; what is drawn of them is `model_charts.py` and `plots.py`.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -118,7 +119,9 @@ def candidate_rows(selection: SelectionRecord) -> Rows:
 
 
 def path_rows(paths: Sequence[StartPath]) -> Rows:
-    """The likelihood of every start, round by round; `winner` marks the start that ended best.
+    """The likelihood of every start, round by round, where it is finite.
+
+    `winner` marks the start that ended best.
 
     Examples
     --------
@@ -141,6 +144,7 @@ def path_rows(paths: Sequence[StartPath]) -> Rows:
         }
         for path in paths
         for i, value in enumerate(path.values)
+        if math.isfinite(value)
     ]
 
 

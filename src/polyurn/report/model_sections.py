@@ -3,6 +3,8 @@
 What is computed for them is `model_rows.py`; how it looks is `model_charts.py`.
 """
 
+import math
+
 from polyurn.model.mdm import MDM
 from polyurn.report import model_charts as charts
 from polyurn.report.material import Material
@@ -191,6 +193,7 @@ def _first(mdm: MDM) -> str:
 
 def _candidates(selection: SelectionRecord) -> Figure:
     rows = candidate_rows(selection)
+    drawn = [row for row in rows if all(map(math.isfinite, row.values()))]
     return Figure(
         name="candidates",
         title="How many components",
@@ -199,7 +202,7 @@ def _candidates(selection: SelectionRecord) -> Figure:
             "goes by the difference to the best on the same clients, which is known much better "
             "than the likelihood itself; the table has it."
         ),
-        panels=(Panel(charts.candidates_chart(rows)),),
+        panels=(Panel(charts.candidates_chart(drawn)),),
         table=table_of(
             "Held-out log-likelihood by number of components",
             ("K", "log-likelihood", "95 % interval", "behind the best ± s.e.", "rounds",

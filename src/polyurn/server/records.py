@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from polyurn.errors import ParameterError
-from polyurn.records.typed import Count, Finite, read_record, to_record
+from polyurn.typed.records import Count, read_record, to_record
 
 if TYPE_CHECKING:  # reading a file does not wait for the search to be loaded
     from polyurn.server.results import Candidate, Fit, Selection
@@ -27,12 +27,13 @@ class StartPath:
     start : int
     first_round : int
     values : tuple of float
-        The mean log-likelihood in that round and in each one after it; one at least.
+        The mean log-likelihood in that round and in each one after it; one at least. -inf where a
+        client is impossible.
     """
 
     start: int
     first_round: int
-    values: tuple[Finite, ...]
+    values: tuple[float, ...]
 
     def __post_init__(self) -> None:
         if not self.values:
@@ -89,7 +90,7 @@ class FitRecord:
     multinomial: tuple[Count, ...]
     n_numbers: Count
     n_numbers_by_round: tuple[Count, ...]
-    log_likelihoods: tuple[Finite, ...]
+    log_likelihoods: tuple[float, ...]
     paths: tuple[StartPath, ...]
 
     @classmethod
@@ -125,10 +126,10 @@ class CandidateRecord:
     """One number of components of a selection: as in `Candidate`, its MDM as numbers of parameters."""
 
     n_components: Count
-    log_likelihood: Finite
-    standard_error: Finite
-    behind: Finite
-    behind_error: Finite
+    log_likelihood: float
+    standard_error: float
+    behind: float
+    behind_error: float
     n_rounds: Count
     n_parameters: Count
     n_dropped: Count

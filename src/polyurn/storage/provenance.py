@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from polyurn.errors import FileError, ParameterError
-from polyurn.records.typed import Count, read_record, shown, to_record
 from polyurn.server.records import FitRecord, SelectionRecord
+from polyurn.typed.records import Count, read_record, shown, to_record
 
 
 @dataclass(frozen=True, kw_only=True)

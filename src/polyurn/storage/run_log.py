@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from polyurn.errors import FileError, InputError
-from polyurn.records.typed import Finite, is_finite, read_record, shown
 from polyurn.storage.atomic import write_whole
 from polyurn.training.settings import FedAvg
+from polyurn.typed.records import Finite, is_finite, read_record, shown
 
 _FORMAT, _SWEEP_FORMAT, _VERSION = "polyurn.run", "polyurn.sweep", 1
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyurn.errors import FileError, ParameterError
-from polyurn.records.typed import Count, Finite, is_finite, read_record, shown, to_record
+from polyurn.typed.records import Count, Finite, is_finite, read_record, shown, to_record
 
 LARGEST = 1e150
 

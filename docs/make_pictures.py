@@ -56,14 +56,11 @@ def flights():
 
 def populations(split, choice):
     """Held-out clients, and as many of each thing that stands for them."""
-    n, sizes = len(split.held_out), client_sizes(split.fitted)
-    marginal = split.fitted.sum(axis=0)
+    n = len(split.held_out)
     return {
         "true": split.held_out,
-        "iid": pu.iid_counts(n, sizes=sizes, marginal=marginal, rng=3),
-        "Dirichlet(0.1)": pu.dirichlet_counts(
-            n, alpha=0.1, sizes=sizes, n_categories=N_CATEGORIES, rng=4
-        ),
+        "iid": pu.IID.like(split.fitted).sample(n, rng=3),
+        "Dirichlet(0.1)": pu.Dirichlet.like(split.fitted, alpha=0.1).sample(n, rng=4),
         "mdm": choice.mdm.sample(n, rng=5),
     }
 
@@ -128,15 +125,11 @@ def draw_candidates(choice):
 
 
 def draw_distances(choice, split):
-    fitted = client_sizes(split.fitted)
-    marginal = split.fitted.sum(axis=0)
     others = {
         "mdm": choice.mdm,
         "dirichlet": choice.candidates[0].mdm,
-        "iid": lambda n, rng: pu.iid_counts(n, sizes=fitted, marginal=marginal, rng=rng),
-        "Dirichlet(0.1)": lambda n, rng: pu.dirichlet_counts(
-            n, alpha=0.1, sizes=fitted, n_categories=N_CATEGORIES, rng=rng
-        ),
+        "iid": pu.IID.like(split.fitted),
+        "Dirichlet(0.1)": pu.Dirichlet.like(split.fitted, alpha=0.1),
     }
     found = pu.compare(others, split, rng=6)
     for row in found.rows:

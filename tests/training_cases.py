@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from polyurn.partitioning.result import Partition
 from polyurn.training.examples import Examples
 
 
@@ -26,7 +27,7 @@ def images(*, n_points=60, seed=0):
 def ragged(n_points, sizes, *, seed=0):
     """Clients of these sizes; points may be shared."""
     rng = np.random.default_rng(seed)
-    return [rng.choice(n_points, size=size, replace=False) for size in sizes]
+    return Partition.from_lists(rng.choice(n_points, size=size, replace=False) for size in sizes)
 
 
 def doubled(build):

@@ -23,7 +23,7 @@ from polyurn.commands._shared.options import (
     declared_categories,
 )
 from polyurn.commands._shared.terminal import comparison_table
-from polyurn.comparison.populations import Population, compare
+from polyurn.comparison.populations import Compared, compare
 from polyurn.errors import FileError, ParameterError
 from polyurn.storage import files
 from polyurn.storage.files import SavedMDM
@@ -98,7 +98,7 @@ def compare_command(
     declared = declared_categories(categories) or _categories_of(saved)
     read = read_clients(held_out, client, category, count, declared, drop_empty, say)
     everything = read.categories or read.shape[1]
-    compared: dict[str, Population] = {
+    compared: dict[str, Compared] = {
         name: saved[name].mdm
         if name in saved
         else read_clients(path, client, category, count, everything, drop_empty, say).counts

@@ -22,7 +22,8 @@ from polyurn.commands._shared.options import (
     declared_categories,
 )
 from polyurn.errors import ParameterError, ShortfallError
-from polyurn.partitioning.assign import Partition, PartitionReport, Shortfall, cover, partition
+from polyurn.partitioning.assign import cover, partition
+from polyurn.partitioning.result import Partition, PartitionReport, Shortfall
 from polyurn.storage.partitions import check_partition_place, partition_text, save_partition
 
 
@@ -94,8 +95,7 @@ def partition_command(
     ids = None if cover_all else proxy.clients
     try:
         if cover_all:
-            n_categories = len(proxy.categories)
-            done = cover(proxy.labels, proxy.population, n_categories=n_categories, rng=seed)
+            done = cover(proxy.labels, proxy.population, rng=seed)
         else:
             done = partition(
                 proxy.labels,

@@ -20,8 +20,7 @@ from polyurn.client.tables import category_codes, observed_categories, table_his
 from polyurn.counts import check_counts, client_sizes, digest, drop_empty
 from polyurn.errors import CountsError, FileError, ParameterError
 from polyurn.model.mdm import MDM
-from polyurn.partitioning.redraw import Population
-from polyurn.populations import oracle_counts
+from polyurn.populations import Oracle, Population
 from polyurn.storage import files
 from polyurn.storage.journal import Journal
 from polyurn.wire import Aggregator
@@ -103,7 +102,7 @@ class Proxy:
     ----------
     labels : int array of shape (n_points,)
     categories : tuple of str
-    population : MDM, or function (n_clients, rng) -> counts
+    population : Population
         For a table of clients, a random choice of them, unless others are to take their place.
     counts : csr_array of shape (n_clients, n_categories), or None for an MDM
     clients : array of shape (n_clients,), or None for an MDM
@@ -159,11 +158,8 @@ def read_proxy(
     with naming(labels):
         codes = category_codes(points, declared, category=label_column)
     read = read_clients(clients, client, category, count, declared, drop, say)
-
-    def population(n_clients: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        return oracle_counts(read.counts, n_clients, rng=rng)
-
-    return Proxy(codes, read.categories, others or population, read.counts, read.clients)
+    population = Oracle(read.counts) if others is None else others
+    return Proxy(codes, read.categories, population, read.counts, read.clients)
 
 
 def _mdm_and_categories(path: Path, declared: Declared) -> tuple[MDM, int | tuple[str, ...]]:

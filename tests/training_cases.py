@@ -30,6 +30,11 @@ def ragged(n_points, sizes, *, seed=0):
     return Partition.from_lists(rng.choice(n_points, size=size, replace=False) for size in sizes)
 
 
+def one_client(n_points):
+    """A client that holds the first points."""
+    return Partition.by_owner([0] * n_points)
+
+
 def doubled(build):
     """The same model in float64, where engines agree to many digits."""
     return lambda: build().double()

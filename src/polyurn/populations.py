@@ -228,6 +228,19 @@ def check_population(population: object) -> Population:
     return population
 
 
+def drawn_from(clients: object) -> Population | None:
+    """The population that clients are to be drawn from; None for a table of their histograms.
+
+    Raises
+    ------
+    ParameterError
+        They are neither.
+    """
+    if isinstance(clients, Population):
+        return clients
+    return None if hasattr(clients, "__len__") else check_population(clients)
+
+
 def _checked(n_clients: int, n_categories: int) -> int:
     """The number of clients, if it is one and their histograms fit into memory."""
     if not 1 <= n_clients < 2**31 or int(n_clients) != n_clients:

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from torch import nn
 
 from polyurn.errors import ParameterError, TrainingError
+from polyurn.partitioning.result import Partition
 from polyurn.training.building import build, prepare
 from polyurn.training.engines.batched import parts
 from polyurn.training.engines.choice import why_not_batched
 from polyurn.training.engines.worker import blocks
-from polyurn.training.examples import holdings
 from polyurn.training.federated import train, train_columns
 from polyurn.training.losses import cross_entropy, squared_error
 from polyurn.training.models import convolutional, perceptron
 from polyurn.training.settings import FedAvg
-from training_cases import EveryLayer, doubled, images, ragged, tabular
+from training_cases import EveryLayer, doubled, images, one_client, ragged, tabular
 
 DATA = tabular()
 MLP = doubled(lambda: perceptron((5,), 3, hidden=(4,)))
@@ -42,7 +42,7 @@ def same_bits(a, b):
 @pytest.mark.parametrize("engine", ["workers", "batched"])
 def test_one_client_with_one_full_batch_is_plain_gradient_descent(engine):
     asked = FedAvg(n_rounds=5, cohort_size=1, batch_size=400, local_learning_rate=0.3)
-    run = train(asked, MLP, DATA, [np.arange(400)], seed=3, engine=engine, n_workers=1)
+    run = train(asked, MLP, DATA, one_client(400), seed=3, engine=engine, n_workers=1)
     model = build(MLP, DATA, seed=3)
     x, y = torch.tensor(DATA.features), torch.tensor(DATA.labels)
     for _ in range(5):
@@ -161,7 +161,7 @@ def test_columns_side_by_side_equal_runs_on_their_own():
         base.with_changes({"server_options": {"momentum": 0.5}, "weighting": "uniform"}),
         base.with_changes({"local_learning_rate": 1e200}),  # diverges; the others must not notice
     ]
-    clients = holdings(ragged(400, [3, 11, 25, 8, 30, 1]), n_points=400, seed=0)
+    clients = ragged(400, [3, 11, 25, 8, 30, 1])
     together = train_columns(columns, MLP, DATA, clients, seed=5, engine="batched")
     for column, run in zip(columns, together, strict=True):
         alone = train(column, MLP, DATA, clients, seed=5, engine="workers", n_workers=1)
@@ -226,7 +226,7 @@ def test_buffers_are_averaged_and_counters_rounded():
             asked.with_changes({"cohort_size": 1}),
             lambda: EveryLayer().double(),
             data,
-            [points],
+            Partition.from_lists([points]),
             seed=0,
             n_workers=1,
         ).state["norm.running_mean"]
@@ -242,7 +242,7 @@ def test_running_statistics_of_one_client_are_those_of_torch():
     data = images()
     asked = FedAvg(n_rounds=2, cohort_size=1, batch_size=60, local_learning_rate=0.1)
     make = doubled(lambda: nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, 2)))
-    run = train(asked, make, data, [np.arange(60)], seed=0, n_workers=1)
+    run = train(asked, make, data, one_client(60), seed=0, n_workers=1)
     model = build(make, data, seed=0).train()
     for _ in range(2):
         loss = cross_entropy(model(torch.tensor(data.features)), torch.tensor(data.labels)).mean()
@@ -273,7 +273,7 @@ def test_dropout_is_repeatable_differs_by_client_and_is_off_in_tests(engine):
     # exactly where the point's features were dropped.
     asked = FedAvg(n_rounds=1, cohort_size=1, local_learning_rate=1.0)
     runs = [
-        train(asked, model, DATA, [np.array([5])], seed=seed, engine=engine, n_workers=1)
+        train(asked, model, DATA, Partition([0, 1], [5]), seed=seed, engine=engine, n_workers=1)
         for seed in (*range(12), 0)
     ]
     dropped = [tuple((run.state["1.weight"] == 0).all(dim=0).tolist()) for run in runs]
@@ -303,7 +303,7 @@ def test_copies_of_a_client_throw_their_own_dice_in_every_step(trace_after, monk
     # Zero weights and a tiny rate: each step adds the same wherever the point was not dropped, so
     # that the mean update over 8 clients and 2 steps counts, feature by feature, those that were not.
     asked = FedAvg(n_rounds=1, cohort_size=8, local_epochs=2, local_learning_rate=1e-6)
-    clients = [np.array([5])] * 8
+    clients = Partition.from_lists([[5]] * 8)
     run = train(asked, Dropping, DATA, clients, seed=0, engine="batched")
     label = DATA.labels[5]
     heights = run.state["weight"][label] / torch.tensor(DATA.features[5], dtype=torch.float32)
@@ -317,7 +317,9 @@ def test_copies_of_a_client_throw_their_own_dice_in_every_step(trace_after, monk
 
 
 def test_clients_with_one_class_and_clients_smaller_than_a_batch_learn():
-    by_label = [np.flatnonzero(DATA.labels == c)[i::20] for c in range(3) for i in range(20)]
+    by_label = Partition.from_lists(
+        np.flatnonzero(DATA.labels == c)[i::20] for c in range(3) for i in range(20)
+    )
     asked = FedAvg(n_rounds=40, cohort_size=20, local_learning_rate=0.3, batch_size=64)
     run = train(asked, "softmax", DATA, by_label, seed=0)
     assert run.engine == "batched"
@@ -355,10 +357,8 @@ def test_targets_with_a_fraction_and_another_loss():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"clients": []}, "has no client"),
-        ({"clients": [[1], []]}, "client 1 holds no points"),
-        ({"clients": [[400]]}, "not integers from 0 to 399"),
-        ({"clients": 7}, "expected clients as a partition"),
+        ({"clients": [[1], [2, 3]]}, "clients as a Partition, got list; make one with"),
+        ({"clients": Partition.by_owner([0] * 401)}, "holds point 400, but the data have 400"),
         ({"settings": FedAvg(n_rounds=1, cohort_size=3)}, "at most 2 clients, got 3"),
         ({"seed": -1}, "expected seed"),
         ({"engine": "fast"}, "expected engine"),
@@ -385,7 +385,7 @@ def test_mistakes_are_refused_with_one_line(changes, message):
     asked = {
         "settings": FedAvg(n_rounds=1, cohort_size=1),
         "model": "softmax",
-        "clients": [[1], [2, 3]],
+        "clients": Partition.from_lists([[1], [2, 3]]),
         "seed": 0,
         "loss": cross_entropy,
         "engine": "auto",
@@ -425,7 +425,7 @@ def test_a_worker_that_dies_is_reported_and_nothing_is_left_behind(tmp_path, mon
 
 
 def work(model, data):
-    clients = holdings([np.arange(9)], n_points=len(data), seed=0)
+    clients = one_client(9)
     return prepare(model, data, clients, seed=0, loss=cross_entropy, metrics={}, device=None)
 
 
@@ -441,7 +441,9 @@ def test_convolutions_keep_their_channels_last_unless_the_model_cannot():
 
     assert any(s.channels_last for s in work("cnn", images()).layout.trained)
     assert not any(s.channels_last for s in work(Viewing, images()).layout.trained)
-    run = train(FedAvg(n_rounds=1, cohort_size=1), Viewing, images(), [[0, 1]], seed=0, n_workers=1)
+    run = train(
+        FedAvg(n_rounds=1, cohort_size=1), Viewing, images(), one_client(2), seed=0, n_workers=1
+    )
     assert run.engine == "workers"
 
 
@@ -466,7 +468,12 @@ def test_a_model_that_cannot_be_stacked_goes_to_the_workers():
 
     assert why_not_batched(work(lambda: Branching(5, 3), DATA)) is not None
     run = train(
-        FedAvg(n_rounds=1, cohort_size=1), lambda: Branching(5, 3), DATA, [[1]], seed=0, n_workers=1
+        FedAvg(n_rounds=1, cohort_size=1),
+        lambda: Branching(5, 3),
+        DATA,
+        one_client(1),
+        seed=0,
+        n_workers=1,
     )
     assert run.engine == "workers"
 
@@ -489,7 +496,7 @@ class MovingMean(nn.Module):
 
 
 def test_a_buffer_that_is_replaced_is_averaged_and_does_not_leak_between_clients():
-    clients = [np.arange(10), np.arange(10, 20)]
+    clients = Partition.from_lists([np.arange(10), np.arange(10, 20)])
     asked = FedAvg(n_rounds=1, cohort_size=2, weighting="uniform")
     one, two = (
         train(asked, MovingMean, DATA, clients, seed=0, engine="workers", n_workers=n)
@@ -516,7 +523,12 @@ def test_a_model_that_changes_its_buffers_is_not_batched():
     for model, reason in ((MovingMean, "it changes its buffer 'mean'"), (Counting, "in-place")):
         with pytest.raises(ParameterError, match=reason):
             train(
-                FedAvg(n_rounds=1, cohort_size=1), model, DATA, [[1, 2]], seed=0, engine="batched"
+                FedAvg(n_rounds=1, cohort_size=1),
+                model,
+                DATA,
+                one_client(2),
+                seed=0,
+                engine="batched",
             )
 
 
@@ -560,7 +572,7 @@ def test_with_dropout_a_run_does_not_depend_on_the_columns_beside_it(trace_after
 
     base = FedAvg(n_rounds=3, cohort_size=4)
     columns = [base.with_changes({"local_learning_rate": rate}) for rate in (0.1, 0.2, 0.3)]
-    clients = holdings(ragged(400, [3, 11, 25, 8, 30, 1]), n_points=400, seed=0)
+    clients = ragged(400, [3, 11, 25, 8, 30, 1])
     together = train_columns(columns, model, DATA, clients, seed=5, engine="batched")
     for column, run in zip(columns, together, strict=True):
         alone = train_columns([column], model, DATA, clients, seed=5, engine="batched")[0]
@@ -571,7 +583,7 @@ def test_padding_is_made_of_the_clients_own_points():
     features = DATA.features.copy()
     features[0] = np.nan  # held by nobody
     data = type(DATA)(features, DATA.labels, DATA.test_features, DATA.test_labels)
-    clients = [np.arange(1, 4), np.arange(5, 30)]
+    clients = Partition.from_lists([np.arange(1, 4), np.arange(5, 30)])
     run = train(FedAvg(n_rounds=2, cohort_size=2), MLP, data, clients, seed=0, engine="batched")
     assert not run.diverged
 

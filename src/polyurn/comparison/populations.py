@@ -33,7 +33,7 @@ from polyurn.comparison.two_sample import two_sample_auc
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import CountsError, ParameterError
 from polyurn.model.mdm import MDM
-from polyurn.populations import Population
+from polyurn.populations import Population, drawn_from
 
 # Clients to be drawn, or a table of them.
 Compared: TypeAlias = Population | Counts | ArrayLike
@@ -179,11 +179,12 @@ def _counts_of(
     population: Compared, wanted: int, n_categories: int, name: str, rng: np.random.Generator
 ) -> Counts:
     """The histograms of a population, drawn if need be, and checked."""
-    drawn = population.sample(wanted, rng=rng) if isinstance(population, Population) else population
     try:
-        return check_counts(drawn, n_categories=n_categories)
-    except CountsError as error:
-        raise CountsError(f"population {name!r}: {error}") from None
+        source = drawn_from(population)
+        counts = population if source is None else source.sample(wanted, rng=rng)
+        return check_counts(counts, n_categories=n_categories)
+    except (CountsError, ParameterError) as error:
+        raise type(error)(f"population {name!r}: {error}") from None
 
 
 def _floors(true: _Clients, lines: NDArray[np.float64], halves: NDArray[np.bool_]) -> Floors:

@@ -16,7 +16,7 @@ from polyurn.errors import ParameterError, PartitionError, ShortfallError
 from polyurn.memory import check_room
 from polyurn.partitioning.redraw import dense, redraw, sample_counts, serve
 from polyurn.partitioning.result import Partition, PartitionReport, Shortfall, check_labels
-from polyurn.populations import Population, check_population
+from polyurn.populations import Population, check_population, drawn_from
 
 # Clients that `cover` draws at a time: 32 MB of histograms.
 _BATCH_CELLS = 4_000_000
@@ -82,9 +82,9 @@ def partition(
     [4, 2, 2]
     """
     rng = np.random.default_rng(rng)
-    if isinstance(clients, Population) and shortfall == "resample" and population is None:
-        population = clients
     table = _histograms(clients, n_clients, rng)
+    if shortfall == "resample" and population is None:
+        population = drawn_from(clients)
     _check_settings(replace, shortfall, population, table.shape[1])
     table = table.astype(table.dtype.newbyteorder("="), copy=False)  # numba knows no other order
     codes = check_labels(labels, table.shape[1])
@@ -192,13 +192,14 @@ def cover(
 
 def _histograms(clients: object, n_clients: int | None, rng: np.random.Generator) -> Counts:
     """The histograms that clients ask for, drawn if they are given as a population."""
-    if isinstance(clients, Population):
-        if n_clients is None:
-            raise ParameterError("expected n_clients, how many to draw, with a population")
-        return sample_counts(clients, n_clients, rng)
-    if n_clients is not None:
-        raise ParameterError("expected n_clients with a population, and only then")
-    return check_counts(clients)
+    population = drawn_from(clients)
+    if (population is None) != (n_clients is None):
+        raise ParameterError(
+            "expected n_clients, how many to draw, with a population, and only then"
+        )
+    if population is None or n_clients is None:
+        return check_counts(clients)
+    return sample_counts(population, n_clients, rng)
 
 
 def _drawn(

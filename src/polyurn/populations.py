@@ -181,8 +181,8 @@ class Oracle:
 
     Examples
     --------
-    >>> Oracle([[1, 2], [3, 0]]).sample(2, rng=0).tolist()
-    [[3, 0], [1, 2]]
+    >>> Oracle([[1, 2], [3, 0]]).sample(3, rng=1).tolist()
+    [[1, 2], [3, 0], [3, 0]]
     """
 
     counts: Counts

@@ -118,8 +118,10 @@ class Partition:
             raise ParameterError(f"client {empty[0]} holds no points; drop empty clients first")
         if self.indices.min() < 0:
             raise ParameterError("expected indices of at least 0")
-        if self.ids is not None and np.shape(self.ids) != (len(self),):
-            raise ParameterError(f"expected {len(self)} ids, got shape {np.shape(self.ids)}")
+        if self.ids is not None:
+            object.__setattr__(self, "ids", np.asarray(self.ids))
+            if self.ids.shape != (len(self),):
+                raise ParameterError(f"expected {len(self)} ids, got shape {self.ids.shape}")
 
     @classmethod
     def by_owner(cls, owners: ArrayLike) -> "Partition":

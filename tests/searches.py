@@ -24,9 +24,10 @@ def landscape_of(counts, *, sizes=False, max_upload=50_000):
     return landscape(query, answer(query, counts), sizes=sizes)
 
 
-def race_of(counts, k, *, groups=None, begin=None, policy=DEFAULT, seed=0, **more):
+def race_of(counts, k, *, groups=None, begin=None, size_prior=1.0, policy=DEFAULT, seed=0, **more):
     """A race for k components; its groupings are random unless they are given."""
-    problem, rng = problem_of(counts, k), np.random.default_rng(seed)
+    problem = problem_of(counts, k, size_prior=size_prior)
+    rng = np.random.default_rng(seed)
     if groups is None and begin is None:
         n_ways = min(policy.starts, more.get("max_upload", 50_000) // problem.trial_cost)
         land = landscape_of(counts)

@@ -132,12 +132,14 @@ class Race:
         grown = self._halve([c for c in self._climbers if not self._is_young(c)])
         # Nobody waits for children: most of them climb back to where the leader is.
         rivals = [c for c in grown if c is not leader and not c.is_child]
-        calm, aim = self._n_calm(), leader.value + self._tol
+        n_flat = (
+            int((np.array(self._values) > leader.value - self._tol).sum()) - 1
+        )  # without a gain
         state = State(
             n_clients, n_clients, leader.point.parameters(), leader.value,
             {c.number: c.value for c in self._climbers},
-            converged=calm >= self._patience and all(c.value + c.remaining() < aim for c in rivals),
-            nearly_done=calm >= self._patience - 1,
+            converged=n_flat >= self._patience and self._is_at_rest(rivals),
+            nearly_done=n_flat >= self._patience - 1,
             promise=max(c.value + 2 * c.remaining() for c in (leader, *rivals)) - leader.value,
             n_agreeing=max(leader.n_met, 1),  # a child that no start has met came there itself
         )  # fmt: skip
@@ -187,11 +189,11 @@ class Race:
         self._retired += [c for c in kept[n:] if not c.is_child]
         return kept[:n]
 
-    def _n_calm(self) -> int:
-        """Rounds without a gain, if the leader has none left."""
-        if self._policy.safety * self.leader.remaining() >= self._tol:
-            return -1
-        return int((np.array(self._values) > self.leader.value - self._tol).sum()) - 1
+    def _is_at_rest(self, rivals: list[Climber]) -> bool:
+        """Whether the leader has nothing left to gain, and no other start is to pass it."""
+        aim = self.leader.value + self._tol
+        climbs = self._policy.safety * self.leader.remaining() >= self._tol
+        return not climbs and all(c.value + c.remaining() < aim for c in rivals)
 
     def _recombine(self, grown: list[Climber], n_young: int) -> list[Climber]:
         """Copies of the leader with one component of another start, present or retired."""

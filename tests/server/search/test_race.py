@@ -1,5 +1,6 @@
 """The search when every client is asked in every round, driven by its queries and states alone."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -90,19 +91,22 @@ def test_two_starts_at_different_optima_do_not_agree():
     assert last.n_agreeing == 1
 
 
-def test_recombination_finds_an_optimum_that_no_start_reaches():
+@pytest.mark.parametrize("retired", [False, True])
+def test_recombination_finds_an_optimum_that_no_start_reaches(retired):
     """Each of two starts has one kind in two components and the two others in one."""
+    policy = Policy(halve_every=1, finalists=1) if retired else DEFAULT
     lost = [SPLIT_FIRST, SPLIT_SECOND]
     best, without, recombined = (
-        states_of(race_of(KINDS, 3, groups=groups, policy=policy), KINDS)[-1]
-        for groups, policy in ((([APART]), DEFAULT), (lost, Policy(children=0)), (lost, DEFAULT))
-    )
-    assert best.converged
-    assert without.converged
-    assert recombined.converged
-    assert without.value < best.value - 1.0
-    assert recombined.value == pytest.approx(best.value, abs=1e-3)
-    assert recombined.n_agreeing == 1  # the child itself: no start came there
+        states_of(race_of(KINDS, 3, groups=groups, policy=some), KINDS)
+        for groups, some in (
+            ([APART], policy), (lost, replace(policy, children=0)), (lost, policy)
+        )
+    )  # fmt: skip
+    assert [len(s.starts) for s in without[1:3]] == [2, 1 if retired else 2]
+    assert all(path[-1].converged for path in (best, without, recombined))
+    assert without[-1].value < best[-1].value - 1.0
+    assert recombined[-1].value == pytest.approx(best[-1].value, abs=1e-3)
+    assert recombined[-1].n_agreeing == 1  # the child itself: no start came there
 
 
 def test_children_are_the_leader_with_one_component_of_another_start():
@@ -214,6 +218,17 @@ def test_the_round_before_the_last_says_that_the_next_may_be_the_last(seed):
     states = states_of(race_of(counts, 2, seed=seed), counts)
     assert states[-1].converged
     assert states[-2].nearly_done
+
+
+def test_a_leader_at_rest_waits_for_starts_that_may_pass_it():
+    n_waited = 0
+    for seed in range(6):
+        counts = truth("appendix-a").sample(300, rng=seed)
+        states = states_of(race_of(counts, 2, seed=seed), counts)
+        for i, state in enumerate(states[4:], start=4):
+            at_rest = state.nearly_done and state.value - states[i - 3].value < 1e-3
+            n_waited += at_rest and not state.converged
+    assert n_waited > 0
 
 
 def test_what_is_left_to_gain_is_below_tol_when_it_has_converged():

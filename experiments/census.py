@@ -94,7 +94,7 @@ def federation(
     )
     held = mine[lot < settings.train_share]
     at = np.flatnonzero(held)
-    clients = [at[part] for part in tables.by_client(records.clients[train][held])]
+    clients = pu.Partition.by_owner(records.clients[train][held]).renumbered(at)
     made = tables.Federation(data, clients, np.flatnonzero(~held) if disjoint else at)
     sizes = {"income": 41, "race": 9}
     return made, [
@@ -105,9 +105,9 @@ def federation(
 
 def populations(
     name: str, made: tables.Federation, features: list[tables.Modelled]
-) -> dict[str, object]:
+) -> dict[str, pu.Partition | tables.Clients]:
     """True and IID clients are the same for every modelled feature."""
-    found: dict[str, object] = {
+    found: dict[str, pu.Partition | tables.Clients] = {
         "true": made.true,
         "again": tables.again(made),
         "iid": tables.iid(made, features[0]),

@@ -78,7 +78,7 @@ def federation(
         pooled(test.features, settings.pooled), test.labels,
     )  # fmt: skip
     modelled = tables.Modelled("class", train.labels, source.n_categories, settings.components)
-    return tables.Federation(data, [*parts], parts.indices), modelled
+    return tables.Federation(data, parts, parts.indices), modelled
 
 
 def pooled(pictures: NDArray[np.uint8], side: int) -> NDArray[np.float32]:

@@ -69,7 +69,7 @@ def federation(source: Dataset, settings: Settings) -> tuple[tables.Federation, 
     )  # fmt: skip
     modelled = tables.Modelled("digit", train.labels, source.n_categories, settings.components)
     everything = np.arange(train.n_records)
-    return tables.Federation(data, tables.by_client(train.clients), everything), modelled
+    return tables.Federation(data, pu.Partition.by_owner(train.clients), everything), modelled
 
 
 def pooled(pictures: NDArray[np.uint8], side: int) -> NDArray[np.float32]:

@@ -12,13 +12,11 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 import polyurn as pu
@@ -73,7 +71,7 @@ def run(federation: str, seed: int) -> dict[str, Any]:
         {
             "mdm": choice.mdm,
             "dirichlet": choice.candidates[0].mdm,
-            "iid": iid(split.fitted),
+            "iid": pu.IID.like(split.fitted),
             "oracle": split.fitted,
         },
         split,
@@ -93,13 +91,6 @@ def read_counts(federation: str) -> sparse.csr_array:
     data = FEDERATIONS[federation]
     table = pu.read_table(FOLDER / data.table / "histograms.parquet")
     return pu.table_histograms(table, categories=data.n_categories, count="count").counts
-
-
-def iid(fitted: sparse.csr_array) -> Callable[[int, np.random.Generator], NDArray[np.int64]]:
-    """The population with the fitted clients' sizes and pooled categories."""
-    marginal = np.asarray(fitted.sum(axis=0)).reshape(-1)
-    sizes = client_sizes(fitted)
-    return lambda n_clients, rng: pu.iid_counts(n_clients, sizes=sizes, marginal=marginal, rng=rng)
 
 
 def main() -> None:

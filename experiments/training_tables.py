@@ -33,7 +33,7 @@ COLOURS = {
     "mdm": "#1b9e77",
     "oracle": "#7570b3",
 }
-Population = Callable[[int], list[NDArray[np.int64]]]
+Clients = Callable[[int], pu.Partition]  # of a seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Federation:
     """
 
     data: pu.Examples
-    true: list[NDArray[np.int64]]
+    true: pu.Partition
     proxy: NDArray[np.int64]
 
 
@@ -69,25 +69,12 @@ class Experiment:
     seeds: tuple[int, ...] = (0, 1, 2)
 
 
-def by_client(clients: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The positions of each client's points, in the order of the clients."""
-    order = np.argsort(clients, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(clients[order])) + 1)
-
-
-def histograms(
-    clients: Sequence[NDArray[np.int64]], codes: NDArray[np.int64], n_categories: int
-) -> NDArray[np.int64]:
-    """The histogram of each client, of shape (n_clients, n_categories)."""
-    return np.array([np.bincount(codes[held], minlength=n_categories) for held in clients])
-
-
 def learned(experiment: str, federation: Federation, modelled: Modelled) -> pu.MDM:
     """The MDM of the true clients' histograms, from the file where it is kept."""
     path = RESULTS / f"{experiment}_{modelled.name}_mdm.json"
     if path.exists():
         return pu.load(path)
-    counts = histograms(federation.true, modelled.codes, modelled.n_categories)
+    counts = federation.true.histograms(modelled.codes, modelled.n_categories)
     choice = pu.select(
         pu.LocalAggregator(counts, rng=1),
         modelled.components,
@@ -99,78 +86,67 @@ def learned(experiment: str, federation: Federation, modelled: Modelled) -> pu.M
     return pu.load(path)
 
 
-def again(federation: Federation) -> Population:
+def again(federation: Federation) -> Clients:
     """The true clients in another order, so that other cohorts meet: the noise of training itself."""
-    n = len(federation.true)
-    return lambda seed: [
-        federation.true[i] for i in np.random.default_rng([seed, 1]).permutation(n)
-    ]
+    true = federation.true
+    return lambda seed: pu.Partition.from_lists(
+        true[i] for i in np.random.default_rng([seed, 1]).permutation(len(true))
+    )
 
 
-def iid(federation: Federation, modelled: Modelled) -> Population:
+def iid(federation: Federation, modelled: Modelled) -> Clients:
     """Fully IID: a true client's size each, points from all of the proxy data."""
-    codes = modelled.codes[federation.proxy]
-    sizes = [len(held) for held in federation.true]
-
-    def population(seed: int) -> list[NDArray[np.int64]]:
-        rng = np.random.default_rng([seed, 2])
-        marginal = np.bincount(codes, minlength=modelled.n_categories)
-        counts = pu.iid_counts(len(sizes), sizes=sizes, marginal=marginal, rng=rng)
-        return _held(federation, pu.partition(codes, counts, rng=rng))
-
-    return population
+    marginal = np.bincount(modelled.codes[federation.proxy], minlength=modelled.n_categories)
+    return _drawn(federation, modelled, pu.IID(marginal, federation.true.sizes), stream=2)
 
 
-def mdm(federation: Federation, modelled: Modelled, model: pu.MDM) -> Population:
+def mdm(federation: Federation, modelled: Modelled, model: pu.MDM) -> Clients:
     """As many clients as there are true ones, drawn from the MDM.
 
     One that asks for a category that the server has not is drawn again.
     """
-
-    def population(seed: int) -> list[NDArray[np.int64]]:
-        rng = np.random.default_rng([seed, 3])
-        return _cut(federation, modelled, model, model.sample(len(federation.true), rng=rng), rng)
-
-    return population
+    return _drawn(federation, modelled, model, stream=3, redraw=model)
 
 
-def oracle(federation: Federation, modelled: Modelled, model: pu.MDM) -> Population:
+def oracle(federation: Federation, modelled: Modelled, model: pu.MDM) -> Clients:
     """Conditionally IID: the true clients' own histograms.
 
     In another order, or the same histograms would meet in each cohort as on the true clients, which no
     other population has. One with a category that the server has not is drawn from the MDM instead.
     """
-    counts = histograms(federation.true, modelled.codes, modelled.n_categories)
-
-    def population(seed: int) -> list[NDArray[np.int64]]:
-        rng = np.random.default_rng([seed, 4])
-        shuffled = pu.oracle_counts(counts, len(counts), rng=rng)
-        return _cut(federation, modelled, model, shuffled, rng)
-
-    return population
+    counts = federation.true.histograms(modelled.codes, modelled.n_categories)
+    return _drawn(federation, modelled, pu.Oracle(counts), stream=4, redraw=model)
 
 
-def _cut(
+def _drawn(
     federation: Federation,
     modelled: Modelled,
-    model: pu.MDM,
-    counts: NDArray[np.int64],
-    rng: np.random.Generator,
-) -> list[NDArray[np.int64]]:
+    population: pu.Population,
+    *,
+    stream: int,
+    redraw: pu.MDM | None = None,
+) -> Clients:
+    """As many clients of a population as there are true ones, with points of the proxy data.
+
+    One that asks for a category that the proxy data have not is drawn again from `redraw`.
+    """
     codes = modelled.codes[federation.proxy]
     missing = np.bincount(codes, minlength=modelled.n_categories) == 0
-    if not (counts[:, missing] > 0).any():
-        return _held(federation, pu.partition(codes, counts, rng=rng))
-    parts = pu.partition(codes, counts, shortfall="resample", population=model, rng=rng)
-    return _held(federation, parts)
 
+    def clients(seed: int) -> pu.Partition:
+        rng = np.random.default_rng([seed, stream])
+        counts = population.sample(len(federation.true), rng=rng)
+        if redraw is not None and (counts[:, missing] > 0).any():
+            parts = pu.partition(codes, counts, shortfall="resample", population=redraw, rng=rng)
+        else:
+            parts = pu.partition(codes, counts, rng=rng)
+        return parts.renumbered(federation.proxy)
 
-def _held(federation: Federation, parts: pu.Partition) -> list[NDArray[np.int64]]:
-    return [federation.proxy[held] for held in parts]
+    return clients
 
 
 def differences(
-    clients: Sequence[NDArray[np.int64]], labels: NDArray[np.int64], features: NDArray[Any]
+    clients: pu.Partition, labels: NDArray[np.int64], features: NDArray[Any]
 ) -> dict[str, float]:
     """How much clients differ in their labels, and in their features given the label.
 
@@ -178,15 +154,14 @@ def differences(
     their mean over all points with that label: 1 where clients are IID, below 1 where they are more even
     than chance.
     """
-    held = np.concatenate(clients)
+    held = clients.indices
     flat = features.reshape(len(features), -1)
     rest = np.empty((len(held), flat.shape[1]))
     for label in np.unique(labels[held]):
         mine = labels[held] == label
         rest[mine] = flat[held[mine]] - flat[held[mine]].mean(axis=0)
     shown = {"labels": np.eye(int(labels.max()) + 1)[labels[held]], "rest": rest}
-    ends = np.cumsum([len(client) for client in clients])[:-1]
-    return {name: _spread(values, ends) for name, values in shown.items()}
+    return {name: _spread(values, clients.offsets[1:-1]) for name, values in shown.items()}
 
 
 def _spread(values: NDArray[np.float64], ends: NDArray[np.int64]) -> float:
@@ -199,7 +174,7 @@ def _spread(values: NDArray[np.float64], ends: NDArray[np.int64]) -> float:
 def run_sweep(
     experiment: Experiment,
     federation: Federation,
-    populations: Mapping[str, Any],
+    populations: Mapping[str, pu.Partition | Clients],
     *,
     n_jobs: int,
 ) -> None:

@@ -23,6 +23,7 @@ from polyurn.counts import client_sizes
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from populations import FOLDER
+
 from records import RESULTS, run_all
 
 
@@ -74,13 +75,7 @@ def run(table: str, n_bootstrap: int, seed: int) -> dict[str, Any]:
 
 def _symmetric(alpha: float, counts: sparse.csr_array, seed: int) -> dict[str, float]:
     """What a cut with Dirichlet(alpha) per category makes of clients as many and as large."""
-    cut = pu.dirichlet_counts(
-        int(counts.shape[0]),
-        alpha=alpha,
-        sizes=client_sizes(counts),
-        n_categories=int(counts.shape[1]),
-        rng=seed,
-    )
+    cut = pu.Dirichlet.like(counts, alpha=alpha).sample(counts.shape[0], rng=seed)
     found = pu.heterogeneity(cut, n_bootstrap=2, rng=seed)
     return {
         "total_variation": found.total_variation.value,

@@ -47,7 +47,7 @@ def true_clients():
 
 @cache
 def comparison():
-    iid = pu.iid_counts(60, sizes=[20], marginal=true_clients().sum(axis=0), rng=4)
+    iid = pu.IID(true_clients().sum(axis=0), sizes=[20]).sample(60, rng=4)
     populations = {"mdm": selection().mdm, "iid": iid}
     return pu.compare(populations, true_clients(), n_folds=0, n_splits=100, n_bootstrap=100, rng=5)
 

@@ -2,18 +2,20 @@
 
 import numpy as np
 
+from polyurn.partitioning.result import Partition
 from polyurn.sweeps.grid import sweep
 from polyurn.training.settings import FedAvg
 from training_cases import tabular
 
 DATA = tabular()
-BY_LABEL = np.array_split(np.argsort(DATA.labels, kind="stable"), 20)
+BY_LABEL = Partition.from_lists(np.array_split(np.argsort(DATA.labels, kind="stable"), 20))
 BASE = FedAvg(n_rounds=2, cohort_size=4, evaluate_every=1)
 GRID = {"local_learning_rate": [0.01, 0.1], "local_epochs": [1, 2]}
 
 
 def shuffled(seed):
-    return np.array_split(np.random.default_rng(seed).permutation(400), 20)
+    order = np.random.default_rng(seed).permutation(400)
+    return Partition.from_lists(np.array_split(order, 20))
 
 
 POPULATIONS = {"true": BY_LABEL, "iid": shuffled}

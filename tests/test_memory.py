@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from polyurn import MDM, Sizes, dirichlet_counts, iid_counts, memory, oracle_counts, partition
+from polyurn import IID, MDM, Dirichlet, Oracle, Sizes, memory, partition
 from polyurn.errors import RoomError
 
 MIB = 2**20
@@ -19,9 +19,9 @@ def little(monkeypatch):
     "call",
     [
         lambda n: MDM([1.0], [[1.0] * 8], Sizes.constant(3)).sample(n, rng=0),
-        lambda n: iid_counts(n, sizes=[3], marginal=[1] * 8, rng=0),
-        lambda n: dirichlet_counts(n, alpha=1.0, n_categories=8, sizes=[3], rng=0),
-        lambda n: oracle_counts([[1] * 8], n, rng=0),
+        lambda n: IID([1] * 8, sizes=[3]).sample(n, rng=0),
+        lambda n: Dirichlet([1.0] * 8, sizes=[3]).sample(n, rng=0),
+        lambda n: Oracle([[1] * 8]).sample(n, rng=0),
         lambda n: partition(np.arange(8), [[n] * 8], rng=0),
     ],
     ids=["sample", "iid", "dirichlet", "oracle", "partition"],

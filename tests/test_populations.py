@@ -1,37 +1,67 @@
 """Populations: who the simulated clients are."""
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from polyurn import MDM, SizeBins, Sizes, dirichlet_counts, iid_counts, oracle_counts
+from polyurn import IID, MDM, Dirichlet, Oracle, Population, SizeBins, Sizes
 from polyurn.errors import CountsError, ParameterError
+from polyurn.populations import check_population
 from strategies import counts as tables
 
 POPULATIONS = [
-    lambda n, rng: iid_counts(n, sizes=[3, 8], marginal=[4, 0, 1], rng=rng),
-    lambda n, rng: dirichlet_counts(n, alpha=0.3, sizes=[3, 8], marginal=[4, 0, 1], rng=rng),
-    lambda n, rng: dirichlet_counts(n, alpha=[1.0, 0.0, 2.0], sizes=[3, 8], rng=rng),
-    lambda n, rng: oracle_counts([[1, 0, 2], [4, 0, 4]], n, rng=rng),
+    IID([4, 0, 1], sizes=[3, 8]),
+    Dirichlet(0.3 * np.array([0.8, 0.0, 0.2]), sizes=[3, 8]),
+    Dirichlet([1.0, 0.0, 2.0], sizes=[3, 8]),
+    Oracle([[1, 0, 2], [4, 0, 4]]),
+    MDM([1.0], [[1.0, 0.0, 2.0]], Sizes.from_table([[0, 0, 0, 0.5, 0, 0, 0, 0, 0.5]])),
 ]
 
 
 @pytest.mark.parametrize("population", POPULATIONS)
 def test_every_population_keeps_its_sizes_its_categories_and_its_seed(population):
-    counts = population(50, 7)
-    assert counts.shape == (50, 3)
+    assert isinstance(population, Population)
+    counts = population.sample(50, rng=7)
+    assert counts.shape == (50, population.n_categories) == (50, 3)
     assert counts.dtype == np.int64
     assert set(counts.sum(axis=1)) == {3, 8}
     assert not counts[:, 1].any()
-    assert np.array_equal(counts, population(50, np.random.default_rng(7)))
-    assert not np.array_equal(counts, population(50, 8))
+    assert np.array_equal(counts, population.sample(50, rng=np.random.default_rng(7)))
+    assert not np.array_equal(counts, population.sample(50, rng=8))
+
+
+@pytest.mark.parametrize(
+    ("population", "clients"),
+    [
+        # What the first version drew: it must not change between versions.
+        (IID([4, 0, 1], sizes=[3, 8]), [[4, 0, 4], [7, 0, 1], [3, 0, 0]]),
+        (Dirichlet([0.24, 0.0, 0.06], sizes=[3, 8]), [[0, 0, 8], [3, 0, 0], [0, 0, 3]]),
+        (Oracle([[1, 0, 2], [4, 0, 4]]), [[1, 0, 2], [4, 0, 4], [4, 0, 4]]),
+    ],
+)
+def test_a_seed_gives_the_same_clients_in_every_version(population, clients):
+    assert population.sample(3, rng=1).tolist() == clients
+
+
+@pytest.mark.parametrize("population", POPULATIONS[:-1])
+def test_a_population_is_a_frozen_value_that_shows_no_client(population):
+    with pytest.raises(FrozenInstanceError):
+        population.sizes = [1]
+    assert repr(population) in {
+        "IID(n_categories=3, max_size=8)",
+        "Dirichlet(alpha=[0.24, 0.  , 0.06], max_size=8)",
+        "Dirichlet(alpha=[1., 0., 2.], max_size=8)",
+        "Oracle(n_clients=2, n_categories=3)",
+    }
 
 
 def test_fully_iid_clients_have_the_marginal_and_the_variance_of_a_multinomial():
-    counts = iid_counts(20_000, sizes=[10], marginal=[0.5, 0.3, 0.2], rng=0)
     p = np.array([0.5, 0.3, 0.2])
+    counts = IID(p, sizes=[10]).sample(20_000, rng=0)
     # Five standard errors of a mean of 20,000 and of a variance: false alarms under 1e-5.
     assert counts.mean(axis=0) == pytest.approx(10 * p, abs=5 * np.sqrt(10 * 0.25 / 20_000))
     assert counts.var(axis=0) == pytest.approx(10 * p * (1 - p), rel=0.05)
@@ -39,40 +69,44 @@ def test_fully_iid_clients_have_the_marginal_and_the_variance_of_a_multinomial()
 
 def test_a_dirichlet_has_the_variance_that_its_concentration_says():
     p = np.array([0.5, 0.3, 0.2])
-    counts = dirichlet_counts(20_000, alpha=4.0, sizes=[10], marginal=p, rng=0)
+    counts = Dirichlet(4.0 * p, sizes=[10]).sample(20_000, rng=0)
     inflation = (10 + 4) / (1 + 4)  # of a Dirichlet-multinomial over a multinomial
     assert counts.mean(axis=0) == pytest.approx(10 * p, abs=0.08)
     assert counts.var(axis=0) == pytest.approx(10 * p * (1 - p) * inflation, rel=0.05)
 
 
-def test_the_three_ways_to_give_alpha_are_one():
-    vector = dirichlet_counts(9, alpha=[0.5, 0.5], sizes=[4], rng=1)
-    assert np.array_equal(vector, dirichlet_counts(9, alpha=0.5, n_categories=2, sizes=[4], rng=1))
-    assert np.array_equal(vector, dirichlet_counts(9, alpha=1, marginal=[7, 7], sizes=[4], rng=1))
+@given(tables(3), st.booleans())
+def test_a_population_like_a_table_has_its_sizes_and_its_categories(counts, is_sparse):
+    table = sparse.csr_array(counts) if is_sparse else counts
+    iid, spread = IID.like(table), Dirichlet.like(table, alpha=0.5)
+    assert np.allclose(iid.marginal, counts.sum(axis=0) / counts.sum())
+    assert spread.alpha.tolist() == [0.5] * 3
+    for population in (iid, spread):
+        assert population.n_categories == 3
+        assert set(population.sample(20, rng=0).sum(axis=1)) <= set(counts.sum(axis=1))
 
 
 def test_sizes_are_drawn_as_often_as_they_are_listed():
-    sizes = iid_counts(8_000, sizes=[2, 2, 2, 2_000_000_000], marginal=[1, 1], rng=0).sum(axis=1)
+    sizes = IID([1, 1], sizes=[2, 2, 2, 2_000_000_000]).sample(8_000, rng=0).sum(axis=1)
     assert set(sizes) == {2, 2_000_000_000}
     assert (sizes == 2).mean() == pytest.approx(0.75, abs=5 * np.sqrt(0.75 * 0.25 / 8_000))
 
 
 def test_sizes_may_be_a_distribution():
     sizes = Sizes(SizeBins([1, 3, 5]), [[0.0, 1.0]])
-    assert set(iid_counts(99, sizes=sizes, marginal=[1, 1], rng=0).sum(axis=1)) == {3, 4}
-    assert dirichlet_counts(9, alpha=1.0, n_categories=2, sizes=sizes, rng=0).sum(axis=1).min() == 3
+    assert set(IID([1, 1], sizes).sample(99, rng=0).sum(axis=1)) == {3, 4}
+    assert Dirichlet([1.0, 1.0], sizes).sample(9, rng=0).sum(axis=1).min() == 3
 
 
 def test_one_dirichlet_is_an_mdm_of_one_component():
     mdm = MDM([1.0], [[0.2, 0.7]], Sizes.constant(6))
-    ours = dirichlet_counts(30, alpha=[0.2, 0.7], sizes=Sizes.constant(6), rng=3)
+    ours = Dirichlet([0.2, 0.7], sizes=Sizes.constant(6)).sample(30, rng=3)
     assert np.array_equal(ours, mdm.sample(30, rng=3))
 
 
 @given(tables(3), st.integers(1, 30))
 def test_the_oracle_takes_every_client_once_before_any_twice(counts, n_clients):
-    assert np.array_equal(oracle_counts(counts), counts)
-    chosen = oracle_counts(sparse.csr_array(counts), n_clients, rng=0)
+    chosen = Oracle(sparse.csr_array(counts)).sample(n_clients, rng=0)
     rows, times = np.unique(chosen, axis=0, return_counts=True)
     for row, n in zip(rows, times, strict=True):
         twins = (counts == row).all(axis=1).sum()
@@ -82,31 +116,38 @@ def test_the_oracle_takes_every_client_once_before_any_twice(counts, n_clients):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: iid_counts(0, sizes=[1], marginal=[1, 1]), "at least 1, got 0"),
-        (lambda: iid_counts(2, sizes=[], marginal=[1, 1]), "client sizes as a list"),
-        (lambda: iid_counts(2, sizes=[0], marginal=[1, 1]), "at least 1"),
-        (lambda: iid_counts(2, sizes=[1.5], marginal=[1, 1]), "whole numbers"),
-        (lambda: iid_counts(2, sizes=[1], marginal=[0, 0]), "not all of them 0"),
-        (lambda: iid_counts(2, sizes=[1], marginal=[np.nan, 1]), "counts or probabilities"),
-        (lambda: iid_counts(2, sizes=[1], marginal=[-1, 2]), "counts or probabilities"),
-        (lambda: iid_counts(2, sizes=[1], marginal=[1]), "shape"),
-        (
-            lambda: iid_counts(2, sizes=Sizes.constant(2, n_components=2), marginal=[1, 1]),
-            "one component, got 2",
-        ),
-        (lambda: dirichlet_counts(2, sizes=[1], alpha=1.0), "n_categories or marginal"),
-        (lambda: dirichlet_counts(2, sizes=[1], alpha=0.0, n_categories=2), "positive"),
-        (lambda: dirichlet_counts(2, sizes=[1], alpha=[1, 1], n_categories=3), r"\(3,\)"),
-        (lambda: dirichlet_counts(2, sizes=[1], alpha=[1, 1], marginal=[1, 1]), "single alpha"),
-        (lambda: dirichlet_counts(2, sizes=[1], alpha=[[1, 1]]), "got shape"),
-        (lambda: oracle_counts([[1, 2]], 0), "at least 1, got 0"),
+        (lambda: IID([1, 1], sizes=[]), "client sizes as a list"),
+        (lambda: IID([1, 1], sizes=[0]), "at least 1"),
+        (lambda: IID([1, 1], sizes=[1.5]), "whole numbers"),
+        (lambda: IID([0, 0], sizes=[1]), "not all of them 0"),
+        (lambda: IID([np.nan, 1], sizes=[1]), "counts or probabilities"),
+        (lambda: IID([-1, 2], sizes=[1]), "counts or probabilities"),
+        (lambda: IID([1], sizes=[1]), "shape"),
+        (lambda: IID([1, 1], sizes=Sizes.constant(2, n_components=2)), "one component, got 2"),
+        (lambda: Dirichlet(1.0, sizes=[1]), r"alpha of shape \(n_categories,\)"),
+        (lambda: Dirichlet([[1, 1]], sizes=[1]), "got shape"),
+        (lambda: Dirichlet([0.0, 0.0], sizes=[1]), "positive"),
+        (lambda: Dirichlet.like([[1, 2]], alpha=-1.0), "not negative"),
+        (lambda: check_population(np.ones((3, 2))), "expected a population, .* got ndarray"),
+        (lambda: check_population(lambda n, rng: n), "got function"),
     ],
 )
-def test_what_is_no_population_is_refused(call, message):
+def test_what_is_no_population_is_refused_when_it_is_made(call, message):
     with pytest.raises(ParameterError, match=message):
         call()
 
 
+@pytest.mark.parametrize("population", POPULATIONS[:-1])
+def test_no_clients_are_not_drawn(population):
+    with pytest.raises(ParameterError, match="at least 1, got 0"):
+        population.sample(0)
+
+
 def test_the_oracle_refuses_a_client_without_points():
     with pytest.raises(CountsError, match="hold no points"):
-        oracle_counts([[1, 2], [0, 0]])
+        Oracle([[1, 2], [0, 0]])
+
+
+def test_a_data_frame_is_a_table_and_no_population():
+    pandas = pytest.importorskip("pandas")
+    assert not isinstance(pandas.DataFrame([[1, 2]]), Population)  # it has a sample of its own

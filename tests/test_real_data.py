@@ -1,4 +1,4 @@
-"""Real client histograms, where they are at hand: values that other implementations reached."""
+"""Real data, where they are at hand: what sources hold, and likelihoods that others reached."""
 
 import os
 from pathlib import Path

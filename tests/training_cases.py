@@ -4,8 +4,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from polyurn.partitioning.result import Partition
 from polyurn.training.building import prepare
-from polyurn.training.examples import Examples, holdings
+from polyurn.training.examples import Examples
 from polyurn.training.losses import cross_entropy
 
 
@@ -28,7 +29,12 @@ def images(*, n_points=60, seed=0):
 def ragged(n_points, sizes, *, seed=0):
     """Clients of these sizes; points may be shared."""
     rng = np.random.default_rng(seed)
-    return [rng.choice(n_points, size=size, replace=False) for size in sizes]
+    return Partition.from_lists(rng.choice(n_points, size=size, replace=False) for size in sizes)
+
+
+def one_client(n_points):
+    """A client that holds the first points."""
+    return Partition.by_owner([0] * n_points)
 
 
 def doubled(build):
@@ -81,5 +87,5 @@ def same_bits(a, b):
 
 def work(model, data):
     """What an engine is opened with, for a single client."""
-    clients = holdings([np.arange(9)], n_points=len(data), seed=0)
+    clients = one_client(9)
     return prepare(model, data, clients, seed=0, loss=cross_entropy, metrics={}, device=None)

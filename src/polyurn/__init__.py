@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from polyurn.partitioning.assign import partition as partition
     from polyurn.partitioning.result import Partition as Partition
     from polyurn.partitioning.result import PartitionReport as PartitionReport
-    from polyurn.populations import dirichlet_counts as dirichlet_counts
-    from polyurn.populations import iid_counts as iid_counts
-    from polyurn.populations import oracle_counts as oracle_counts
+    from polyurn.populations import IID as IID
+    from polyurn.populations import Dirichlet as Dirichlet
+    from polyurn.populations import Oracle as Oracle
+    from polyurn.populations import Population as Population
     from polyurn.report.page import html_report as html_report
     from polyurn.server.fit import fit as fit
     from polyurn.server.paper import fit_paper as fit_paper
@@ -57,13 +58,13 @@ if TYPE_CHECKING:
     from polyurn.storage.tables import write_histograms as write_histograms
     from polyurn.sweeps.grid import Sweep as Sweep
     from polyurn.sweeps.grid import sweep as sweep
+    from polyurn.sweeps.optuna_search import OptunaSearch as OptunaSearch
     from polyurn.sweeps.verdict import Verdict as Verdict
     from polyurn.sweeps.verdict import compare_sweeps as compare_sweeps
     from polyurn.training.examples import Examples as Examples
     from polyurn.training.federated import Run as Run
     from polyurn.training.federated import train as train
     from polyurn.training.settings import FedAvg as FedAvg
-    from polyurn.training.settings import Search as Search
 
 _HOME = {
     "LocalAggregator": "aggregate.local",
@@ -97,9 +98,10 @@ _HOME = {
     "partition": "partitioning.assign",
     "Partition": "partitioning.result",
     "PartitionReport": "partitioning.result",
-    "dirichlet_counts": "populations",
-    "iid_counts": "populations",
-    "oracle_counts": "populations",
+    "Dirichlet": "populations",
+    "IID": "populations",
+    "Oracle": "populations",
+    "Population": "populations",
     "html_report": "report.page",
     "fit": "server.fit",
     "fit_paper": "server.paper",
@@ -115,7 +117,7 @@ _HOME = {
     "RunRecord": "storage.run_log",
     "read_runs": "storage.run_log",
     "FedAvg": "training.settings",
-    "Search": "training.settings",
+    "OptunaSearch": "sweeps.optuna_search",
     "Sweep": "sweeps.grid",
     "sweep": "sweeps.grid",
     "Verdict": "sweeps.verdict",

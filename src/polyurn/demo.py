@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.aggregate.local import LocalAggregator
-from polyurn.comparison.populations import Population, compare
+from polyurn.comparison.populations import Compared, compare
 from polyurn.comparison.results import Comparison
 from polyurn.datasets.dataset import Dataset, Records
 from polyurn.datasets.nycflights import flights
@@ -20,7 +20,8 @@ from polyurn.errors import MissingDependencyError
 from polyurn.model.mdm import MDM
 from polyurn.model.paper_truths import truth
 from polyurn.partitioning.assign import partition
-from polyurn.populations import iid_counts, oracle_counts
+from polyurn.partitioning.result import Partition
+from polyurn.populations import IID
 from polyurn.server.results import Progress, Selection
 from polyurn.server.select import select
 from polyurn.training.examples import Examples
@@ -117,11 +118,10 @@ def simulate(
     n = len(there.live_counts)
     stock = np.bincount(there.proxy.labels, minlength=len(there.categories))
     drawn, iid = np.random.default_rng(rng).spawn(2)
-    sizes = there.live_counts.sum(axis=1)
     return {
         "mdm": _in_stock(mdm.sample(n, rng=drawn), stock),
-        "iid": iid_counts(n, sizes=sizes, marginal=stock, rng=iid),
-        "oracle": _in_stock(oracle_counts(there.live_counts), stock),
+        "iid": IID(stock, there.live_counts.sum(axis=1)).sample(n, rng=iid),
+        "oracle": _in_stock(there.live_counts, stock),
     }
 
 
@@ -135,7 +135,7 @@ def judge(
     """How alike simulated clients are to true ones that were never fitted."""
     n = len(there.held_out)
     fitted, held_out = range(len(there.live_counts)), range(-n, 0)  # nobody is in both
-    populations: dict[str, Population] = {"mdm": mdm, "iid": clients["iid"]}
+    populations: dict[str, Compared] = {"mdm": mdm, "iid": clients["iid"]}
     return compare(populations, there.held_out, clients=held_out, fitted=fitted, rng=rng)
 
 
@@ -158,9 +158,9 @@ def tune(
     from polyurn.sweeps.grid import sweep
 
     rng = np.random.default_rng(rng)
-    n_live = there.live.n_records
     live, proxy = there.live, there.proxy
     assert live.features is not None
+    assert live.clients is not None
     assert proxy.features is not None
     assert there.test.features is not None
     data = Examples(
@@ -169,8 +169,9 @@ def tune(
         there.test.features,
         there.test.labels,
     )
+    at = np.arange(live.n_records, len(data))
     held = {
-        name: [n_live + np.asarray(mine) for mine in partition(proxy.labels, counts, rng=rng)]
+        name: partition(proxy.labels, counts, rng=rng).renumbered(at)
         for name, counts in clients.items()
     }
     cohort_size = min(20, len(there.live_counts))
@@ -181,7 +182,7 @@ def tune(
         settings,
         "softmax",
         data,
-        populations={"true": _by_client(live), **held},
+        populations={"true": Partition.by_owner(live.clients), **held},
         seeds=seeds,
         grid=_GRID,
         on_run=on_run,
@@ -224,8 +225,7 @@ def _digits(n_clients: int | None, rng: np.random.Generator) -> Federation:
     live, proxy, test = (data.train.take(rows) for rows in pictures)
     counts = hidden.sample(n_live, rng=rng)
     parts = partition(live.labels, counts, rng=rng)
-    owner = np.repeat(np.arange(n_live), counts.sum(axis=1))
-    rows = np.concatenate([np.asarray(mine) for mine in parts])
+    rows = parts.indices
     assert live.features is not None
     ids = np.array([str(i) for i in range(n_live)])
     return Federation(
@@ -235,7 +235,7 @@ def _digits(n_clients: int | None, rng: np.random.Generator) -> Federation:
             "of three components"
         ),
         categories=data.categories,
-        live=Records(live.labels[rows], live.features[rows], owner, ids),
+        live=Records(live.labels[rows], live.features[rows], parts.clients, ids),
         live_counts=counts,
         held_out=hidden.sample(n_held_out, rng=rng),
         proxy=proxy,
@@ -252,10 +252,3 @@ def _in_stock(counts: NDArray[np.int64], stock: NDArray[np.int64]) -> NDArray[np
     """Without the points of categories that the server has none of; clients of nothing else go."""
     there = np.where(stock > 0, counts, 0)
     return np.asarray(there[there.sum(axis=1) > 0], dtype=np.int64)
-
-
-def _by_client(records: Records) -> list[NDArray[np.int64]]:
-    """Which records each client holds."""
-    assert records.clients is not None
-    order = np.argsort(records.clients, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(records.clients))[:-1])

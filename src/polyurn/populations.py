@@ -1,14 +1,16 @@
-"""Who the simulated clients are: histograms from the paper's baselines, and from one Dirichlet.
+"""Who the simulated clients are: a population is an object that draws the histograms of its clients.
 
-Each function returns counts, as `MDM.sample` does. Which points the clients hold is `partitioning.py`.
+`MDM` is one. Here are the others: the paper's two baselines (`IID`, `Oracle`) and one `Dirichlet`, what
+the field uses today. Which points the clients hold is `partitioning/`.
 """
 
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polyurn.counts import check_counts
+from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import ParameterError
 from polyurn.memory import check_room
 from polyurn.model.mdm import MDM
@@ -18,86 +20,156 @@ from polyurn.model.sizes import SizeBins, Sizes
 SizesLike: TypeAlias = Sizes | ArrayLike
 
 
-def iid_counts(
-    n_clients: int,
-    *,
-    sizes: SizesLike,
-    marginal: ArrayLike,
-    rng: int | np.random.Generator | None = None,
-) -> NDArray[np.int64]:
-    """Draw *fully IID* clients: a true size each, and every point from the proxy data's marginal.
+@runtime_checkable
+class Population(Protocol):
+    """Clients that can be drawn: what `partition`, `cover`, `compare` and `sweep` take.
+
+    Any object with these two will do; `MDM`, `IID`, `Dirichlet` and `Oracle` have them. The number of
+    categories is declared, because a table (a data frame, say) may have a `sample` of its own.
+    """
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories, C."""
+        ...
+
+    def sample(
+        self, n_clients: int, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the histograms of clients, shape (n_clients, n_categories); each holds a point."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class IID:
+    """*Fully IID* clients: a true size each, and every point from the proxy data's marginal.
 
     Parameters
     ----------
-    n_clients : int
-    sizes : int array of shape (n_true_clients,), or Sizes of one component
-        The sizes of true clients, each as likely as the others, or the distribution of sizes.
     marginal : float array of shape (n_categories,)
-        How frequent each category is in the proxy data: counts or probabilities.
-    rng : int or numpy.random.Generator
-
-    Returns
-    -------
-    int array of shape (n_clients, n_categories)
+        How frequent each category is in the proxy data: counts or probabilities. Kept as
+        probabilities.
+    sizes : int array of shape (n_true_clients,), or Sizes of one component
+        The sizes of true clients, each as likely as the others, or the distribution of sizes. Kept
+        as their distribution.
 
     Examples
     --------
-    >>> iid_counts(3, sizes=[4, 9], marginal=[50, 30, 20], rng=0).sum(axis=1).tolist()
+    >>> IID([50, 30, 20], sizes=[4, 9]).sample(3, rng=0).sum(axis=1).tolist()
     [9, 4, 4]
     """
-    rng = np.random.default_rng(rng)
-    probabilities = _marginal(marginal)
-    _check_room(_whole(n_clients), len(probabilities))
-    return rng.multinomial(_draw_sizes(n_clients, sizes, rng), probabilities)
+
+    marginal: NDArray[np.float64]
+    sizes: Sizes
+
+    def __init__(self, marginal: ArrayLike, sizes: SizesLike) -> None:
+        object.__setattr__(self, "marginal", _marginal(marginal))
+        object.__setattr__(self, "sizes", _distribution(sizes))
+
+    @classmethod
+    def like(cls, counts: object) -> "IID":
+        """IID clients with the sizes and the pooled categories of these clients.
+
+        Parameters
+        ----------
+        counts : int array or scipy.sparse of shape (n_clients, n_categories)
+
+        Examples
+        --------
+        >>> IID.like([[3, 1], [0, 4]])
+        IID(n_categories=2, max_size=4)
+        """
+        table = check_counts(counts)
+        return cls(np.asarray(table.sum(axis=0)).reshape(-1), client_sizes(table))
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories, C."""
+        return len(self.marginal)
+
+    def sample(
+        self, n_clients: int, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the histograms of clients, shape (n_clients, n_categories)."""
+        n_clients = _checked(n_clients, self.n_categories)
+        rng = np.random.default_rng(rng)
+        sizes = self.sizes.sample(np.zeros(n_clients, np.int64), rng=rng)
+        return rng.multinomial(sizes, self.marginal)
+
+    def __repr__(self) -> str:
+        return f"IID(n_categories={self.n_categories}, max_size={self.sizes.max_size})"
 
 
-def dirichlet_counts(
-    n_clients: int,
-    *,
-    alpha: ArrayLike,
-    sizes: SizesLike,
-    n_categories: int | None = None,
-    marginal: ArrayLike | None = None,
-    rng: int | np.random.Generator | None = None,
-) -> NDArray[np.int64]:
-    """Draw clients whose proportions come from one Dirichlet: what everybody uses today.
+@dataclass(frozen=True, eq=False)
+class Dirichlet:
+    """Clients whose proportions come from one Dirichlet: what the field uses today.
 
     Parameters
     ----------
-    n_clients : int
-    alpha : float, or float array of shape (n_categories,)
-        A vector is used as it is. A number is the alpha of each of `n_categories` (the symmetric
-        Dirichlet); with `marginal` it is the concentration, and alpha is `alpha * marginal`.
+    alpha : float array of shape (n_categories,)
+        [0.1] * C is the symmetric Dirichlet(0.1) of C categories; `a0 * p` has the concentration a0
+        and the marginal p.
     sizes : int array of shape (n_true_clients,), or Sizes of one component
-        The sizes of true clients, each as likely as the others, or the distribution of sizes.
-    n_categories : int, optional
-        For a number as `alpha`, unless `marginal` is given.
-    marginal : float array of shape (n_categories,), optional
-        How frequent each category is: counts or probabilities.
-    rng : int or numpy.random.Generator
-
-    Returns
-    -------
-    int array of shape (n_clients, n_categories)
+        The sizes of true clients, each as likely as the others, or the distribution of sizes. Kept
+        as their distribution.
 
     Examples
     --------
-    >>> dirichlet_counts(2, alpha=0.1, sizes=[20], n_categories=3, rng=0).sum(axis=1).tolist()
+    >>> Dirichlet([0.1] * 3, sizes=[20]).sample(2, rng=0).sum(axis=1).tolist()
     [20, 20]
-    >>> dirichlet_counts(1000, alpha=5.0, sizes=[20], marginal=[3, 1, 0], rng=0)[:, 2].any()
-    np.False_
     """
-    rng = np.random.default_rng(rng)
-    mdm = MDM([1.0], _alphas(alpha, n_categories, marginal)[None], _distribution(sizes))
-    return mdm.sample(_whole(n_clients), rng=rng)
+
+    alpha: NDArray[np.float64]
+    sizes: Sizes
+
+    def __init__(self, alpha: ArrayLike, sizes: SizesLike) -> None:
+        given = np.asarray(alpha, dtype=np.float64)
+        if given.ndim != 1:
+            raise ParameterError(
+                f"expected alpha of shape (n_categories,), got shape {given.shape}; the symmetric "
+                "Dirichlet(0.1) of 10 categories is [0.1] * 10"
+            )
+        mdm = MDM([1.0], given[None], _distribution(sizes))  # it checks what is left to check
+        object.__setattr__(self, "alpha", mdm.alphas[0])
+        object.__setattr__(self, "sizes", mdm.sizes)
+
+    @classmethod
+    def like(cls, counts: object, *, alpha: float) -> "Dirichlet":
+        """The symmetric Dirichlet with the sizes and the number of categories of these clients.
+
+        Parameters
+        ----------
+        counts : int array or scipy.sparse of shape (n_clients, n_categories)
+        alpha : float
+            Of each category.
+
+        Examples
+        --------
+        >>> Dirichlet.like([[3, 1], [0, 4]], alpha=0.1)
+        Dirichlet(alpha=[0.1, 0.1], max_size=4)
+        """
+        table = check_counts(counts)
+        return cls(np.full(table.shape[1], alpha), client_sizes(table))
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories, C."""
+        return len(self.alpha)
+
+    def sample(
+        self, n_clients: int, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the histograms of clients, shape (n_clients, n_categories)."""
+        n_clients = _checked(n_clients, self.n_categories)
+        return MDM([1.0], self.alpha[None], self.sizes).sample(n_clients, rng=rng)
+
+    def __repr__(self) -> str:
+        shown = np.array2string(self.alpha, separator=", ", threshold=6, edgeitems=2)
+        return f"Dirichlet(alpha={shown}, max_size={self.sizes.max_size})"
 
 
-def oracle_counts(
-    counts: object,
-    n_clients: int | None = None,
-    *,
-    rng: int | np.random.Generator | None = None,
-) -> NDArray[np.int64]:
+@dataclass(frozen=True, eq=False)
+class Oracle:
     """The true clients' own histograms, for *conditionally IID* clients.
 
     Partitioned, these clients have exactly the true clients' histograms of the modelled feature, and
@@ -106,41 +178,76 @@ def oracle_counts(
     Parameters
     ----------
     counts : int array or scipy.sparse of shape (n_true_clients, n_categories)
-    n_clients : int, optional
-        How many of them, drawn at random; each once before any is taken twice. All of them, in
-        their order, by default.
-    rng : int or numpy.random.Generator
-        For `n_clients`.
-
-    Returns
-    -------
-    int array of shape (n_clients, n_categories)
 
     Examples
     --------
-    >>> oracle_counts([[1, 2], [3, 0]]).tolist()
-    [[1, 2], [3, 0]]
+    >>> Oracle([[1, 2], [3, 0]]).sample(3, rng=1).tolist()
+    [[1, 2], [3, 0], [3, 0]]
     """
-    table = check_counts(counts)
-    _check_room(table.shape[0] if n_clients is None else _whole(n_clients), table.shape[1])
-    if n_clients is not None:
+
+    counts: Counts
+
+    def __init__(self, counts: object) -> None:
+        object.__setattr__(self, "counts", check_counts(counts))
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories, C."""
+        return int(self.counts.shape[1])
+
+    def sample(
+        self, n_clients: int, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Take true clients at random, each once before any twice: (n_clients, n_categories)."""
+        n_clients, n_true = _checked(n_clients, self.n_categories), self.counts.shape[0]
         rng = np.random.default_rng(rng)
-        rounds, rest = divmod(_whole(n_clients), table.shape[0])
-        chosen = [rng.permutation(table.shape[0]) for _ in range(rounds)]
-        chosen.append(rng.choice(table.shape[0], rest, replace=False))
-        table = table[np.concatenate(chosen)]
-    dense = table if isinstance(table, np.ndarray) else table.toarray()
-    return dense.astype(np.int64)
+        rounds, rest = divmod(n_clients, n_true)
+        chosen = [rng.permutation(n_true) for _ in range(rounds)]
+        chosen.append(rng.choice(n_true, rest, replace=False))
+        table = self.counts[np.concatenate(chosen)]
+        return (table if isinstance(table, np.ndarray) else table.toarray()).astype(np.int64)
+
+    def __repr__(self) -> str:
+        n_clients, n_categories = self.counts.shape
+        return f"Oracle(n_clients={n_clients}, n_categories={n_categories})"
 
 
-def _check_room(n_clients: int, n_categories: int) -> None:
+def check_population(population: object) -> Population:
+    """The same population.
+
+    Raises
+    ------
+    ParameterError
+        It is none.
+    """
+    if not isinstance(population, Population):
+        raise ParameterError(
+            "expected a population, an object with n_categories and sample(n_clients, *, rng), "
+            f"got {type(population).__name__}"
+        )
+    return population
+
+
+def drawn_from(clients: object) -> Population | None:
+    """The population that clients are to be drawn from; None for a table of their histograms.
+
+    Raises
+    ------
+    ParameterError
+        They are neither.
+    """
+    if isinstance(clients, Population):
+        return clients
+    return None if hasattr(clients, "__len__") else check_population(clients)
+
+
+def _checked(n_clients: int, n_categories: int) -> int:
+    """The number of clients, if it is one and their histograms fit into memory."""
+    if not 1 <= n_clients < 2**31 or int(n_clients) != n_clients:
+        raise ParameterError(f"expected a number of clients of at least 1, got {n_clients}")
     what = f"the histograms of {n_clients} clients"
     check_room(8 * n_clients * n_categories, what, "draw fewer at a time")
-
-
-def _draw_sizes(n_clients: int, sizes: SizesLike, rng: np.random.Generator) -> NDArray[np.int64]:
-    distribution = _distribution(sizes)
-    return distribution.sample(np.zeros(_whole(n_clients), np.int64), rng=rng)
+    return int(n_clients)
 
 
 def _distribution(sizes: SizesLike) -> Sizes:
@@ -168,26 +275,6 @@ def _empirical(sizes: NDArray[np.int64]) -> Sizes:
     return Sizes(bins, np.bincount(bins.locate(sizes), minlength=bins.n_bins)[None] / len(sizes))
 
 
-def _alphas(
-    alpha: ArrayLike, n_categories: int | None, marginal: ArrayLike | None
-) -> NDArray[np.float64]:
-    given = np.asarray(alpha, dtype=np.float64)
-    if given.ndim == 0 and marginal is not None:
-        given = given * _marginal(marginal)
-    elif given.ndim == 0:
-        if n_categories is None:
-            raise ParameterError("expected n_categories or marginal with a single alpha")
-        given = np.full(_whole(n_categories), given)
-    elif marginal is not None:
-        raise ParameterError("expected a single alpha, the concentration, with marginal")
-    if given.ndim != 1 or n_categories not in (None, len(given)):
-        raise ParameterError(
-            f"expected alpha as a number or of shape ({n_categories or 'n_categories'},), "
-            f"got shape {given.shape}"
-        )
-    return given
-
-
 def _marginal(marginal: ArrayLike) -> NDArray[np.float64]:
     """How frequent each category is, summing to one."""
     given = np.asarray(marginal, dtype=np.float64)
@@ -195,10 +282,6 @@ def _marginal(marginal: ArrayLike) -> NDArray[np.float64]:
         raise ParameterError(f"expected a marginal of shape (n_categories,), got {given.shape}")
     if not (np.isfinite(given).all() and (given >= 0).all() and given.sum() > 0):
         raise ParameterError("expected a marginal of counts or probabilities, not all of them 0")
-    return np.asarray(given / given.sum())
-
-
-def _whole(number: int) -> int:
-    if not 1 <= number < 2**31 or int(number) != number:
-        raise ParameterError(f"expected a whole number of at least 1, got {number}")
-    return int(number)
+    probabilities = np.asarray(given / given.sum())
+    probabilities.flags.writeable = False
+    return probabilities

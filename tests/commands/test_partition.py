@@ -27,8 +27,8 @@ def test_partition_writes_points_that_have_each_clients_histogram(walk, name):
     assert ran.out == ""
     assert "wrote 6 clients" in ran.err
     assert "33 points given" in ran.err
-    parts, clients = load_partition(name)
-    assert clients.tolist() == list("abcdef")
+    parts = load_partition(name)
+    assert parts.ids.tolist() == list("abcdef")
     assert parts.histograms(LABELS, 3).tolist() == COUNTS
 
 
@@ -58,7 +58,7 @@ def test_cover_takes_an_mdm_file_or_a_table(walk):
     assert told.json()["cut"] == 3  # clients of 9
     assert "the last client holds 3 points fewer" in told.err
     assert walk("partition", "labels.csv", "clients.csv", "--cover", "-o", "p.json").code == 0
-    assert sorted(load_partition("p.json")[0].indices) == list(range(60))
+    assert sorted(load_partition("p.json").indices) == list(range(60))
 
 
 def test_resample_puts_other_clients_of_the_table_in_the_place_of_the_late(walk, tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from polyurn import Partition
 from polyurn.datasets.dataset import Records
 
 pytest.importorskip("torch")
@@ -50,9 +51,9 @@ def results(tmp_path, monkeypatch):
 def test_simulated_clients_are_what_their_names_say(results):
     made, (income, _) = census.federation(*people(), SMALL, disjoint=False)
     model = tables.learned("made", made, income)
-    counts = tables.histograms(made.true, income.codes, 41)
+    counts = made.true.histograms(income.codes, 41)
     oracle = tables.oracle(made, income, model)(0)
-    drawn = tables.histograms(oracle, income.codes, 41)
+    drawn = oracle.histograms(income.codes, 41)
     assert sorted(drawn.tolist()) == sorted(counts.tolist())
     assert {tuple(sorted(held)) for held in oracle} != {tuple(sorted(held)) for held in made.true}
     sizes = {len(held) for held in made.true}
@@ -72,13 +73,13 @@ def test_a_population_is_another_one_under_another_seed(results):
 
 def test_the_server_of_the_disjoint_experiment_has_no_true_point(results):
     made, (income, race) = census.federation(*people(), SMALL, disjoint=True)
-    mine = set(np.concatenate(made.true).tolist())
+    mine = set(made.true.indices.tolist())
     assert len(made.true) == SMALL.n_clients
     assert not mine & set(made.proxy.tolist())
     for modelled in (income, race):
         model = tables.learned("made", made, modelled)
         for population in (tables.mdm, tables.oracle):
-            held = np.concatenate(population(made, modelled, model)(0))
+            held = population(made, modelled, model)(0).indices
             assert set(held.tolist()) <= set(made.proxy.tolist())
 
 
@@ -86,12 +87,13 @@ def test_iid_clients_differ_by_one_and_sorted_ones_by_more():
     rng = np.random.default_rng(1)
     labels = rng.integers(0, 3, 6_000)
     features = rng.normal(size=(6_000, 2)) + labels[:, None]
-    shuffled = tables.differences(np.split(rng.permutation(6_000), 300), labels, features)
+    clients = np.arange(6_000) // 20
+    shuffled = tables.differences(Partition.by_owner(rng.permutation(clients)), labels, features)
     # The means of 300 clients: five standard errors are 5 * sqrt(2 / 2 / 300) = 0.29 at most.
     assert shuffled["labels"] == pytest.approx(1, abs=0.3)
     assert shuffled["rest"] == pytest.approx(1, abs=0.3)
-    by_label = np.split(np.argsort(labels, kind="stable"), 300)
-    by_feature = np.split(np.argsort(features[:, 0] - labels, kind="stable"), 300)
+    by_label = Partition.by_owner(clients).renumbered(np.argsort(labels))
+    by_feature = Partition.by_owner(clients).renumbered(np.argsort(features[:, 0] - labels))
     assert tables.differences(by_label, labels, features)["labels"] > 10
     assert tables.differences(by_feature, labels, features)["rest"] > 5
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from partition_cases import LABELS, MIXTURE, NAMES
-from polyurn import MDM, Sizes, iid_counts
+from polyurn import IID, MDM, Sizes
 from polyurn.errors import CountsError, ParameterError, PartitionError
 
 
@@ -74,9 +74,7 @@ def test_the_plots_of_flwr_datasets_draw_the_partitioner(flower):
     )
     assert frame.sum(axis=1).tolist() == [12] * 5
     assert list(frame.columns) == NAMES
-    other = MDMPartitioner(
-        lambda n, rng: iid_counts(n, sizes=[12], marginal=[2, 1, 1], rng=rng), num_partitions=5
-    )
+    other = MDMPartitioner(IID([2, 1, 1], sizes=[12]), num_partitions=5)
     other.dataset = partitioner.dataset
     compared, _, _ = plot_comparison_label_distribution([partitioner, other], label_name="label")
     import matplotlib.pyplot as plt
@@ -106,7 +104,11 @@ def test_the_partitioner_says_what_does_not_fit(proxy):
     with pytest.raises(ParameterError, match="at least one partition, got 0"):
         MDMPartitioner(MIXTURE, num_partitions=0)
     two = MDM([1.0], [[1.0, 1.0]], Sizes.constant(3))
-    with pytest.raises(ParameterError, match=r"the MDM has 2 categories, but .* 'label' has 3"):
+    with pytest.raises(ParameterError, match=r"expected a population, .* got function"):
+        MDMPartitioner(lambda n, rng: rng.multinomial(5, [0.5, 0.5], size=n))
+    with pytest.raises(
+        ParameterError, match=r"the population has 2 categories, but .* 'label' has 3"
+    ):
         made(two, num_partitions=2)
     with pytest.raises(CountsError, match="expected a column 'breed'"):
         made(MIXTURE, "breed", num_partitions=2)

@@ -1,4 +1,6 @@
-"""Partitions: which proxy points each client holds."""
+"""Partitions: which proxy points each client is given."""
+
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -6,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from polyurn import MDM, Sizes, cover, dirichlet_counts, iid_counts, partition
+from polyurn import IID, MDM, Dirichlet, Sizes, cover, partition
 from polyurn.errors import CountsError, ParameterError, PartitionError, RoomError, SizeError
 from polyurn.partitioning.redraw import redraw
 from strategies import counts as tables
@@ -23,8 +25,23 @@ def stocks(min_each=1, max_each=12):
     return each.flatmap(lambda n: st.permutations(np.repeat(np.arange(C), n).tolist()))
 
 
-def uniform(n_clients, rng):
-    return dirichlet_counts(n_clients, alpha=1.0, n_categories=C, sizes=[2, 5], rng=rng)
+UNIFORM = Dirichlet([1.0] * C, sizes=[2, 5])
+
+
+@dataclass
+class Made:
+    """A population that the user made: an object with these two."""
+
+    histogram: list[int]
+    asked: list[int] = field(default_factory=list)
+
+    @property
+    def n_categories(self):
+        return len(self.histogram)
+
+    def sample(self, n_clients, *, rng):
+        self.asked.append(n_clients)
+        return np.tile(self.histogram, (n_clients, 1))
 
 
 def times_in_client(parts, labels):
@@ -101,12 +118,12 @@ def test_cover_gives_every_point_once_and_leaves_no_client_empty(labels, mdm, se
 @given(stocks(), st.integers(1, 8), SEEDS)
 @settings(deadline=None)
 def test_resampled_clients_keep_their_size_and_take_nothing_twice(labels, n_clients, seed):
-    counts = uniform(n_clients, seed)
+    counts = UNIFORM.sample(n_clients, rng=seed)
     counts = counts[: max(1, int((counts.sum(axis=1).cumsum() <= len(labels)).sum()))]
     if counts.sum() > len(labels):
         return
     mdm = MDM([1.0], [[1.0] * C], Sizes.from_table([[0, 0, 0.5, 0, 0, 0.5]]))
-    for population in (mdm, uniform):
+    for population in (mdm, UNIFORM):
         parts = partition(
             labels, counts, replace=False, shortfall="resample", population=population, rng=seed
         )
@@ -160,6 +177,25 @@ def test_a_client_drawn_again_has_the_distribution_of_the_mdm_on_what_is_left():
     assert (drawn[:, 2] == 0).mean() == pytest.approx(expected, abs=5 * np.sqrt(0.1 / 1_000))
 
 
+# ----------------------------------------------------------------------------- populations
+
+
+@pytest.mark.parametrize(
+    "population", [MDM([1.0], [[1.0] * C], Sizes.constant(5)), UNIFORM, Made([1, 2, 0, 1])]
+)
+def test_a_population_is_drawn_and_then_given_points_from_one_random_stream(population):
+    rng = np.random.default_rng(3)
+    by_hand = partition(LABELS, population.sample(12, rng=rng), rng=rng)
+    assert partition(LABELS, population, n_clients=12, rng=3) == by_hand
+
+
+def test_clients_are_drawn_again_from_their_own_population():
+    parts = partition(LABELS, UNIFORM, n_clients=22, replace=False, shortfall="resample", rng=0)
+    assert np.bincount(parts.indices).max() == 1
+    assert set(parts.sizes) == {2, 5}
+    assert len(parts.report.redrawn)
+
+
 # -------------------------------------------------------------------------------- policies
 
 
@@ -177,7 +213,7 @@ def test_refuse_names_the_categories_and_the_shortfall():
 def test_resample_draws_a_client_too_large_for_a_category_again():
     counts = np.array([[1, 1, 11, 0], [1, 1, 1, 1]])
     parts = partition(
-        LABELS, sparse.csr_array(counts), shortfall="resample", population=uniform, rng=0
+        LABELS, sparse.csr_array(counts), shortfall="resample", population=UNIFORM, rng=0
     )
     assert parts.report.redrawn.tolist() == [0]
     assert not parts.report.exact
@@ -188,7 +224,7 @@ def test_resample_draws_a_client_too_large_for_a_category_again():
 def test_resample_fills_from_a_category_that_the_clients_do_not_ask_for():
     counts = np.tile([10, 0, 0, 0], (9, 1))
     parts = partition(
-        LABELS, counts, replace=False, shortfall="resample", population=uniform, rng=0
+        LABELS, counts, replace=False, shortfall="resample", population=UNIFORM, rng=0
     )
     assert parts.report.redrawn.tolist() == [3, 4, 5, 6, 7, 8]
     assert parts.report.given[0] == 30
@@ -199,7 +235,7 @@ def test_resample_without_a_shortfall_changes_nothing():
     counts = np.array([[1, 2, 3, 4]])
     for replace in (True, False):
         parts = partition(
-            LABELS, counts, replace=replace, shortfall="resample", population=uniform, rng=5
+            LABELS, counts, replace=replace, shortfall="resample", population=UNIFORM, rng=5
         )
         assert parts == partition(LABELS, counts, replace=replace, rng=5)
 
@@ -208,25 +244,15 @@ def test_a_population_that_lacks_what_is_left_is_refused_not_asked_for_ever():
     only_first = MDM([1.0], [[1.0, 0.0, 0.0, 0.0]], Sizes.constant(5))
     with pytest.raises(PartitionError, match=r"of 5 points .* \(1, 2, 3\)"):
         cover(LABELS, only_first, rng=0)
-    asked = []
-
-    def stubborn(n_clients, rng):
-        asked.append(n_clients)
-        return np.tile([5, 0, 0, 0], (n_clients, 1))
-
+    stubborn = Made([5, 0, 0, 0])
     with pytest.raises(PartitionError, match=r"among \d+ that holds only .* \(1, 2, 3\)"):
-        cover(LABELS, stubborn, n_categories=C, rng=0)
-    assert sum(asked) < 5_000
+        cover(LABELS, stubborn, rng=0)
+    assert sum(stubborn.asked) < 5_000
 
 
 def test_cover_of_a_marginal_that_fits_redraws_only_the_last_clients():
     labels = np.repeat(np.arange(10), 500)
-    parts = cover(
-        labels,
-        lambda n, rng: iid_counts(n, sizes=[20], marginal=np.ones(10), rng=rng),
-        n_categories=10,
-        rng=0,
-    )
+    parts = cover(labels, IID(np.ones(10), sizes=[20]), rng=0)
     assert len(parts) == 250
     assert len(parts.report.redrawn) < 50
     assert parts.report.redrawn.min() > 200
@@ -237,30 +263,6 @@ def test_cover_cuts_the_last_client_and_says_so():
     assert parts.sizes.tolist() == [7] * 14 + [2]
     assert parts.report.cut == 5
     assert parts.report.redrawn[-1] == 14
-
-
-# ------------------------------------------------------------------------------- sequences
-
-
-def test_a_partition_is_a_sequence_of_index_arrays():
-    parts = partition(LABELS, [[1, 2, 0, 0], [0, 0, 0, 5]], rng=0)
-    assert len(parts) == 2
-    assert [len(mine) for mine in parts] == parts.sizes.tolist() == [3, 5]
-    assert parts.clients.tolist() == [0] * 3 + [1] * 5
-    assert np.array_equal(parts[-1], parts[np.int64(1)])
-    with pytest.raises(IndexError, match="from 0 to 1, got 2"):
-        _ = parts[2]
-    assert repr(parts) == "Partition(n_clients=2, n_points=8)"
-
-
-def test_a_slice_is_a_list_of_clients_and_a_fraction_is_none():
-    parts = partition(LABELS, [[2, 1, 0, 0], [0, 1, 1, 1], [1, 0, 0, 0]], rng=1)
-    assert [len(mine) for mine in parts[1:]] == [3, 1]
-    assert np.array_equal(parts[np.int32(-1)], parts[2])
-    with pytest.raises(TypeError, match=r"expected a client's number or a slice, got 0\.5"):
-        parts[0.5]
-    with pytest.raises(IndexError, match="from 0 to 2, got 3"):
-        parts[3]
 
 
 def test_a_seed_gives_the_same_partition_everywhere():
@@ -307,11 +309,13 @@ def test_what_cannot_be_partitioned_is_refused_in_one_clear_line(labels, counts,
     [
         ({"shortfall": "hope"}, "one of reuse, refuse, resample, got 'hope'"),
         ({"shortfall": "resample"}, "a population with"),
-        ({"population": uniform}, "and only then"),
+        ({"population": UNIFORM}, "and only then"),
+        ({"shortfall": "resample", "population": [[1] * C]}, "expected a population, .* got list"),
+        ({"n_clients": 3}, "with a population, and only then"),
         ({"replace": "no"}, "replace to be True or False, got 'no'"),
         (
             {"shortfall": "resample", "population": MDM([1.0], [[1.0] * 3], Sizes.constant(4))},
-            "a population of 4 categories, like the counts, got an MDM of 3",
+            "a population of 4 categories, like the clients, got one of 3",
         ),
     ],
 )
@@ -329,7 +333,7 @@ def test_settings_that_do_not_fit_together_are_refused(settings, message):
 )
 def test_resample_refuses_more_points_than_there_are(counts, replace, message):
     with pytest.raises(PartitionError, match=message):
-        partition(LABELS, counts, replace=replace, shortfall="resample", population=uniform)
+        partition(LABELS, counts, replace=replace, shortfall="resample", population=UNIFORM)
 
 
 def test_resample_refuses_a_size_that_the_mdm_does_not_know():
@@ -338,19 +342,19 @@ def test_resample_refuses_a_size_that_the_mdm_does_not_know():
         partition(LABELS, [[0, 0, 12, 0]], shortfall="resample", population=mdm, rng=0)
 
 
-def test_cover_refuses_another_number_of_categories_than_the_mdm_has():
-    mdm = MDM([1.0], [[1.0] * C], Sizes.constant(5))
-    assert len(cover(LABELS, mdm, n_categories=C, rng=0)) == 20
-    with pytest.raises(ParameterError, match="the 4 categories of the MDM, got n_categories=7"):
-        cover(LABELS, mdm, n_categories=7)
-
-
 def test_cover_refuses_what_it_cannot_use():
-    with pytest.raises(ParameterError, match="n_categories"):
-        cover(LABELS, uniform)
+    with pytest.raises(ParameterError, match=r"expected a population, .* got function"):
+        cover(LABELS, lambda n, rng: UNIFORM.sample(n, rng=rng))
     with pytest.raises(PartitionError, match="at least one proxy point"):
-        cover([], uniform, n_categories=C)
+        cover([], UNIFORM)
+    with pytest.raises(PartitionError, match="labels from 0 to 2, got 3"):
+        cover(LABELS, IID([1, 1, 1], sizes=[4]))
     with pytest.raises(CountsError, match="hold no points"):
-        cover(LABELS, lambda n, rng: np.zeros((n, C), int), n_categories=C)
-    with pytest.raises(CountsError, match="expected 5 categories"):
-        cover(LABELS, uniform, n_categories=5)
+        cover(LABELS, Made([0] * C))
+
+
+def test_partition_refuses_a_population_without_a_number_of_clients():
+    with pytest.raises(ParameterError, match="expected n_clients, how many to draw"):
+        partition(LABELS, UNIFORM)
+    with pytest.raises(ParameterError, match=r"expected a population, .* got function"):
+        partition(LABELS, lambda n, rng: UNIFORM.sample(n, rng=rng), n_clients=3)

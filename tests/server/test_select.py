@@ -1,11 +1,15 @@
+"""`select`: every number of components in the same rounds, judged by clients that were not fitted."""
+
 import numpy as np
 import pytest
 
-from polyurn import LocalAggregator, select
+from polyurn import LocalAggregator, SizeBins, select
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.paper_truths import truth
+from polyurn.server.search.policy import DEFAULT, Policy
 from polyurn.server.select import GRID
-from polyurn.wire import Batch, Part, Score
+from polyurn.wire import Batch, Initialise, Part, Score
+from searches import problem_of
 
 APPENDIX_A = truth("appendix-a")
 
@@ -22,12 +26,19 @@ def test_the_true_number_of_components_is_chosen(seed):
     assert [c.n_components for c in choice.candidates] == [1, 2, 3, 4, 5]
 
 
+def members(n_clients, *, seed, low, high):
+    """Which clients of a LocalAggregator with this seed are in a part, by the buckets they drew."""
+    counts = np.stack([np.arange(1, n_clients + 1), np.zeros(n_clients, int)], axis=1)
+    query = Part(Initialise(1, 2, SizeBins.exact(n_clients)), low, high)
+    answer = LocalAggregator(counts, rng=seed).aggregate(query, None)
+    return np.flatnonzero(answer.size_counts[0])  # client i holds i + 1 points here
+
+
 class Watched:
-    """Plays clients of which each has a size of its own, and notes who answered what."""
+    """Notes which of its clients were fitted and which scored."""
 
     def __init__(self, counts):
-        self.sizes = counts.sum(axis=1)
-        assert len(set(self.sizes)) == len(self.sizes)
+        self.n_clients = len(counts)
         self.inner = LocalAggregator(counts, rng=0)
         self.fitted, self.scored, self.n_both = set(), set(), 0
 
@@ -39,11 +50,10 @@ class Watched:
             self.n_both += 1
         for part, said in zip(parts, answers, strict=True):
             assert isinstance(part, Part)
-            lots = self.inner._lots
-            members = np.flatnonzero((lots >= part.low) & (lots < part.high))
-            (self.scored if isinstance(part.query, Score) else self.fitted).update(members)
+            asked = members(self.n_clients, seed=0, low=part.low, high=part.high)
+            (self.scored if isinstance(part.query, Score) else self.fitted).update(asked)
             first = said if hasattr(said, "n_clients") else said.answers[0]
-            assert first.n_clients == len(members)
+            assert first.n_clients == len(asked)
         return answer
 
 
@@ -62,11 +72,11 @@ def test_differences_are_judged_client_by_client():
     counts = APPENDIX_A.sample(800, rng=3)
     aggregator = LocalAggregator(counts, rng=4)
     choice = select(aggregator, [2, 3, 4], n_categories=5, max_size=100, sizes="shared", rng=5)
-    held = aggregator._lots >= 0.8
+    held = members(800, seed=4, low=0.8, high=1.0)
     logs = np.stack([c.mdm.logpmf(counts[held]) for c in choice.candidates])
     best = logs.mean(axis=1).argmax()
     difference = logs[best] - logs
-    error = difference.std(axis=1, ddof=1) / np.sqrt(held.sum())
+    error = difference.std(axis=1, ddof=1) / np.sqrt(len(held))
     for i, c in enumerate(choice.candidates):
         assert c.log_likelihood == pytest.approx(logs[i].mean(), rel=1e-9)
         assert c.behind == pytest.approx(difference[i].mean(), abs=1e-9)
@@ -75,8 +85,9 @@ def test_differences_are_judged_client_by_client():
     assert choice.n_components == min(within)
 
 
-def test_all_numbers_share_the_rounds():
-    choice = choose(APPENDIX_A.sample(400, rng=0), [1, 2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_all_numbers_share_the_rounds(seed):
+    choice = choose(APPENDIX_A.sample(400, rng=seed), [1, 2, 3], seed=seed)
     slowest = max(c.n_rounds for c in choice.candidates)
     assert choice.n_rounds == slowest  # held-out clients score in the last of them
 
@@ -140,6 +151,7 @@ def test_sampled_cohorts_can_choose_too():
         ([1], {"held_out": 1.0}),
         ([1], {"tol": 0}),
         ([1], {"max_rounds": 3}),
+        ([1], {"patience": -1}),
     ],
 )
 def test_settings_out_of_range_are_refused(numbers, more):
@@ -192,12 +204,12 @@ def test_a_candidate_says_what_became_of_its_components():
     assert choice.chosen is four
 
 
-def test_numbers_that_an_upload_has_no_room_for_together_are_fitted_in_groups():
+def test_numbers_that_do_not_fit_into_one_upload_are_fitted_in_groups():
     counts = APPENDIX_A.sample(200, rng=0)
-    room = 200  # for three of the trials that are made for one to four components
-    choice = choose(counts, [1, 2, 3, 4], max_upload=room, max_rounds=12)
+    most = 200  # for three of the trials that are made for one to four components
+    choice = choose(counts, [1, 2, 3, 4], max_upload=most, max_rounds=12)
     assert [c.n_components for c in choice.candidates] == [1, 2, 3, 4]
-    assert max(r.n_numbers for r in choice.rounds) <= room
+    assert max(r.n_numbers for r in choice.rounds) <= most
     groups = [set(r.starts) for r in choice.rounds if r.starts]
     assert not any({1, 4} <= group for group in groups)
     with pytest.raises(ParameterError, match=r"4 components take .* numbers from a client, and 40"):
@@ -213,3 +225,36 @@ def test_settings_that_rule_out_held_out_clients_are_said():
         choose(counts, [1, 2], size_prior=0.0, max_rounds=8, **more)
     with pytest.raises(ParameterError, match="category_prior"):
         choose(counts, [1, 2], category_prior=0.0, **more)
+
+
+def test_a_cohort_of_all_clients_is_everyone():
+    counts = APPENDIX_A.sample(400, rng=0)
+    everyone, same = choose(counts, [1, 2]), choose(counts, [1, 2], cohort_size=400)
+    assert same.mdm == everyone.mdm
+    assert same.n_rounds == everyone.n_rounds
+    assert [c.n_agreeing for c in same.candidates] == [c.n_agreeing for c in everyone.candidates]
+
+
+def test_every_candidate_says_how_many_starts_agree():
+    choice = choose(APPENDIX_A.sample(600, rng=0), [1, 2, 3])
+    assert choice.candidates[0].n_agreeing == 1
+    assert all(1 <= c.n_agreeing <= DEFAULT.starts for c in choice.candidates)
+    sampled = choose(APPENDIX_A.sample(600, rng=0), [1, 2], cohort_size=300, max_rounds=8)
+    assert all(c.n_agreeing is None for c in sampled.candidates)
+
+
+def test_patience_of_none_stops_no_later():
+    counts = APPENDIX_A.sample(400, rng=0)
+    hasty, usual = (choose(counts, [1, 2, 3], patience=p) for p in (0, 3))
+    assert all(c.converged for c in hasty.candidates)
+    for one, other in zip(hasty.candidates, usual.candidates, strict=True):
+        assert one.n_rounds <= other.n_rounds
+
+
+def test_a_policy_is_passed_on():
+    counts = APPENDIX_A.sample(300, rng=0)
+    choice = choose(counts, [2, 3], policy=Policy(starts=5), max_rounds=6)
+    first = next(r for r in choice.rounds if r.starts)
+    assert {k: len(values) for k, values in first.starts.items()} == {2: 5, 3: 5}
+    trials = sum(5 * problem_of(counts, k).trial_cost for k in (2, 3))
+    assert first.n_numbers == trials

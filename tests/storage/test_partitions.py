@@ -24,15 +24,18 @@ def test_a_partition_comes_back_as_it_was(tmp_path_factory, suffix, counts, seed
     path = tmp_path_factory.mktemp("written") / f"partition{suffix}"
     parts = partition(LABELS, counts, rng=seed)
     save_partition(parts, path)
-    back, clients = load_partition(path)
+    back = load_partition(path)
     assert back == parts
-    assert [int(client) for client in clients] == list(range(len(counts)))
+    assert [int(client) for client in back.ids] == list(range(len(counts)))
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".json"])
 def test_client_ids_are_kept(tmp_path, suffix):
     save_partition(PARTS, tmp_path / f"p{suffix}", clients=['say "x"', "Zoë"])
-    assert load_partition(tmp_path / f"p{suffix}")[1].tolist() == ['say "x"', "Zoë"]
+    back = load_partition(tmp_path / f"p{suffix}")
+    assert back.ids.tolist() == ['say "x"', "Zoë"]
+    save_partition(back, tmp_path / f"again{suffix}")
+    assert load_partition(tmp_path / f"again{suffix}").ids.tolist() == ['say "x"', "Zoë"]
 
 
 def test_the_json_is_plain_json(tmp_path):
@@ -55,8 +58,8 @@ def test_the_parquet_file_is_a_table_that_says_how_it_was_made(tmp_path):
 def test_rows_in_another_order_are_the_same_clients(tmp_path):
     table = pa.table({"client": ["b", "a", "b"], "index": pa.array([4, 0, 2], pa.int32())})
     pyarrow.parquet.write_table(table, tmp_path / "p.parquet")
-    back, clients = load_partition(tmp_path / "p.parquet")
-    assert clients.tolist() == ["b", "a"]
+    back = load_partition(tmp_path / "p.parquet")
+    assert back.ids.tolist() == ["b", "a"]
     assert [mine.tolist() for mine in back] == [[4, 2], [0]]
 
 
@@ -69,8 +72,8 @@ def test_rows_in_another_order_are_the_same_clients(tmp_path):
         ('{"a": [1.5]}', "whole numbers"),
         ('{"a": [true]}', "whole numbers"),
         ('{"a": [-1]}', "at least 0"),
-        ('{"a": [1], "b": []}', "a client without points"),
-        ("{}", "holds no clients"),
+        ('{"a": [1], "b": []}', "client 1 holds no points"),
+        ("{}", "at least one client, got none"),
     ],
 )
 def test_what_is_no_partition_is_refused(tmp_path, text, message):
@@ -84,8 +87,8 @@ def test_tables_that_are_no_partitions_are_refused(tmp_path):
     for columns, message in [
         ({"client": [1], "point": [2]}, "columns client and index"),
         ({"client": [1], "index": [None]}, "missing values"),
-        ({"client": [1], "index": [0.5]}, "at least 0"),
-        ({"client": pa.array([], pa.int64()), "index": pa.array([], pa.int64())}, "no clients"),
+        ({"client": [1], "index": [0.5]}, "whole numbers"),
+        ({"client": pa.array([], pa.int64()), "index": pa.array([], pa.int64())}, "got none"),
     ]:
         pyarrow.parquet.write_table(pa.table(columns), path)
         with pytest.raises(FileError, match=message):
@@ -107,7 +110,7 @@ def test_nothing_is_half_written(tmp_path, suffix):
 
 def test_numpy_ids_are_ids(tmp_path):
     save_partition(PARTS, tmp_path / "p.parquet", clients=np.array([7, 9]))
-    assert load_partition(tmp_path / "p.parquet")[1].tolist() == [7, 9]
+    assert load_partition(tmp_path / "p.parquet").ids.tolist() == [7, 9]
 
 
 @pytest.mark.parametrize("suffix", ["json", "parquet"])

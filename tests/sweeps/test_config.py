@@ -19,9 +19,9 @@ from polyurn.storage.run_log import RunRecord, read_runs
 from polyurn.sweeps.config import parse_config
 from polyurn.sweeps.grid import Progress
 from polyurn.sweeps.inputs import read_inputs
+from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.task import run_columns
-from polyurn.training.examples import holdings
-from polyurn.training.settings import FedAvg, Search
+from polyurn.training.settings import FedAvg
 from training_cases import tabular
 
 TABLE = {
@@ -71,14 +71,11 @@ def folder(tmp_path):
 
 
 def drawn(inputs, name, seed):
-    return holdings(inputs.populations[name], n_points=len(inputs.data), seed=seed)
+    return inputs.populations[name](seed)
 
 
 def labels_of(inputs, held):
-    histograms = np.zeros((len(held), 3), dtype=int)
-    for i in range(len(held)):
-        histograms[i] = np.bincount(inputs.data.labels[held[i]], minlength=3)
-    return histograms
+    return held.histograms(inputs.data.labels, 3)
 
 
 def test_populations_are_what_the_file_says(folder):
@@ -205,7 +202,7 @@ def test_a_search_is_read_from_the_file():
     space = {"local_learning_rate": {"low": 0.01, "high": 1.0, "log": True}}
     table = {name: part for name, part in TABLE.items() if name != "grid"}
     found = parse_config(table | {"search": {"space": space, "n_trials": 3}})
-    assert found.search == Search(space, n_trials=3)
+    assert found.search == OptunaSearch(space, n_trials=3)
     with pytest.raises(ParameterError, match=r"\[search\]: missing .*n_trials"):
         parse_config(table | {"search": {"space": space}})
 

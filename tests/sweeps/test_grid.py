@@ -16,12 +16,13 @@ import pytest
 import torch
 from torch import nn
 
+from polyurn import IID, Partition
 from polyurn.errors import FileError, ParameterError, TrainingError
 from polyurn.storage.run_log import read_runs, run_key
+from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.task import function_fingerprint
 from polyurn.training.federated import train
 from polyurn.training.losses import squared_error
-from polyurn.training.settings import Search
 from sweep_cases import BASE, DATA, POPULATIONS, small_sweep
 from training_cases import tabular
 
@@ -45,10 +46,9 @@ def test_every_setting_meets_every_population_under_every_seed_once(tmp_path):
 @pytest.mark.parametrize("engine", ["workers", "batched"])
 def test_a_run_of_a_sweep_is_what_train_returns(engine):
     done = small_sweep(engine=engine, seeds=[3])
+    clients = POPULATIONS | {"iid": POPULATIONS["iid"](3)}
     for run in done.runs:
-        alone = train(
-            run.settings, "softmax", DATA, POPULATIONS[run.population], seed=3, n_workers=1
-        )
+        alone = train(run.settings, "softmax", DATA, clients[run.population], seed=3, n_workers=1)
         assert run.rounds == [1, 2]
         assert run.metrics["accuracy"] == alone.metrics["accuracy"]
         assert np.allclose(run.loss, alone.loss, rtol=1e-5)
@@ -274,7 +274,10 @@ def test_out_of_memory_is_one_clear_line(tmp_path):
         ({"grid": {"local_epochs": []}}, "a list of values for local_epochs"),
         ({"grid": {"local_epochs": "12"}}, "a list of values for local_epochs"),
         ({"grid": {"local_epochs": [1, 1]}}, "a value twice"),
-        ({"populations": {"mdm": [[900]]}}, "mdm: client 0 has points"),
+        ({"populations": {"mdm": [[1]]}}, "mdm as a Partition, got list"),
+        ({"populations": {"mdm": Partition([0, 1], [900])}}, "mdm: somebody holds point 900"),
+        ({"populations": {"mdm": lambda seed: [[seed]]}}, "mdm as a Partition, got list"),
+        ({"populations": {"iid": IID([1, 1, 1], [9])}}, "iid: expected n_clients"),
     ],
 )
 def test_mistakes_are_refused_with_one_line_before_a_run(tmp_path, changes, message):
@@ -296,7 +299,7 @@ def test_numbers_of_numpy_are_numbers(tmp_path):
 
 # ----------------------------------------------------------------------- adaptive searches
 
-SEARCH = Search(
+SEARCH = OptunaSearch(
     {
         "local_learning_rate": {"low": 1e-3, "high": 1.0, "log": True},
         "local_epochs": {"choices": [1, 2]},
@@ -342,7 +345,7 @@ def test_a_search_never_takes_a_diverged_run_for_the_best(tmp_path):
     import optuna
 
     space = {"local_learning_rate": {"choices": [1e30, 0.01]}}
-    search = Search(space, 6, metric="score", sampler="RandomSampler", pruner="NopPruner")
+    search = OptunaSearch(space, 6, metric="score", sampler="RandomSampler", pruner="NopPruner")
     done = small_sweep(
         tmp_path, grid=None, optuna=search, seeds=[0], metrics={"score": negative_loss}, model="mlp"
     )
@@ -396,32 +399,13 @@ def test_a_search_goes_on_after_a_loss_of_records_and_a_cut_off_trial(tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [
-        ({"space": {"rate": {"low": 0, "high": 1}}}, "no setting 'rate'"),
-        ({"space": {}}, "at least one setting"),
-        ({"space": {"local_epochs": {"low": 1}}}, "expected low and high"),
-        ({"space": {"local_epochs": {"choices": [1], "log": True}}}, "expected low and high"),
-        ({"space": {"local_epochs": {"choices": 3}}}, "choices for local_epochs as a list"),
-        ({"space": {"local_epochs": {"low": 5, "high": 1}}}, "low <= high for local_epochs"),
-        ({"space": {"local_epochs": {"low": "1", "high": 2}}}, "low <= high for local_epochs"),
-        ({"space": {"proximal": {"low": 0, "high": 1.0, "log": True}}}, "low above 0"),
-        ({"space": {"local_epochs": 3}}, "a table of bounds for local_epochs"),
-        ({"space": 3}, "at least one setting"),
-        ({"n_trials": "5"}, "n_trials as an integer"),
-    ],
-)
-def test_a_search_refuses_mistakes(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        Search(**({"space": {"local_epochs": {"low": 1, "high": 2}}, "n_trials": 2} | changes))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
     [({"sampler": "Best"}, "no 'Best'"), ({"pruner_options": {"x": 1}}, "MedianPruner"),
      ({"metric": "speed"}, "not a metric"),
      ({"space": {"cohort_size": {"low": 1, "high": 99}}}, "a cohort of at most 20 clients, got 99")],
 )  # fmt: skip
 def test_a_search_names_what_optuna_does_not_have(changes, message):
-    search = Search(**({"space": {"local_epochs": {"low": 1, "high": 2}}, "n_trials": 1} | changes))
+    search = OptunaSearch(
+        **({"space": {"local_epochs": {"low": 1, "high": 2}}, "n_trials": 1} | changes)
+    )
     with pytest.raises(ParameterError, match=message):
         small_sweep(grid=None, optuna=search)

@@ -12,7 +12,7 @@ from polyurn.errors import ParameterError
 from polyurn.training.building import build
 from polyurn.training.federated import train
 from polyurn.training.settings import FedAvg
-from training_cases import images, tabular, work
+from training_cases import images, one_client, tabular, work
 
 
 def test_convolutions_keep_their_channels_last_unless_the_model_cannot():
@@ -27,7 +27,9 @@ def test_convolutions_keep_their_channels_last_unless_the_model_cannot():
 
     assert any(s.channels_last for s in work("cnn", images()).layout.trained)
     assert not any(s.channels_last for s in work(Viewing, images()).layout.trained)
-    run = train(FedAvg(n_rounds=1, cohort_size=1), Viewing, images(), [[0, 1]], seed=0, n_workers=1)
+    run = train(
+        FedAvg(n_rounds=1, cohort_size=1), Viewing, images(), one_client(2), seed=0, n_workers=1
+    )
     assert run.engine == "workers"
 
 

@@ -8,13 +8,22 @@ from hypothesis import strategies as st
 from torch import nn
 
 from polyurn.errors import ParameterError
+from polyurn.partitioning.result import Partition
 from polyurn.training.building import build
-from polyurn.training.examples import holdings
 from polyurn.training.federated import train, train_columns
 from polyurn.training.losses import cross_entropy, squared_error
 from polyurn.training.models import perceptron
 from polyurn.training.settings import FedAvg
-from training_cases import EveryLayer, close, doubled, images, ragged, same_bits, tabular
+from training_cases import (
+    EveryLayer,
+    close,
+    doubled,
+    images,
+    one_client,
+    ragged,
+    same_bits,
+    tabular,
+)
 
 DATA = tabular()
 MLP = doubled(lambda: perceptron((5,), 3, hidden=(4,)))
@@ -23,7 +32,7 @@ MLP = doubled(lambda: perceptron((5,), 3, hidden=(4,)))
 @pytest.mark.parametrize("engine", ["workers", "batched"])
 def test_one_client_with_one_full_batch_is_plain_gradient_descent(engine):
     asked = FedAvg(n_rounds=5, cohort_size=1, batch_size=400, local_learning_rate=0.3)
-    run = train(asked, MLP, DATA, [np.arange(400)], seed=3, engine=engine, n_workers=1)
+    run = train(asked, MLP, DATA, one_client(400), seed=3, engine=engine, n_workers=1)
     model = build(MLP, DATA, seed=3)
     x, y = torch.tensor(DATA.features), torch.tensor(DATA.labels)
     for _ in range(5):
@@ -117,7 +126,7 @@ def test_columns_side_by_side_equal_runs_on_their_own():
         base.with_changes({"server_options": {"momentum": 0.5}, "weighting": "uniform"}),
         base.with_changes({"local_learning_rate": 1e200}),  # diverges; the others must not notice
     ]
-    clients = holdings(ragged(400, [3, 11, 25, 8, 30, 1]), n_points=400, seed=0)
+    clients = ragged(400, [3, 11, 25, 8, 30, 1])
     together = train_columns(columns, MLP, DATA, clients, seed=5, engine="batched")
     for column, run in zip(columns, together, strict=True):
         alone = train(column, MLP, DATA, clients, seed=5, engine="workers", n_workers=1)
@@ -138,7 +147,9 @@ def test_training_neither_uses_nor_moves_the_callers_random_numbers():
 
 
 def test_clients_with_one_class_and_clients_smaller_than_a_batch_learn():
-    by_label = [np.flatnonzero(DATA.labels == c)[i::20] for c in range(3) for i in range(20)]
+    by_label = Partition.from_lists(
+        np.flatnonzero(DATA.labels == c)[i::20] for c in range(3) for i in range(20)
+    )
     asked = FedAvg(n_rounds=40, cohort_size=20, local_learning_rate=0.3, batch_size=64)
     run = train(asked, "softmax", DATA, by_label, seed=0)
     assert run.engine == "batched"
@@ -176,10 +187,8 @@ def test_targets_with_a_fraction_and_another_loss():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"clients": []}, "has no client"),
-        ({"clients": [[1], []]}, "client 1 holds no points"),
-        ({"clients": [[400]]}, "not integers from 0 to 399"),
-        ({"clients": 7}, "expected clients as a partition"),
+        ({"clients": [[1], [2, 3]]}, "clients as a Partition, got list; make one with"),
+        ({"clients": Partition.by_owner([0] * 401)}, "holds point 400, but the data have 400"),
         ({"settings": FedAvg(n_rounds=1, cohort_size=3)}, "at most 2 clients, got 3"),
         ({"seed": -1}, "expected seed"),
         ({"engine": "fast"}, "expected engine"),
@@ -206,7 +215,7 @@ def test_mistakes_are_refused_with_one_line(changes, message):
     asked = {
         "settings": FedAvg(n_rounds=1, cohort_size=1),
         "model": "softmax",
-        "clients": [[1], [2, 3]],
+        "clients": Partition.from_lists([[1], [2, 3]]),
         "seed": 0,
         "loss": cross_entropy,
         "engine": "auto",

@@ -27,7 +27,7 @@ from polyurn.errors import FileError, ParameterError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from polyurn.comparison.populations import Population
+    from polyurn.comparison.populations import Compared
     from polyurn.comparison.results import Comparison
     from polyurn.storage.mdm_json import SavedMDM
 
@@ -106,7 +106,7 @@ def compare_command(
     declared = declared_categories(categories) or _categories_of(saved)
     read = read_clients(held_out, client, category, count, declared, drop_empty, say)
     everything = read.categories or read.shape[1]
-    compared: dict[str, Population] = {
+    compared: dict[str, Compared] = {
         name: saved[name].mdm
         if name in saved
         else read_clients(path, client, category, count, everything, drop_empty, say).counts

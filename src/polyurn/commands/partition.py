@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from polyurn.commands._shared.client_tables import Declared, Say
     from polyurn.model.mdm import MDM
-    from polyurn.partitioning.redraw import Population
     from polyurn.partitioning.result import Partition, PartitionReport
+    from polyurn.populations import Population
 
 
 def partition_command(
@@ -106,8 +106,7 @@ def partition_command(
     ids = None if cover_all else proxy.clients
     try:
         if cover_all:
-            n_categories = len(proxy.categories)
-            done = cover(proxy.labels, proxy.population, n_categories=n_categories, rng=seed)
+            done = cover(proxy.labels, proxy.population, rng=seed)
         else:
             done = partition(
                 proxy.labels,
@@ -174,7 +173,7 @@ def _read_proxy(
     from polyurn.client.histogram import category_names
     from polyurn.client.tables import category_codes, observed_categories
     from polyurn.commands._shared.client_tables import naming, read_clients
-    from polyurn.populations import oracle_counts
+    from polyurn.populations import Oracle
     from polyurn.storage.tables import read_table
 
     points = read_table(labels)
@@ -202,11 +201,8 @@ def _read_proxy(
     with naming(labels):
         codes = category_codes(points, declared, category=label_column)
     read = read_clients(clients, client, category, count, declared, drop, say)
-
-    def population(n_clients: int, rng: "np.random.Generator") -> "NDArray[np.int64]":
-        return oracle_counts(read.counts, n_clients, rng=rng)
-
-    return _Proxy(codes, read.categories, others or population, read.counts, read.clients)
+    population = Oracle(read.counts) if others is None else others
+    return _Proxy(codes, read.categories, population, read.counts, read.clients)
 
 
 def _mdm_and_categories(path: Path, declared: "Declared") -> "tuple[MDM, int | tuple[str, ...]]":

@@ -5,7 +5,7 @@ nothing to the populations and reads no files.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -33,19 +33,19 @@ from polyurn.comparison.two_sample import two_sample_auc
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import CountsError, ParameterError
 from polyurn.model.mdm import MDM
+from polyurn.populations import Population, drawn_from
 
-Population: TypeAlias = (
-    MDM | Counts | ArrayLike | Callable[[int, np.random.Generator], Counts | ArrayLike]
-)
+# Clients to be drawn, or a table of them.
+Compared: TypeAlias = Population | Counts | ArrayLike
 
 # Halves of five say something about the noise; smaller ones do not.
 _FEWEST_CLIENTS = 10
-# An MDM is drawn so many times as large as the held-out part: what is left is that part's own noise.
+# A population is drawn so many times as large as the held-out part, whose own noise is what is left.
 _TIMES_HELD_OUT = 5
 
 
 def compare(
-    populations: Mapping[str, Population],
+    populations: Mapping[str, Compared],
     to: object,
     *,
     clients: Sequence[object] | None = None,
@@ -62,16 +62,16 @@ def compare(
 
     Parameters
     ----------
-    populations : mapping of name to MDM, counts or function
-        Counts have shape (n, n_categories). A function `(n_clients, rng)` returns such counts. An MDM
-        is sampled, and also gives the held-out clients' log-likelihood.
+    populations : mapping of name to Population, or to counts of shape (n, n_categories)
+        A population (an MDM, `IID`, `Dirichlet`, ...) is sampled. An MDM also gives the held-out
+        clients' log-likelihood.
     to : int array or scipy.sparse of shape (m, n_categories), or ClientSplit
         The true clients, at least ten. A `ClientSplit` is known not to share any with those fitted.
     clients, fitted : sequences of ids, optional
         The ids of the clients in `to`, and of those that anything was fitted to; the result says how
         many are in both, or that nobody said.
     n_clients : int, optional
-        How many clients an MDM or function is asked for; five times those held out by default, at most
+        How many clients a population is asked for; five times those held out by default, at most
         `max_clients`.
     max_clients : int
         A larger table is represented by so many of its clients, drawn without replacement (not in the
@@ -92,11 +92,10 @@ def compare(
 
     Examples
     --------
-    >>> from polyurn.model.sizes import Sizes
+    >>> from polyurn import IID, Sizes
     >>> truth = MDM([1.0], [[0.6, 0.9, 0.3]], Sizes.constant(40))
-    >>> iid = np.random.default_rng(1).multinomial(40, [1 / 3, 1 / 2, 1 / 6], size=300)
     >>> held_out = truth.sample(60, rng=2)
-    >>> verdict = compare({"mdm": truth, "iid": iid}, held_out, n_folds=0, rng=3)
+    >>> verdict = compare({"mdm": truth, "iid": IID.like(held_out)}, held_out, n_folds=0, rng=3)
     >>> [(row.name, round(row.energy_ratio)) for row in verdict.rows]
     [('mdm', 1), ('iid', 9)]
     """
@@ -177,18 +176,15 @@ class _Clients:
 
 
 def _counts_of(
-    population: Population, wanted: int, n_categories: int, name: str, rng: np.random.Generator
+    population: Compared, wanted: int, n_categories: int, name: str, rng: np.random.Generator
 ) -> Counts:
     """The histograms of a population, drawn if need be, and checked."""
-    drawn: object = population
-    if isinstance(population, MDM):
-        drawn = population.sample(wanted, rng=rng)
-    elif callable(population):
-        drawn = population(wanted, rng)
     try:
-        return check_counts(drawn, n_categories=n_categories)
-    except CountsError as error:
-        raise CountsError(f"population {name!r}: {error}") from None
+        source = drawn_from(population)
+        counts = population if source is None else source.sample(wanted, rng=rng)
+        return check_counts(counts, n_categories=n_categories)
+    except (CountsError, ParameterError) as error:
+        raise type(error)(f"population {name!r}: {error}") from None
 
 
 def _floors(true: _Clients, lines: NDArray[np.float64], halves: NDArray[np.bool_]) -> Floors:
@@ -200,7 +196,7 @@ def _floors(true: _Clients, lines: NDArray[np.float64], halves: NDArray[np.bool_
 
 
 def _log_likelihoods(
-    population: Population, held_out: Counts
+    population: Compared, held_out: Counts
 ) -> tuple[Estimate, Estimate] | tuple[None, None]:
     """Mean log q(c, n) and log q(c | n) of all the held-out clients, where there is a q."""
     if not isinstance(population, MDM):
@@ -242,7 +238,7 @@ def _n_twins(true: NDArray[np.int64]) -> int:
 
 
 def _dispersion(
-    population: Population,
+    population: Compared,
     true: _Clients,
     drawn: _Clients,
     log_likelihood: Estimate | None,
@@ -277,7 +273,7 @@ def _n_fitted(
 
 
 def _check_settings(
-    populations: Mapping[str, Population],
+    populations: Mapping[str, Compared],
     n_clients: int | None,
     max_clients: int,
     n_splits: int,

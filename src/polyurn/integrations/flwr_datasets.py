@@ -1,15 +1,15 @@
 """A partitioner for flwr-datasets: simulated clients of a learned population inside `FederatedDataset`.
 
-Reads the one column that it partitions by; how points are given is `partitioning.py`.
+Reads the one column that it partitions by; how points are given is `partitioning/`.
 """
 
 import numpy as np
 
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.integrations.huggingface import Labels, client_dataset, dataset_labels
-from polyurn.model.mdm import MDM
-from polyurn.partitioning.assign import Partition, Population, Shortfall, cover, partition
-from polyurn.partitioning.redraw import population_counts
+from polyurn.partitioning.assign import cover, partition
+from polyurn.partitioning.result import Partition, Shortfall
+from polyurn.populations import Population, check_population
 
 try:
     from flwr_datasets.partitioner import Partitioner
@@ -26,16 +26,16 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
 
     Parameters
     ----------
-    mdm : MDM, or function (n_clients, rng) -> counts
-        The population of clients; category j is the j-th name of a ClassLabel, the number j, or the
-        j-th of the sorted texts of the column.
+    population : Population
+        Who the clients are: an MDM, say. Category j is the j-th name of a ClassLabel, the number j, or
+        the j-th of the sorted texts of the column.
     partition_by : str
         The column with the modelled feature.
     num_partitions : int, optional
         How many clients to draw. Without it clients are drawn until the data are used up, each point
         once (`polyurn.cover`).
     replace, shortfall
-        As in `polyurn.partition`, for `num_partitions` clients; "resample" draws from `mdm`.
+        As in `polyurn.partition`, for `num_partitions` clients; "resample" draws from `population`.
     seed : int
 
     Examples
@@ -50,7 +50,7 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
 
     def __init__(
         self,
-        mdm: Population,
+        population: Population,
         partition_by: str = "label",
         *,
         num_partitions: int | None = None,
@@ -66,7 +66,7 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
                 "without num_partitions each row is given once: leave out replace and shortfall, or "
                 "say how many partitions"
             )
-        self._population = mdm
+        self._population = check_population(population)
         self._partition_by = partition_by
         self._n_clients = num_partitions
         self._replace = replace
@@ -96,37 +96,31 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
 
     def _made(self) -> Partition:
         rng = np.random.default_rng(self._seed)
-        found = self._labels()
-        n_categories = len(found.categories)
+        labels = self._labels().labels
         if self._n_clients is None:
-            return cover(found.labels, self._population, n_categories=n_categories, rng=rng)
-        counts = population_counts(
-            self._population, self._n_clients, rng, n_categories=n_categories
-        )
+            return cover(labels, self._population, rng=rng)
         return partition(
-            found.labels,
-            counts,
+            labels,
+            self._population,
+            n_clients=self._n_clients,
             replace=self._replace,
             shortfall=self._shortfall,
-            population=self._population if self._shortfall == "resample" else None,
             rng=rng,
         )
 
     def _labels(self) -> Labels:
-        """The column; that an MDM has more categories than a column of numbers shows is no mistake."""
-        column, population = self._partition_by, self._population
+        """The column, which may show fewer numbers than the population has categories."""
+        column, n_categories = self._partition_by, self._population.n_categories
         feature = self.dataset.features.get(column)
         numbers = "int" in str(getattr(feature, "dtype", "")) and not isinstance(
             feature, ClassLabel
         )
-        if not isinstance(population, MDM):
-            return dataset_labels(self.dataset, column)
         if numbers:
-            return dataset_labels(self.dataset, column, categories=population.n_categories)
+            return dataset_labels(self.dataset, column, categories=n_categories)
         found = dataset_labels(self.dataset, column)
-        if len(found.categories) != population.n_categories:
+        if len(found.categories) != n_categories:
             raise ParameterError(
-                f"the MDM has {population.n_categories} categories, but the column {column!r} has "
+                f"the population has {n_categories} categories, but the column {column!r} has "
                 f"{len(found.categories)}: they must be the same, in the same order"
             )
         return found

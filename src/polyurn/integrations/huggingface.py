@@ -105,7 +105,7 @@ def dataset_histograms(
 def client_datasets(
     dataset: Dataset, partition: Partition, *, clients: Sequence[Any] | None = None
 ) -> DatasetDict:
-    """One dataset for each client, by its id as text ("0", "1", ... by default).
+    """One dataset for each client, by its id as text: the partition's own, or "0", "1", ..., by default.
 
     Examples
     --------

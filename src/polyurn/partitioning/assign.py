@@ -1,8 +1,8 @@
 """Which proxy points each simulated client holds: histograms in, indices out.
 
 Every histogram is matched exactly where the proxy data allow it; where they do not, the caller has
-said what is to happen and the report says what did. How points are drawn is `urns.py`, how clients are
-drawn again is `redraws.py`, and nothing is written here.
+said what is to happen and the report says what did. How points are drawn is `kernels.py`, how clients
+are drawn again is `redraw.py`, and nothing is written here.
 """
 
 from typing import get_args
@@ -14,11 +14,9 @@ from scipy import sparse
 from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import ParameterError, PartitionError, ShortfallError
 from polyurn.memory import check_room
-from polyurn.model.mdm import MDM
-from polyurn.partitioning.redraw import Population, dense, population_counts, redraw, serve
+from polyurn.partitioning.redraw import dense, redraw, sample_counts, serve
 from polyurn.partitioning.result import Partition, PartitionReport, Shortfall, check_labels
-
-__all__ = ["Partition", "PartitionReport", "Population", "Shortfall", "cover", "partition"]
+from polyurn.populations import Population, check_population, drawn_from
 
 # Clients that `cover` draws at a time: 32 MB of histograms.
 _BATCH_CELLS = 4_000_000
@@ -26,8 +24,9 @@ _BATCH_CELLS = 4_000_000
 
 def partition(
     labels: ArrayLike,
-    counts: object,
+    clients: object,
     *,
+    n_clients: int | None = None,
     replace: bool = True,
     shortfall: Shortfall = "reuse",
     population: Population | None = None,
@@ -42,8 +41,10 @@ def partition(
     ----------
     labels : int array of shape (n_points,)
         The category of each proxy point, 0 to C - 1.
-    counts : int array or scipy.sparse of shape (n_clients, n_categories)
-        The histograms, from `MDM.sample` for instance.
+    clients : Population, or int array or scipy.sparse of shape (n_clients, n_categories)
+        The histograms, or the population (an MDM, say) that they are drawn from.
+    n_clients : int, optional
+        How many clients are drawn, with a population and only then.
     replace : bool
         Whether a client's points go back before the next one draws, as in the paper. Clients are
         then independent of each other, and a point may serve several of them. If not, each point is
@@ -54,8 +55,8 @@ def partition(
         n + 2 times before all have been given n + 1 times. "refuse" raises an error. "resample"
         draws the client that comes too late again from `population`, with its own size and
         without the categories that are used up.
-    population : MDM, or function (n_clients, rng) -> counts
-        For "resample".
+    population : Population, optional
+        For "resample"; by default the one that the clients were drawn from.
     rng : int or numpy.random.Generator
 
     Returns
@@ -76,10 +77,15 @@ def partition(
     >>> parts = partition(labels, [[1, 2, 0], [0, 1, 1]], rng=0)
     >>> [np.bincount(np.take(labels, mine), minlength=3).tolist() for mine in parts]
     [[1, 2, 0], [0, 1, 1]]
+    >>> from polyurn.populations import IID
+    >>> partition(labels, IID([2, 3, 1], sizes=[2, 4]), n_clients=3, rng=0).sizes.tolist()
+    [4, 2, 2]
     """
-    table = check_counts(counts)
-    _check_settings(replace, shortfall, population, table.shape[1])
     rng = np.random.default_rng(rng)
+    table = _histograms(clients, n_clients, rng)
+    if shortfall == "resample" and population is None:
+        population = drawn_from(clients)
+    _check_settings(replace, shortfall, population, table.shape[1])
     table = table.astype(table.dtype.newbyteorder("="), copy=False)  # numba knows no other order
     codes = check_labels(labels, table.shape[1])
     stock = np.bincount(codes, minlength=table.shape[1])
@@ -115,7 +121,6 @@ def cover(
     labels: ArrayLike,
     population: Population,
     *,
-    n_categories: int | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Partition:
     """Draw clients until the proxy data are used up, each point once.
@@ -129,9 +134,8 @@ def cover(
     ----------
     labels : int array of shape (n_points,)
         The category of each proxy point, 0 to C - 1.
-    population : MDM, or function (n_clients, rng) -> counts
-    n_categories : int, optional
-        C, for a function; an MDM knows it, and another number is refused.
+    population : Population
+        An MDM, say; it has as many categories as the labels.
     rng : int or numpy.random.Generator
 
     Returns
@@ -145,6 +149,7 @@ def cover(
 
     Examples
     --------
+    >>> from polyurn.model.mdm import MDM
     >>> from polyurn.model.sizes import Sizes
     >>> mdm = MDM([1.0], [[2.0, 1.0]], Sizes.constant(4))
     >>> parts = cover([0, 1, 0, 0, 1, 0], mdm, rng=0)
@@ -152,15 +157,7 @@ def cover(
     ([4, 2], [0, 1, 2, 3, 4, 5])
     """
     rng = np.random.default_rng(rng)
-    if isinstance(population, MDM):
-        if n_categories not in (None, population.n_categories):
-            raise ParameterError(
-                f"expected the {population.n_categories} categories of the MDM, got "
-                f"n_categories={n_categories}; leave it out"
-            )
-        n_categories = population.n_categories
-    if n_categories is None:
-        raise ParameterError("expected n_categories with a function as the population")
+    n_categories = check_population(population).n_categories
     codes = check_labels(labels, n_categories)
     if len(codes) == 0:
         raise PartitionError("expected at least one proxy point, got none")
@@ -170,7 +167,7 @@ def cover(
     redrawn: list[NDArray[np.int64]] = []
     n_clients, n_drawn, cut = 0, 16, 0
     while left.any():  # every client takes a point at least
-        drawn = population_counts(population, n_drawn, rng, n_categories=n_categories)
+        drawn = sample_counts(population, n_drawn, rng)
         served = serve(drawn, left, population, rng)
         left, cut = served.stock, served.cut
         asked += drawn[: len(served.counts)].sum(axis=0)
@@ -191,6 +188,18 @@ def cover(
         shortfall="resample",
     )
     return Partition(offsets, indices, report)
+
+
+def _histograms(clients: object, n_clients: int | None, rng: np.random.Generator) -> Counts:
+    """The histograms that clients ask for, drawn if they are given as a population."""
+    population = drawn_from(clients)
+    if (population is None) != (n_clients is None):
+        raise ParameterError(
+            "expected n_clients, how many to draw, with a population, and only then"
+        )
+    if population is None or n_clients is None:
+        return check_counts(clients)
+    return sample_counts(population, n_clients, rng)
 
 
 def _drawn(
@@ -276,7 +285,9 @@ def _refuse(needed: NDArray[np.int64], stock: NDArray[np.int64]) -> None:
         )
 
 
-def _check_settings(replace: object, shortfall: str, population: object, n_categories: int) -> None:
+def _check_settings(
+    replace: object, shortfall: str, population: Population | None, n_categories: int
+) -> None:
     if not isinstance(replace, bool | np.bool_):
         raise ParameterError(f"expected replace to be True or False, got {replace!r}")
     if shortfall not in get_args(Shortfall):
@@ -285,10 +296,13 @@ def _check_settings(replace: object, shortfall: str, population: object, n_categ
         )
     if (shortfall == "resample") != (population is not None):
         raise ParameterError("expected a population with shortfall='resample', and only then")
-    if isinstance(population, MDM) and population.n_categories != n_categories:
+    if population is None:
+        return
+    n_other = check_population(population).n_categories
+    if n_other != n_categories:
         raise ParameterError(
-            f"expected a population of {n_categories} categories, like the counts, got an MDM of "
-            f"{population.n_categories}"
+            f"expected a population of {n_categories} categories, like the clients, got one of "
+            f"{n_other}"
         )
 
 

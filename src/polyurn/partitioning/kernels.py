@@ -3,7 +3,7 @@
 An urn is a stretch of one array, and a draw swaps the drawn point to the front of it. Drawing m of n
 points so costs m steps whatever n is, and leaves an urn that need not be put in order for the next
 client: a uniform draw from any order is uniform. Which histograms can be served, and what to do about
-the others, is `partitioning.py`.
+the others, is `assign.py`.
 """
 
 import numpy as np

@@ -1,12 +1,10 @@
 """Clients that ask for more than is left, drawn again without the categories that have run out.
 
 Clients are served in their order, each from what those before it left over. Which points they get is
-`partitioning.py`.
+`assign.py`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +13,7 @@ from polyurn.counts import Counts, check_counts
 from polyurn.errors import ShortfallError
 from polyurn.model.mdm import MDM
 from polyurn.model.rising_factorials import log_rising
-
-# Draws the histograms of so many clients; whoever they are, they all hold points.
-Population: TypeAlias = MDM | Callable[[int, np.random.Generator], object]
+from polyurn.populations import Population
 
 # How many clients of a population are looked at before it is said that it has none that fits.
 _TRIES = 1024
@@ -57,7 +53,7 @@ def serve(
     counts : int array of shape (n_clients, n_categories)
     stock : int array of shape (n_categories,)
         How many points there are of each category.
-    population : MDM, or function (n_clients, rng) -> counts
+    population : Population
         Where a client comes from that cannot have what it asks for.
     """
     counts, stock = counts.copy(), stock.copy()
@@ -96,7 +92,7 @@ def redraw(
     size : int
         At most `stock.sum()`.
     stock : int array of shape (n_categories,)
-    population : MDM, or function (n_clients, rng) -> counts
+    population : Population
 
     Returns
     -------
@@ -151,7 +147,7 @@ def _continued(
 
 
 def _borrowed(
-    population: Callable[[int, np.random.Generator], object],
+    population: Population,
     missing: int,
     left: NDArray[np.bool_],
     rng: np.random.Generator,
@@ -162,7 +158,7 @@ def _borrowed(
     """
     tried = 0
     while tried < _TRIES:
-        drawn = population_counts(population, max(1, tried), rng, n_categories=len(left))
+        drawn = sample_counts(population, max(1, tried), rng)
         tried += len(drawn)
         drawn[:, ~left] = 0
         fits = np.flatnonzero(drawn.any(axis=1))
@@ -174,16 +170,12 @@ def _borrowed(
     raise _no_client(left, f"among {tried}")
 
 
-def population_counts(
-    population: Population, n_clients: int, rng: np.random.Generator, *, n_categories: int
+def sample_counts(
+    population: Population, n_clients: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Draw clients of a population and check them; an array of their own."""
-    drawn = (
-        population.sample(n_clients, rng=rng)
-        if isinstance(population, MDM)
-        else population(n_clients, rng)
-    )
-    return dense(check_counts(drawn, n_categories=n_categories))
+    drawn = population.sample(n_clients, rng=rng)
+    return dense(check_counts(drawn, n_categories=population.n_categories))
 
 
 def dense(counts: Counts) -> NDArray[np.int64]:

@@ -1,11 +1,11 @@
 """What a partition is: the points of every client in one flat array, and a report of how it came about.
 
-A million clients are two arrays, not a million lists. How points are given is `partitioning.py`; files
-are `partition_files.py`.
+It is the only form of "who holds what": a million clients are two arrays, not a million lists. How
+points are given to simulated clients is `assign.py`; files are `storage/partitions.py`.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from operator import index
 from typing import Any, Literal, SupportsIndex, TypeAlias, overload
 
@@ -76,23 +76,113 @@ class PartitionReport:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The proxy points of each client, in one flat array.
+    """Which points each client holds, in one flat array.
 
-    Client i holds `indices[offsets[i]:offsets[i + 1]]`, in random order. The partition is a sequence
-    of these arrays; a slice is a list of them.
+    Client i holds `indices[offsets[i]:offsets[i + 1]]`, at least one point. The partition is a sequence
+    of these arrays; a slice is a list of them. Of simulated clients the points are in random order.
 
-    Attributes
+    Parameters
     ----------
     offsets : int array of shape (n_clients + 1,)
-    indices : int array of shape (n_given,)
+    indices : int array of shape (n_held,)
         Positions in the labels.
-    report : PartitionReport, or None
-        None for a partition that was read from a file.
+    report : PartitionReport, optional
+        How simulated clients came by their points.
+    ids : array of shape (n_clients,), optional
+        What the clients are called; their numbers if None.
+
+    Examples
+    --------
+    >>> parts = Partition.by_owner(["ann", "bob", "ann"])
+    >>> [mine.tolist() for mine in parts], parts.ids.tolist()
+    ([[0, 2], [1]], ['ann', 'bob'])
     """
 
     offsets: NDArray[np.int64] = field(repr=False)
     indices: NDArray[np.int64] = field(repr=False)
     report: PartitionReport | None = None
+    ids: NDArray[Any] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("offsets", "indices"):
+            given: NDArray[Any] = np.asarray(getattr(self, name))
+            if given.ndim != 1 or given.dtype.kind not in "iu":
+                raise ParameterError(f"expected {name} as a list of whole numbers")
+            object.__setattr__(self, name, given.astype(np.int64, copy=False))
+        if len(self) < 1:
+            raise ParameterError("expected at least one client, got none")
+        if self.offsets[0] != 0 or self.offsets[-1] != len(self.indices):
+            raise ParameterError(f"expected offsets from 0 to {len(self.indices)}")
+        empty = np.flatnonzero(self.sizes < 1)
+        if len(empty):
+            raise ParameterError(f"client {empty[0]} holds no points; drop empty clients first")
+        if self.indices.min() < 0:
+            raise ParameterError("expected indices of at least 0")
+        if self.ids is not None:
+            object.__setattr__(self, "ids", np.asarray(self.ids))
+            if self.ids.shape != (len(self),):
+                raise ParameterError(f"expected {len(self)} ids, got shape {self.ids.shape}")
+
+    @classmethod
+    def by_owner(cls, owners: ArrayLike) -> "Partition":
+        """The partition in which each different owner holds its points, in their order.
+
+        Parameters
+        ----------
+        owners : array of shape (n_points,)
+            The id of whoever holds each point: numbers or texts.
+
+        Returns
+        -------
+        Partition
+            Clients in the sorted order of their ids, which are `ids`.
+        """
+        given: NDArray[Any] = np.asarray(owners)
+        if given.ndim != 1:
+            raise ParameterError(f"expected an owner for each point, got shape {given.shape}")
+        if len(given) == 0:
+            raise ParameterError("expected at least one client, got none")
+        if given.dtype.kind == "f" and np.isnan(given).any():
+            raise ParameterError(f"{int(np.isnan(given).sum())} points have no owner (NaN)")
+        try:
+            ids, which = np.unique(given, return_inverse=True)
+        except TypeError as error:
+            raise ParameterError("expected owners as numbers or as texts, got a mixture") from error
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(which))])
+        return cls(offsets, np.argsort(which, kind="stable"), ids=ids)
+
+    @classmethod
+    def from_lists(cls, points: Iterable[ArrayLike]) -> "Partition":
+        """The partition in which client i holds the points of the i-th list.
+
+        Examples
+        --------
+        >>> Partition.from_lists([[0, 2], [1]]).sizes.tolist()
+        [2, 1]
+        """
+        lists: list[NDArray[Any]] = [np.asarray(held) for held in points]
+        if not lists:
+            raise ParameterError("expected at least one client, got none")
+        for client, held in enumerate(lists):
+            if held.ndim == 1 and len(held) == 0:
+                raise ParameterError(f"client {client} holds no points; drop empty clients first")
+            if held.ndim != 1 or held.dtype.kind not in "iu":
+                raise ParameterError(f"expected client {client} as a list of whole numbers")
+        return cls(np.cumsum([0, *map(len, lists)]), np.concatenate(lists))
+
+    def renumbered(self, positions: ArrayLike) -> "Partition":
+        """The same clients, where point i is point `positions[i]` of other data.
+
+        Parameters
+        ----------
+        positions : int array of shape (n_points,)
+
+        Examples
+        --------
+        >>> Partition.from_lists([[0, 2], [1]]).renumbered([10, 11, 12]).indices.tolist()
+        [10, 12, 11]
+        """
+        return replace(self, indices=np.asarray(positions)[self.indices])
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -125,7 +215,7 @@ class Partition:
 
     @property
     def clients(self) -> NDArray[np.int64]:
-        """Whose each of `indices` is, shape (n_given,)."""
+        """Whose each of `indices` is, shape (n_held,)."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def histograms(self, labels: ArrayLike, n_categories: int) -> NDArray[np.int64]:
@@ -158,14 +248,15 @@ class Partition:
 
 
 def check_ids(clients: Sequence[Any] | NDArray[Any] | None, partition: Partition) -> NDArray[Any]:
-    """The ids of a partition's clients, which differ also as text; 0, 1, ... if there are none.
+    """The ids of a partition's clients, these or its own, which differ also as text; else 0, 1, ...
 
     Raises
     ------
     ParameterError
         There are too few or too many, or two are the same: one of the two clients would be lost.
     """
-    ids = np.arange(len(partition)) if clients is None else np.asarray(clients)
+    own = np.arange(len(partition)) if partition.ids is None else partition.ids
+    ids = own if clients is None else np.asarray(clients)
     n_different = len({str(client) for client in ids.tolist()})
     if not len(ids) == n_different == len(partition):
         raise ParameterError(

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.comparison.results import Comparison
-from polyurn.counts import check_counts, client_sizes
+from polyurn.counts import check_counts
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
-from polyurn.populations import iid_counts
+from polyurn.populations import IID
 from polyurn.report.population_rows import some_clients
 from polyurn.server.records import FitRecord, SelectionRecord
 from polyurn.server.results import Fit, Selection
@@ -138,9 +138,7 @@ def gather(
         if mdm is not None and "mdm" not in tables:
             tables["mdm"] = mdm.sample(n, rng=rng)
         if "iid" not in tables:
-            marginal = np.asarray(tables[true].sum(axis=0)).reshape(-1)
-            sizes = client_sizes(tables[true])
-            tables["iid"] = iid_counts(n, sizes=sizes, marginal=marginal, rng=rng)
+            tables["iid"] = IID.like(tables[true]).sample(n, rng=rng)
     order = sorted(tables, key=lambda name: name != true)
     if isinstance(comparison, Comparison):
         comparison = SavedComparison(comparison)

@@ -7,13 +7,15 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.errors import FileError
+from polyurn.errors import FileError, ParameterError
 from polyurn.partitioning.result import Partition, check_ids
 from polyurn.storage.atomic import check_place, write_whole
 from polyurn.storage.tables import arrow, read_table
@@ -33,7 +35,7 @@ def save_partition(
     partition : Partition
     path : path ending in .parquet or .json
     clients : sequence of length n_clients, optional
-        Client ids, all different, also as text; 0, 1, ... by default.
+        Client ids, all different, also as text; the partition's own, or 0, 1, ..., by default.
     made : mapping, optional
         How it came about; kept in a Parquet file's metadata. JSON has no place for it.
     """
@@ -63,15 +65,13 @@ def check_partition_place(path: str | os.PathLike[str]) -> None:
     check_place(path)
 
 
-def load_partition(path: str | os.PathLike[str]) -> tuple[Partition, NDArray[Any]]:
+def load_partition(path: str | os.PathLike[str]) -> Partition:
     """Read what `save_partition` wrote.
 
     Returns
     -------
-    partition : Partition
-        Without a report.
-    clients : array of shape (n_clients,)
-        The client ids; JSON keeps them as text.
+    Partition
+        With the clients' ids, which JSON keeps as text, and without a report.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def _write_parquet(
     write_whole(path, lambda file: pa.parquet.write_table(table, file))
 
 
-def _read_json(path: Path) -> tuple[Partition, NDArray[Any]]:
+def _read_json(path: Path) -> Partition:
     try:
         record = json.loads(path.read_bytes(), object_pairs_hook=_distinct_pairs)
     except OSError as error:
@@ -106,40 +106,34 @@ def _read_json(path: Path) -> tuple[Partition, NDArray[Any]]:
         raise FileError(f"{path} is not a partition, or was cut off: {error}") from error
     if not isinstance(record, dict) or not all(isinstance(p, list) for p in record.values()):
         raise FileError(f"{path} is not a partition: expected {{client: [indices]}}")
-    indices = [index for points in record.values() for index in points]
-    if not all(type(index) is int for index in indices):
+    if not all(type(index) is int for points in record.values() for index in points):
         raise FileError(f"{path} is not a partition: expected whole numbers as indices")
-    sizes = [len(points) for points in record.values()]
-    return _partition(path, sizes, indices), np.array(list(record), dtype=object)
+    with _refused(path):
+        parts = Partition.from_lists(record.values())
+    return replace(parts, ids=np.array(list(record), dtype=object))
 
 
-def _read_parquet(path: Path) -> tuple[Partition, NDArray[Any]]:
+def _read_parquet(path: Path) -> Partition:
     table = read_table(path)
     if not {"client", "index"} <= set(table.column_names):
         raise FileError(f"{path} is not a partition: expected the columns client and index")
     owners, indices = table["client"], table["index"]
     if owners.null_count or indices.null_count:
         raise FileError(f"{path} is damaged: it has missing values")
+    # Clients in the order in which they are first named: their rows may be in any.
     coded = owners.dictionary_encode().combine_chunks()
-    which = np.asarray(coded.indices, np.int64)
-    order = np.argsort(
-        which, kind="stable"
-    )  # another program may have put the rows in another order
-    sizes = np.bincount(which, minlength=len(coded.dictionary))
-    return _partition(path, sizes, indices.to_numpy()[order]), coded.dictionary.to_numpy(
-        zero_copy_only=False
-    )
+    with _refused(path):
+        parts = Partition.by_owner(np.asarray(coded.indices)).renumbered(indices.to_numpy())
+    return replace(parts, ids=coded.dictionary.to_numpy(zero_copy_only=False)[parts.ids])
 
 
-def _partition(path: Path, sizes: Any, indices: Any) -> Partition:
-    given = np.asarray(indices)
-    if len(given) == 0:
-        raise FileError(f"{path} holds no clients")
-    if given.dtype.kind not in "iu" or given.min() < 0:
-        raise FileError(f"{path} is not a partition: expected indices of at least 0")
-    if min(sizes) == 0:
-        raise FileError(f"{path} holds a client without points")
-    return Partition(np.concatenate([[0], np.cumsum(sizes)]), given.astype(np.int64))
+@contextmanager
+def _refused(path: Path) -> Iterator[None]:
+    """What cannot be a partition, with the name of its file."""
+    try:
+        yield
+    except ParameterError as error:
+        raise FileError(f"{path} is not a partition: {error}") from error
 
 
 def _distinct_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -22,7 +22,7 @@
     n_rounds = 100
     cohort_size = 50
 
-    [grid]                                   # or [search], the fields of Search
+    [grid]                                   # or [search], the fields of OptunaSearch
     local_learning_rate = [0.01, 0.1]
 
 Only what the file says is read here; the data it names are read by `inputs.py`.
@@ -36,7 +36,8 @@ from pathlib import Path
 from typing import Any
 
 from polyurn.errors import FileError, ParameterError
-from polyurn.training.settings import EngineName, FedAvg, Search
+from polyurn.sweeps.optuna_search import OptunaSearch
+from polyurn.training.settings import EngineName, FedAvg
 
 KINDS = ("column", "partition", "mdm", "iid", "oracle")
 
@@ -146,7 +147,7 @@ class SweepConfig:
     fedavg : FedAvg
     seeds : tuple of int
     model : str
-    grid, search : dict, Search
+    grid, search : dict, OptunaSearch
         One of them.
     engine : {"auto", "workers", "batched"}
     folder : Path
@@ -160,7 +161,7 @@ class SweepConfig:
     folder: Path
     model: str = "softmax"
     grid: Mapping[str, Sequence[Any]] | None = None
-    search: Search | None = None
+    search: OptunaSearch | None = None
     engine: EngineName = "auto"
 
 
@@ -224,7 +225,7 @@ def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepCon
         folder=folder,
         model=table.get("model", "softmax"),
         grid=table.get("grid"),
-        search=_made("[search]", Search, table["search"]) if "search" in table else None,
+        search=_made("[search]", OptunaSearch, table["search"]) if "search" in table else None,
         engine=table.get("engine", "auto"),
     )
 

@@ -28,17 +28,20 @@ try:
 except ImportError as error:
     raise MissingDependencyError(error.name or "torch", "train", "a sweep") from error
 
+from polyurn.partitioning.result import Partition
 from polyurn.storage.run_log import RunLog, RunRecord, run_key
+from polyurn.sweeps.clients import Clients, clients_by_seed
+from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.studies import Studies
 from polyurn.sweeps.task import Training, engine_of, function_fingerprint, run_columns
 from polyurn.training.building import build
 from polyurn.training.engines.vectors import layout
 from polyurn.training.engines.worker import check_batches
-from polyurn.training.examples import Examples, Holdings, Population, holdings
+from polyurn.training.examples import Examples, fingerprint
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.models import ModelFunction
 from polyurn.training.server_optimizer import check_server
-from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg, Search, plain
+from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg, plain
 
 MOST_COLUMNS = 16  # settings trained side by side in one task
 
@@ -83,10 +86,11 @@ def sweep(
     model: ModelFunction | str,
     data: Examples,
     *,
-    populations: Mapping[str, Population],
+    populations: Mapping[str, Clients],
     seeds: Sequence[int],
     grid: Mapping[str, Sequence[Any]] | None = None,
-    optuna: Search | None = None,
+    optuna: OptunaSearch | None = None,
+    n_clients: int | None = None,
     folder: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
     loss: PerExample = cross_entropy,
@@ -103,15 +107,20 @@ def sweep(
     settings : FedAvg
         What the grid, or the search, does not change.
     model, data, loss, metrics, engine, device : see `train`
-    populations : mapping of name to clients
-        Clients as in `train`: a function of the seed draws them anew for each seed.
+    populations : mapping of name to Partition, Population or function
+        A `Partition` says which points of `data` each client holds. The clients of a population (an
+        MDM, `IID`, ...) are drawn anew for each seed, and given points of `data` by their labels. A
+        function of the seed returns a Partition, for all that a population alone cannot say: another
+        feature than the label, or only some of the points.
     seeds : sequence of int
     grid : mapping of a setting's name to its values
         All combinations are run. On the engine "batched", those that differ in learning rates and the
         like only are trained side by side.
-    optuna : Search
+    optuna : OptunaSearch
         Instead of a grid: an adaptive search per population and seed. What wins on the other
         populations is then trained on the population `true` as well.
+    n_clients : int, optional
+        How many clients of each population are drawn; by default as many as the Partition `true` has.
     folder : path, optional
         Keeps every run the moment it ends. The same call again goes on where it stopped.
     n_jobs : int, optional
@@ -133,14 +142,15 @@ def sweep(
     Examples
     --------
     >>> import numpy as np
+    >>> from polyurn import IID, Partition
     >>> x = np.random.default_rng(0).normal(size=(300, 2))
     >>> y = (x[:, 0] > 0).astype(int)
     >>> data = Examples(x[:200], y[:200], x[200:], y[200:])
-    >>> by_label = np.split(np.argsort(y[:200], kind="stable"), 20)
-    >>> shuffled = np.split(np.random.default_rng(1).permutation(200), 20)
+    >>> true = Partition.by_owner(10 * y[:200] + np.arange(200) % 10)  # a label each
+    >>> iid = IID.like(true.histograms(y[:200], 2))
     >>> done = sweep(
     ...     FedAvg(n_rounds=3, cohort_size=5), "softmax", data,
-    ...     populations={"true": by_label, "iid": shuffled},
+    ...     populations={"true": true, "iid": iid},
     ...     grid={"local_learning_rate": [0.01, 0.1]}, seeds=[0], n_jobs=1,
     ... )
     >>> sorted((run.population, run.settings.local_learning_rate) for run in done.runs)
@@ -154,11 +164,7 @@ def sweep(
     if not populations:
         raise ParameterError("expected at least one population")
     training = Training(model, data, loss, metrics or {"accuracy": accuracy}, engine, device)
-    clients = {
-        (name, seed): holdings(population, n_points=len(data), seed=seed, name=name)
-        for name, population in populations.items()
-        for seed in seeds
-    }
+    clients = clients_by_seed(populations, data, seeds=seeds, n_clients=n_clients, true=true)
     grid = None if grid is None else _plain_grid(grid)
     points = [] if grid is None else grid_points(settings, grid)
     extremes = [] if optuna is None else optuna.extremes(settings)
@@ -226,7 +232,7 @@ def _checked_seeds(seeds: Sequence[int]) -> list[int]:
 
 
 def _check_points(
-    training: Training, points: Sequence[FedAvg], clients: Mapping[tuple[str, int], Holdings]
+    training: Training, points: Sequence[FedAvg], clients: Mapping[tuple[str, int], Partition]
 ) -> None:
     """Find out before the first run what would stop a later one."""
     module = build(training.model, training.data, seed=0)
@@ -247,7 +253,7 @@ def _check_points(
 
 def _grid_tasks(
     training: Training,
-    clients: Mapping[tuple[str, int], Holdings],
+    clients: Mapping[tuple[str, int], Partition],
     wanted: Iterable[tuple[str, int, FedAvg]],
     finished: Sequence[RunRecord],
 ) -> tuple[list[Any], int]:
@@ -317,16 +323,16 @@ class _Reporter:
 def _described(
     training: Training,
     settings: FedAvg,
-    clients: Mapping[tuple[str, int], Holdings],
+    clients: Mapping[tuple[str, int], Partition],
     *,
     grid: Mapping[str, Sequence[Any]] | None,
-    search: Search | None,
+    search: OptunaSearch | None,
 ) -> dict[str, Any]:
     """What a sweep is: everything that its runs depend on."""
     module = build(training.model, training.data, seed=0)
     populations: dict[str, dict[str, str]] = {}
     for (name, seed), held in clients.items():
-        populations.setdefault(name, {})[str(seed)] = held.fingerprint()
+        populations.setdefault(name, {})[str(seed)] = fingerprint(held.indices, held.offsets)
     return {
         "settings": settings.to_record(),
         "grid": None if grid is None else {name: list(values) for name, values in grid.items()},

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from zipfile import BadZipFile
 
 import numpy as np
@@ -17,14 +17,18 @@ from polyurn.client.tables import table_histograms
 from polyurn.datasets.sklearn_digits import digits
 from polyurn.errors import FileError, ParameterError
 from polyurn.partitioning.assign import partition
-from polyurn.populations import iid_counts, oracle_counts
+from polyurn.partitioning.result import Partition
+from polyurn.populations import IID, Oracle
 from polyurn.storage.mdm_json import load_saved
 from polyurn.storage.partitions import load_partition
 from polyurn.storage.tables import read_table
+from polyurn.sweeps.clients import streams
 from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
-from polyurn.training.examples import Examples, Holdings, Population, holdings
+from polyurn.training.examples import Examples, check_clients
 
-_DRAWS = 6  # these dice are not those of training/schedule.py
+# The clients that a seed has.
+ClientsOfSeed: TypeAlias = Callable[[int], Partition]
+
 _SPLIT_SEED = 0  # which points are held out for testing never changes
 
 
@@ -35,11 +39,11 @@ class Inputs:
     Attributes
     ----------
     data : Examples
-    populations : dict of str to clients
+    populations : dict of name to a function of the seed that returns a Partition
     """
 
     data: Examples
-    populations: Mapping[str, Population]
+    populations: Mapping[str, ClientsOfSeed]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,40 +73,39 @@ def read_inputs(config: SweepConfig) -> Inputs:
     data = Examples(table.features[chosen], labels[chosen], *test)
     names = _category_names(config)
     codes = _codes(table.column(config.data.category or config.data.label)[chosen], names)
-    populations: dict[str, Population] = {}
+    populations: dict[str, ClientsOfSeed] = {}
     for name, entry in config.clients.items():
         try:
-            populations[name] = _population(name, entry, config, table, chosen, codes, populations)
+            populations[name] = _clients(name, entry, config, table, chosen, codes, populations)
         except ParameterError as error:
             raise ParameterError(f"[clients.{name}] {error}") from error
     return Inputs(data, populations)
 
 
-def _population(
+def _clients(
     name: str,
     entry: ClientsConfig,
     config: SweepConfig,
     table: _Table,
     chosen: NDArray[np.int64],
     codes: NDArray[np.int64],
-    earlier: Mapping[str, Population],
-) -> Population:
-    n_categories = _n_categories(config, codes)
+    earlier: Mapping[str, ClientsOfSeed],
+) -> ClientsOfSeed:
+    """The clients of one entry, which the data or a file may have for every seed."""
     if entry.column is not None:
-        _, owners = np.unique(table.column(entry.column)[chosen], return_inverse=True)
-        order = np.argsort(owners, kind="stable")
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners))])
-        return Holdings(order.astype(np.int64), offsets.astype(np.int64))
+        owned = Partition.by_owner(table.column(entry.column)[chosen])
+        return lambda _: owned
     if entry.partition is not None:
         if len(chosen) != len(table.features):
             raise ParameterError("a partition needs data with test points of their own")
-        return load_partition(config.folder / entry.partition)[0]
-    counts = _counts(entry, config, codes, n_categories, earlier)
-    word = zlib.crc32(name.encode())  # populations must not throw the same dice
+        kept = load_partition(config.folder / entry.partition)
+        check_clients(kept, n_points=len(codes), name=entry.partition)
+        return lambda _: kept
+    counts = _counts(entry, config, codes, earlier)
 
-    def drawn(seed: int) -> Any:
-        streams = np.random.default_rng((_DRAWS, seed, word)).spawn(2)
-        return partition(codes, counts(seed, streams[0]), rng=streams[1])
+    def drawn(seed: int) -> Partition:
+        drawing, cutting = streams(name, seed)
+        return partition(codes, counts(seed, drawing), rng=cutting)
 
     return drawn
 
@@ -111,49 +114,44 @@ def _counts(
     entry: ClientsConfig,
     config: SweepConfig,
     codes: NDArray[np.int64],
-    n_categories: int,
-    earlier: Mapping[str, Population],
-) -> Callable[[int, np.random.Generator], Any]:
-    """A function of the seed that returns histograms of clients."""
+    earlier: Mapping[str, ClientsOfSeed],
+) -> Callable[[int, np.random.Generator], object]:
+    """A function of the seed and of a random stream that returns histograms of clients."""
+    n_categories, n_clients = _n_categories(config, codes), entry.n_clients
+    marginal = np.bincount(codes, minlength=n_categories)
     if entry.mdm is not None:
-        saved = load_saved(config.folder / entry.mdm)
-        n = entry.n_clients or 1
-        return lambda _, rng: saved.mdm.sample(n, rng=rng)
-
-    def other(seed: int) -> Holdings:
-        name = str(entry.iid if entry.iid is not None else entry.oracle)
-        if name not in earlier:
-            raise ParameterError(f"no population {name!r} stands before it in the file")
-        return holdings(earlier[name], n_points=len(codes), seed=seed, name=name)
-
-    if entry.iid is not None:
-        marginal = np.bincount(codes, minlength=n_categories)
-        if isinstance(entry.iid, int):
-            sizes, n = [entry.iid], entry.n_clients or 1
-            return lambda _, rng: iid_counts(n, sizes=sizes, marginal=marginal, rng=rng)
-        other(config.seeds[0])
-
-        def iid(seed: int, rng: np.random.Generator) -> Any:
-            true = other(seed).sizes
-            n = entry.n_clients or len(true)
-            return iid_counts(n, sizes=true, marginal=marginal, rng=rng)
-
-        return iid
+        mdm = load_saved(config.folder / entry.mdm).mdm
+        return lambda _, rng: mdm.sample(n_clients or 1, rng=rng)
+    if isinstance(entry.iid, int):
+        alike = IID(marginal, [entry.iid])
+        return lambda _, rng: alike.sample(n_clients or 1, rng=rng)
     path = config.folder / str(entry.oracle)
-    if path.suffix in (".csv", ".tsv", ".gz", ".parquet"):
+    if entry.oracle is not None and path.suffix in (".csv", ".tsv", ".gz", ".parquet"):
         names = _category_names(config)
         known = table_histograms(read_table(path), categories=names or n_categories).counts
-        return lambda _, rng: oracle_counts(known, entry.n_clients, rng=rng)
-    other(config.seeds[0])
+        return lambda _, rng: _some_of(known, n_clients, rng)
+    other = _earlier(str(entry.iid if entry.iid is not None else entry.oracle), earlier)
+    if entry.iid is None:
+        return lambda seed, rng: _some_of(
+            other(seed).histograms(codes, n_categories), n_clients, rng
+        )
 
-    def oracle(seed: int, rng: np.random.Generator) -> Any:
-        held = other(seed)
-        owner = np.repeat(np.arange(len(held)), held.sizes)
-        histograms = np.zeros((len(held), n_categories), dtype=np.int64)
-        np.add.at(histograms, (owner, codes[held.indices]), 1)
-        return oracle_counts(histograms, entry.n_clients, rng=rng)
+    def iid(seed: int, rng: np.random.Generator) -> object:
+        sizes = other(seed).sizes
+        return IID(marginal, sizes).sample(n_clients or len(sizes), rng=rng)
 
-    return oracle
+    return iid
+
+
+def _some_of(counts: object, n_clients: int | None, rng: np.random.Generator) -> object:
+    """All of these clients in their order, or so many of them at random."""
+    return counts if n_clients is None else Oracle(counts).sample(n_clients, rng=rng)
+
+
+def _earlier(name: str, earlier: Mapping[str, ClientsOfSeed]) -> ClientsOfSeed:
+    if name not in earlier:
+        raise ParameterError(f"no population {name!r} stands before it in the file")
+    return earlier[name]
 
 
 def _points(asked: DataConfig, folder: Path, owners: set[str | None]) -> _Table:

@@ -16,11 +16,12 @@ import joblib
 import numpy as np
 
 from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.partitioning.result import Partition
 from polyurn.storage.run_log import RunRecord, finite
+from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.task import Training, engine_of, run_columns
-from polyurn.training.examples import Holdings
 from polyurn.training.federated import Evaluation
-from polyurn.training.settings import FedAvg, Search
+from polyurn.training.settings import FedAvg
 
 DIVERGED_SCORE = -math.inf  # what Optuna is told of a run that diverged: worse than any other
 _FILES = {"journal": "optuna.journal", "sqlite": "optuna.db"}
@@ -33,20 +34,20 @@ class Studies:
     Parameters
     ----------
     folder : path
-    search : Search
+    search : OptunaSearch
     settings : FedAvg
         What the search does not change.
     training : Training
-    clients : mapping of (population, seed) to Holdings
+    clients : mapping of (population, seed) to Partition
     """
 
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        search: Search,
+        search: OptunaSearch,
         settings: FedAvg,
         training: Training,
-        clients: Mapping[tuple[str, int], Holdings],
+        clients: Mapping[tuple[str, int], Partition],
     ) -> None:
         if search.metric not in training.metrics:
             raise ParameterError(f"the search looks at {search.metric!r}, which is not a metric")
@@ -119,12 +120,12 @@ class Studies:
 def run_trial(
     place: str,
     turn: int,
-    search: Search,
+    search: OptunaSearch,
     settings: FedAvg,
     training: Training,
     population: str,
     seed: int,
-    clients: Holdings,
+    clients: Partition,
 ) -> list[RunRecord]:
     """Ask a study for settings, train, and tell it what came of them."""
     optuna = _optuna()
@@ -212,12 +213,12 @@ def _suggested(trial: Any, name: str, bounds: Mapping[str, Any]) -> Any:
     return suggest(name, **bounds)
 
 
-def _sampler(search: Search, words: tuple[int, int]) -> Any:
+def _sampler(search: OptunaSearch, words: tuple[int, int]) -> Any:
     seed = int(np.random.SeedSequence((5, *words)).generate_state(1)[0])
     return _made("samplers", search.sampler, {"seed": seed, **search.sampler_options})
 
 
-def _pruner(search: Search) -> Any:
+def _pruner(search: OptunaSearch) -> Any:
     return _made("pruners", search.pruner, search.pruner_options)
 
 

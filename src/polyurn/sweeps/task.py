@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+from polyurn.partitioning.result import Partition
 from polyurn.storage.run_log import RunRecord, finite
 from polyurn.training.building import prepare
 from polyurn.training.engines.choice import suits_batching
-from polyurn.training.examples import Examples, Holdings
+from polyurn.training.examples import Examples
 from polyurn.training.federated import Evaluation, Run, train_columns
 from polyurn.training.losses import PerExample
 from polyurn.training.models import ModelFunction
@@ -39,7 +40,7 @@ def run_columns(
     training: Training,
     population: str,
     seed: int,
-    clients: Holdings,
+    clients: Partition,
     columns: Sequence[FedAvg],
     on_round: Callable[[int, Evaluation], object] | None = None,
 ) -> list[RunRecord]:
@@ -60,7 +61,7 @@ def run_columns(
     return [record_of(run, population, list(training.metrics)) for run in runs]
 
 
-def engine_of(training: Training, seed: int, clients: Holdings) -> str:
+def engine_of(training: Training, seed: int, clients: Partition) -> str:
     """The engine that trains these clients."""
     if training.engine != "auto":
         return training.engine

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from polyurn.errors import ParameterError
+from polyurn.partitioning.result import Partition
 from polyurn.training import schedule
 from polyurn.training.engines.vectors import layout
 from polyurn.training.engines.worker import Points, Work, alone
-from polyurn.training.examples import Examples, Holdings
+from polyurn.training.examples import Examples
 from polyurn.training.losses import PerExample
 from polyurn.training.models import ModelFunction, named_model
 
@@ -24,7 +25,7 @@ from polyurn.training.models import ModelFunction, named_model
 def prepare(
     model: ModelFunction | str,
     data: Examples,
-    clients: Holdings,
+    clients: Partition,
     *,
     seed: int,
     loss: PerExample,
@@ -45,7 +46,7 @@ def prepare(
         model=module,
         layout=layout(module, channels_last=_takes_channels_last(module, points)),
         points=points,
-        holdings=clients,
+        clients=clients,
         loss=loss,
         metrics=metrics,
         seed=seed,

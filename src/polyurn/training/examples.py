@@ -1,17 +1,17 @@
-"""What is trained on: examples with labels, and which of them each client holds.
+"""What is trained on: examples with labels, some of them to test on.
 
-Arrays only. How clients came by their points is `partitioning.py`; nothing is trained here.
+Arrays only. Which of them each client holds is a `Partition`; nothing is trained here.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import ParameterError
+from polyurn.partitioning.result import Partition
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,92 +78,45 @@ class Examples:
 
     def fingerprint(self) -> str:
         """A text that changes whenever a number does."""
-        return _digest(self.features, self.labels, self.test_features, self.test_labels)
+        return fingerprint(self.features, self.labels, self.test_features, self.test_labels)
 
 
-class Clients(Protocol):
-    """What a partition must offer: how many clients there are, and each one's points."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, client: int, /) -> Any:
-        """The indices of a client's points."""
-        ...
-
-
-Population = Clients | Sequence[ArrayLike] | Callable[[int], Any]
-"""Clients, or a function of the seed that draws them anew for each."""
-
-
-@dataclass(frozen=True, eq=False)
-class Holdings:
-    """Which points each client holds, as two flat arrays.
-
-    Attributes
-    ----------
-    indices : int array of shape (n_held,)
-    offsets : int array of shape (n_clients + 1,)
-        Client i holds indices[offsets[i]:offsets[i + 1]].
-    """
-
-    indices: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, client: int) -> NDArray[np.int64]:
-        return self.indices[self.offsets[client] : self.offsets[client + 1]]
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        return np.diff(self.offsets)
-
-    def fingerprint(self) -> str:
-        """A text that changes whenever a client does."""
-        return _digest(self.indices, self.offsets)
-
-
-def holdings(clients: Population, *, n_points: int, seed: int, name: str = "clients") -> Holdings:
-    """The clients that a population has under a seed, checked.
+def check_clients(clients: object, *, n_points: int, name: str = "clients") -> Partition:
+    """The same clients, who hold points of these data.
 
     Parameters
     ----------
-    clients : a partition, a list of index arrays, or a function of the seed that returns one
+    clients : Partition
     n_points : int
         Indices are below it.
-    seed : int
-        Passed on if `clients` is a function.
     name : str
         Used in error messages.
 
+    Raises
+    ------
+    ParameterError
+        They are no partition, or one of other data.
+
     Examples
     --------
-    >>> holdings([[0, 2], [1]], n_points=3, seed=0).sizes
-    array([2, 1])
+    >>> check_clients(Partition.from_lists([[0, 2], [1]]), n_points=3)
+    Partition(n_clients=2, n_points=3)
     """
-    if callable(clients) and not hasattr(clients, "__getitem__"):
-        clients = clients(seed)
-    try:
-        points = [np.asarray(clients[i]) for i in range(len(clients))]  # type: ignore[arg-type,index]
-    except (TypeError, ValueError, KeyError) as error:
+    if not isinstance(clients, Partition):
         raise ParameterError(
-            f"expected {name} as a partition or a list of index arrays, got {type(clients)}"
-        ) from error
-    if not points:
-        raise ParameterError(f"{name} has no client")
-    for i, held in enumerate(points):
-        if held.ndim != 1 or len(held) == 0:
-            raise ParameterError(f"{name}: client {i} holds no points; drop empty clients first")
-        if held.dtype.kind not in "iu" or held.min() < 0 or held.max() >= n_points:
-            raise ParameterError(
-                f"{name}: client {i} has points that are not integers from 0 to {n_points - 1}"
-            )
-    offsets = np.concatenate([[0], np.cumsum([len(held) for held in points])])
-    return Holdings(np.concatenate(points).astype(np.int64), offsets.astype(np.int64))
+            f"expected {name} as a Partition, got {type(clients).__name__}; make one with "
+            "partition, Partition.by_owner or Partition.from_lists"
+        )
+    last = int(clients.indices.max())
+    if last >= n_points:
+        raise ParameterError(
+            f"{name}: somebody holds point {last}, but the data have {n_points} points"
+        )
+    return clients
 
 
-def _digest(*arrays: NDArray[Any]) -> str:
+def fingerprint(*arrays: NDArray[Any]) -> str:
+    """A text that changes whenever a number does."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())

@@ -1,7 +1,7 @@
 """Federated averaging: rounds of cohorts, a server step after each, and a learning curve.
 
-This is the algorithm; how a cohort is trained is an engine's business (`engines.py`, `processes.py`,
-`batched.py`), and who the clients are was decided before.
+This is the algorithm; how a cohort is trained is an engine's business (`engines/`), and who the
+clients are was decided before.
 """
 
 import time
@@ -19,11 +19,12 @@ try:
 except ImportError as error:
     raise MissingDependencyError("torch", "train", "federated training") from error
 
+from polyurn.partitioning.result import Partition
 from polyurn.training import schedule
 from polyurn.training.building import prepare
 from polyurn.training.engines.choice import open_engine
 from polyurn.training.engines.worker import Work, alone, check_batches
-from polyurn.training.examples import Examples, Holdings, Population, holdings
+from polyurn.training.examples import Examples, check_clients
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.models import ModelFunction
 from polyurn.training.server_optimizer import Server, check_server
@@ -105,7 +106,7 @@ def train(
     settings: FedAvg,
     model: ModelFunction | str,
     data: Examples,
-    clients: Population,
+    clients: Partition,
     *,
     seed: int,
     loss: PerExample = cross_entropy,
@@ -122,8 +123,9 @@ def train(
     settings : FedAvg
     model : function without arguments that returns a torch.nn.Module, or "softmax", "mlp" or "cnn"
     data : Examples
-    clients : a partition, a list of index arrays, or a function of the seed that returns one
-        Which points of `data` each client holds.
+    clients : Partition
+        Which points of `data` each client holds, from `partition` for instance, or
+        `Partition.by_owner`.
     seed : int
         Decides the first weights, the cohorts, the batches and the clients' random streams. The same
         seed gives the same bits for any number of workers, and the same numbers up to rounding on the
@@ -152,9 +154,9 @@ def train(
     >>> x = rng.normal(size=(300, 2))
     >>> y = (x[:, 0] > 0).astype(int)
     >>> data = Examples(x[:200], y[:200], x[200:], y[200:])
-    >>> clients = np.arange(200).reshape(20, 10)
+    >>> clients = Partition.by_owner(np.arange(200) // 10)
     >>> settings = FedAvg(n_rounds=20, cohort_size=10, local_learning_rate=0.5)
-    >>> run = train(settings, "softmax", data, list(clients), seed=0)
+    >>> run = train(settings, "softmax", data, clients, seed=0)
     >>> run.engine, run.rounds, run.final["accuracy"] > 0.9
     ('batched', [10, 20], True)
     """
@@ -163,7 +165,7 @@ def train(
         [settings],
         model,
         data,
-        holdings(clients, n_points=len(data), seed=seed),
+        check_clients(clients, n_points=len(data)),
         seed=seed,
         loss=loss,
         metrics=metrics,
@@ -178,7 +180,7 @@ def train_columns(
     columns: Sequence[FedAvg],
     model: ModelFunction | str,
     data: Examples,
-    clients: Holdings,
+    clients: Partition,
     *,
     seed: int,
     loss: PerExample = cross_entropy,

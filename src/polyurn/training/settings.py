@@ -1,11 +1,11 @@
-"""What federated averaging, and a search for its settings, are told: frozen values.
+"""What federated averaging is told: a frozen value.
 
 Settings are plain numbers and texts, so that they are the same in Python, JSON and TOML. No torch
 here: nothing is trained.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -93,9 +93,9 @@ class FedAvg:
                 raise ParameterError(f"expected {name} as an integer of at least 1, got {value!r}")
             object.__setattr__(self, name, int(value))
         for name in ("local_learning_rate", "server_learning_rate"):
-            if not _is_number(getattr(self, name)) or getattr(self, name) <= 0:
+            if not is_number(getattr(self, name)) or getattr(self, name) <= 0:
                 raise ParameterError(f"expected {name} above 0, got {getattr(self, name)!r}")
-        if not _is_number(self.proximal) or self.proximal < 0:
+        if not is_number(self.proximal) or self.proximal < 0:
             raise ParameterError(f"expected proximal of at least 0, got {self.proximal!r}")
         if self.weighting not in ("points", "uniform"):
             raise ParameterError(
@@ -135,100 +135,6 @@ class FedAvg:
         return round_ % self.evaluate_every == 0 or round_ == self.n_rounds
 
 
-@dataclass(frozen=True)
-class Search:
-    """An adaptive search for the settings with the largest metric.
-
-    Attributes
-    ----------
-    space : mapping of a setting's name to its range
-        {"low": 0.001, "high": 1.0, "log": True}, optionally with "step", or {"choices": [1, 2, 5]}. A
-        range with two whole numbers gives whole numbers.
-    n_trials : int
-        Runs per population and seed.
-    metric : str
-        Looked at after every evaluated round; a larger one is better.
-    sampler, pruner : str
-        Classes of `optuna.samplers` and `optuna.pruners`.
-    sampler_options, pruner_options : mapping
-        Their arguments. The sampler's seed follows from the run's.
-    storage : {"journal", "sqlite"}
-        How Optuna keeps its studies in the sweep's folder: `optuna.journal`, or `optuna.db`.
-    """
-
-    space: Mapping[str, Mapping[str, Any]]
-    n_trials: int
-    metric: str = "accuracy"
-    sampler: str = "TPESampler"
-    pruner: str = "MedianPruner"
-    sampler_options: Mapping[str, Any] = field(default_factory=dict)
-    pruner_options: Mapping[str, Any] = field(default_factory=dict)
-    storage: Literal["journal", "sqlite"] = "journal"
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.space, Mapping) or not self.space:
-            raise ParameterError("expected a space of at least one setting")
-        if type(self.n_trials) is not int or self.n_trials < 1:
-            raise ParameterError(f"expected n_trials as an integer above 0, got {self.n_trials!r}")
-        if self.storage not in ("journal", "sqlite"):
-            raise ParameterError(f"expected storage 'journal' or 'sqlite', got {self.storage!r}")
-        check_names(self.space)
-        for name, bounds in self.space.items():
-            if not isinstance(bounds, Mapping):
-                raise ParameterError(f"expected a table of bounds for {name}, got {bounds!r}")
-            known = {"choices"} if "choices" in bounds else {"low", "high", "log", "step"}
-            if not set(bounds) <= known or not (
-                {"low", "high"} <= set(bounds) or "choices" in bounds
-            ):
-                raise ParameterError(
-                    f"expected low and high (and log or step), or choices, for {name}, "
-                    f"got {', '.join(bounds)}"
-                )
-            _check_bounds(name, bounds)
-
-    def extremes(self, settings: FedAvg) -> list[FedAvg]:
-        """Settings that have every bound and every choice between them, to be checked.
-
-        Examples
-        --------
-        >>> search = Search({"local_epochs": {"low": 1, "high": 5}}, n_trials=3)
-        >>> [found.local_epochs for found in search.extremes(FedAvg(n_rounds=1, cohort_size=1))]
-        [1, 5]
-        """
-        values = {
-            name: list(bounds["choices"])
-            if "choices" in bounds
-            else [bounds["low"], bounds["high"]]
-            for name, bounds in self.space.items()
-        }
-        longest = max(map(len, values.values()))
-        return [
-            settings.with_changes({name: some[i % len(some)] for name, some in values.items()})
-            for i in range(longest)
-        ]
-
-    def to_record(self) -> dict[str, Any]:
-        """The search as JSON values."""
-        record = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        record["space"] = {name: dict(bounds) for name, bounds in self.space.items()}
-        return record
-
-
-def _check_bounds(name: str, bounds: Mapping[str, Any]) -> None:
-    if "choices" in bounds:
-        choices = bounds["choices"]
-        if isinstance(choices, str) or not isinstance(choices, Sequence) or not choices:
-            raise ParameterError(f"expected choices for {name} as a list, got {choices!r}")
-        return
-    low, high, step = bounds["low"], bounds["high"], bounds.get("step")
-    if not (_is_number(low) and _is_number(high) and low <= high):
-        raise ParameterError(f"expected numbers low <= high for {name}, got {low!r} and {high!r}")
-    if bounds.get("log") and (low <= 0 or step is not None):
-        raise ParameterError(f"expected low above 0 and no step for {name}, which is log")
-    if step is not None and (not _is_number(step) or step <= 0):
-        raise ParameterError(f"expected step above 0 for {name}, got {step!r}")
-
-
 def check_names(names: Mapping[str, Any]) -> None:
     """Raise a `ParameterError` that says the nearest setting, if one of the names is none."""
     known = [item.name for item in fields(FedAvg)]
@@ -239,7 +145,8 @@ def check_names(names: Mapping[str, Any]) -> None:
             raise ParameterError(f"FedAvg has no setting {name!r}; {hint}")
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number, and not True or False."""
     is_real = isinstance(value, Real) and not isinstance(value, bool)
     # False for NaN, and for an integer that no float can hold.
     return is_real and bool(abs(value) <= sys.float_info.max)

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
+from polyurn.partitioning.result import Partition
 from polyurn.training.engines.batched import parts
-from polyurn.training.examples import holdings
 from polyurn.training.federated import train, train_columns
 from polyurn.training.losses import cross_entropy
 from polyurn.training.models import perceptron
@@ -48,7 +48,7 @@ def test_copies_of_a_client_draw_their_own_dropout_in_every_step(trace_after, mo
     # Zero weights and a tiny rate: each step adds the same wherever the point was not dropped, so
     # that the mean update over 8 clients and 2 steps counts, feature by feature, those that were not.
     asked = FedAvg(n_rounds=1, cohort_size=8, local_epochs=2, local_learning_rate=1e-6)
-    clients = [np.array([5])] * 8
+    clients = Partition.from_lists([[5]] * 8)
     run = train(asked, Dropping, DATA, clients, seed=0, engine="batched")
     label = DATA.labels[5]
     heights = run.state["weight"][label] / torch.tensor(DATA.features[5], dtype=torch.float32)
@@ -68,7 +68,7 @@ def test_with_dropout_a_run_does_not_depend_on_the_columns_beside_it(trace_after
 
     base = FedAvg(n_rounds=3, cohort_size=4)
     columns = [base.with_changes({"local_learning_rate": rate}) for rate in (0.1, 0.2, 0.3)]
-    clients = holdings(ragged(400, [3, 11, 25, 8, 30, 1]), n_points=400, seed=0)
+    clients = ragged(400, [3, 11, 25, 8, 30, 1])
     together = train_columns(columns, model, DATA, clients, seed=5, engine="batched")
     for column, run in zip(columns, together, strict=True):
         alone = train_columns([column], model, DATA, clients, seed=5, engine="batched")[0]
@@ -79,7 +79,7 @@ def test_padding_is_made_of_the_clients_own_points():
     features = DATA.features.copy()
     features[0] = np.nan  # held by nobody
     data = type(DATA)(features, DATA.labels, DATA.test_features, DATA.test_labels)
-    clients = [np.arange(1, 4), np.arange(5, 30)]
+    clients = Partition.from_lists([np.arange(1, 4), np.arange(5, 30)])
     run = train(FedAvg(n_rounds=2, cohort_size=2), MLP, data, clients, seed=0, engine="batched")
     assert not run.diverged
 

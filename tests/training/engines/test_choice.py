@@ -8,7 +8,7 @@ from polyurn.errors import ParameterError
 from polyurn.training.engines.choice import why_not_batched
 from polyurn.training.federated import train
 from polyurn.training.settings import FedAvg
-from training_cases import EveryLayer, MovingMean, images, ragged, tabular, work
+from training_cases import EveryLayer, MovingMean, images, one_client, ragged, tabular, work
 
 DATA = tabular()
 
@@ -28,7 +28,12 @@ def test_a_model_that_cannot_be_stacked_goes_to_the_workers():
 
     assert why_not_batched(work(lambda: Branching(5, 3), DATA)) is not None
     run = train(
-        FedAvg(n_rounds=1, cohort_size=1), lambda: Branching(5, 3), DATA, [[1]], seed=0, n_workers=1
+        FedAvg(n_rounds=1, cohort_size=1),
+        lambda: Branching(5, 3),
+        DATA,
+        one_client(1),
+        seed=0,
+        n_workers=1,
     )
     assert run.engine == "workers"
 
@@ -47,7 +52,12 @@ def test_a_model_that_changes_its_buffers_is_not_batched():
     for model, reason in ((MovingMean, "it changes its buffer 'mean'"), (Counting, "in-place")):
         with pytest.raises(ParameterError, match=reason):
             train(
-                FedAvg(n_rounds=1, cohort_size=1), model, DATA, [[1, 2]], seed=0, engine="batched"
+                FedAvg(n_rounds=1, cohort_size=1),
+                model,
+                DATA,
+                one_client(2),
+                seed=0,
+                engine="batched",
             )
 
 

@@ -6,12 +6,22 @@ import torch
 from torch import nn
 
 from polyurn.errors import ParameterError
+from polyurn.partitioning.result import Partition
 from polyurn.training.building import build
 from polyurn.training.engines.worker import blocks
 from polyurn.training.federated import train
 from polyurn.training.losses import cross_entropy
 from polyurn.training.settings import FedAvg
-from training_cases import EveryLayer, MovingMean, doubled, images, ragged, same_bits, tabular
+from training_cases import (
+    EveryLayer,
+    MovingMean,
+    doubled,
+    images,
+    one_client,
+    ragged,
+    same_bits,
+    tabular,
+)
 
 DATA = tabular()
 
@@ -36,7 +46,7 @@ def test_buffers_are_averaged_and_counters_rounded():
             asked.with_changes({"cohort_size": 1}),
             lambda: EveryLayer().double(),
             data,
-            [points],
+            Partition.from_lists([points]),
             seed=0,
             n_workers=1,
         ).state["norm.running_mean"]
@@ -52,7 +62,7 @@ def test_running_statistics_of_one_client_are_those_of_torch():
     data = images()
     asked = FedAvg(n_rounds=2, cohort_size=1, batch_size=60, local_learning_rate=0.1)
     make = doubled(lambda: nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, 2)))
-    run = train(asked, make, data, [np.arange(60)], seed=0, n_workers=1)
+    run = train(asked, make, data, one_client(60), seed=0, n_workers=1)
     model = build(make, data, seed=0).train()
     for _ in range(2):
         loss = cross_entropy(model(torch.tensor(data.features)), torch.tensor(data.labels)).mean()
@@ -75,7 +85,7 @@ def test_dropout_is_repeatable_differs_by_client_and_is_off_in_tests(engine):
     # exactly where the point's features were dropped.
     asked = FedAvg(n_rounds=1, cohort_size=1, local_learning_rate=1.0)
     runs = [
-        train(asked, model, DATA, [np.array([5])], seed=seed, engine=engine, n_workers=1)
+        train(asked, model, DATA, Partition([0, 1], [5]), seed=seed, engine=engine, n_workers=1)
         for seed in (*range(12), 0)
     ]
     dropped = [tuple((run.state["1.weight"] == 0).all(dim=0).tolist()) for run in runs]
@@ -91,7 +101,7 @@ def test_dropout_is_repeatable_differs_by_client_and_is_off_in_tests(engine):
 
 
 def test_a_buffer_that_is_replaced_is_averaged_and_does_not_leak_between_clients():
-    clients = [np.arange(10), np.arange(10, 20)]
+    clients = Partition.from_lists([np.arange(10), np.arange(10, 20)])
     asked = FedAvg(n_rounds=1, cohort_size=2, weighting="uniform")
     one, two = (
         train(asked, MovingMean, DATA, clients, seed=0, engine="workers", n_workers=n)

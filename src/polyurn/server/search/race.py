@@ -110,13 +110,17 @@ class Race:
         self._values.append(leader.value)
         young = [c for c in self._climbers if self._is_young(c)]
         grown = self._halve([c for c in self._climbers if not self._is_young(c)])
-        calm = self._n_calm()
+        # Nobody waits for children: most of them climb back to where the leader is.
+        rivals = [c for c in grown if c is not leader and not c.is_child]
+        n_flat = (
+            int((np.array(self._values) > leader.value - self._tol).sum()) - 1
+        )  # without a gain
         state = State(
             n_clients, n_clients, leader.point.parameters(), leader.value,
             {c.number: c.value for c in self._climbers},
-            converged=calm >= self._patience and not self._may_be_passed(grown),
-            nearly_done=calm >= self._patience - 1,
-            promise=max(c.value + 2 * c.remaining() for c in grown) - leader.value,
+            converged=n_flat >= self._patience and self._is_at_rest(rivals),
+            nearly_done=n_flat >= self._patience - 1,
+            promise=max(c.value + 2 * c.remaining() for c in (leader, *rivals)) - leader.value,
             n_agreeing=max(leader.n_met, 1),  # a child that no start has met came there itself
         )  # fmt: skip
         children = self._recombine(grown, len(young))
@@ -165,17 +169,11 @@ class Race:
         self._retired += [c for c in kept[n:] if not c.is_child]
         return kept[:n]
 
-    def _n_calm(self) -> int:
-        """Rounds without a gain, if the leader has none left."""
-        if self._policy.safety * self.leader.remaining() >= self._tol:
-            return -1
-        return int((np.array(self._values) > self.leader.value - self._tol).sum()) - 1
-
-    def _may_be_passed(self, grown: list[Climber]) -> bool:
-        """Whether another start is to pass the leader; a child mostly climbs back to where it is."""
+    def _is_at_rest(self, rivals: list[Climber]) -> bool:
+        """Whether the leader has nothing left to gain, and no other start is to pass it."""
         aim = self.leader.value + self._tol
-        rivals = (c for c in grown if c is not self.leader and not c.is_child)
-        return any(c.value + c.remaining() >= aim for c in rivals)
+        climbs = self._policy.safety * self.leader.remaining() >= self._tol
+        return not climbs and all(c.value + c.remaining() < aim for c in rivals)
 
     def _recombine(self, grown: list[Climber], n_young: int) -> list[Climber]:
         """Copies of the leader with one component of another start, present or retired."""

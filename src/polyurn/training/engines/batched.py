@@ -58,7 +58,7 @@ class BatchedEngine:
 
         Columns must have the same batches: they differ in `COLUMN_FIELDS` only.
         """
-        sizes = self._work.holdings.sizes[cohort]
+        sizes = self._work.clients.sizes[cohort]
         share = np.stack([shares(settings, sizes.tolist()) for settings in columns], axis=1)
         longest_first = np.argsort(-sizes, kind="stable")
         mean = torch.zeros_like(weights)
@@ -114,7 +114,7 @@ class BatchedEngine:
         Clients have decreasing sizes. Returns indices and weights of shape (n_steps, n_clients,
         batch_size), and a list of length n_steps.
         """
-        sizes, width = self._work.holdings.sizes[clients], settings.batch_size
+        sizes, width = self._work.clients.sizes[clients], settings.batch_size
         n_batches = -(-sizes // width)
         n_steps = settings.local_epochs * n_batches
         order = schedule.orders(settings, sizes, clients, seed=self._work.seed, round_=round_)
@@ -123,10 +123,10 @@ class BatchedEngine:
         )
         batch, slot = np.divmod(place, width)
         where = (epoch * n_batches[client] + batch, client, slot)
-        first = self._work.holdings.offsets[clients]
-        padding = self._work.holdings.indices[first]  # a point of its own: others may be anything
+        first = self._work.clients.offsets[clients]
+        padding = self._work.clients.indices[first]  # a point of its own: others may be anything
         index = np.tile(padding[:, None], (n_steps[0], 1, width))
-        index[where] = self._work.holdings.indices[first[client] + order[client, epoch, place]]
+        index[where] = self._work.clients.indices[first[client] + order[client, epoch, place]]
         factor = np.zeros(index.shape)
         factor[where] = 1.0 / np.minimum(width, sizes[client] - batch * width)
         active = np.searchsorted(-n_steps, -np.arange(n_steps[0]), side="left")

@@ -72,7 +72,7 @@ def suits_batching(work: Work) -> bool:
     """
     small = work.layout.n_trained <= LARGEST_BATCHED
     convolves = any(isinstance(m, nn.modules.conv._ConvNd) for m in work.model.modules())
-    sizes = work.holdings.sizes
+    sizes = work.clients.sizes
     lopsided = len(sizes) > 1 and sizes.max() > sizes.sum() / 2
     if not small or lopsided or (convolves and work.points.device.type == "cpu"):
         return False

@@ -47,7 +47,7 @@ class LocalEngine:
     ) -> Tensor:
         """The mean update of a cohort from each row of `weights`, summed in the cohort's order."""
         totals, part = torch.zeros_like(weights), torch.empty_like(weights[0])
-        sizes = self._work.holdings.sizes[cohort].tolist()
+        sizes = self._work.clients.sizes[cohort].tolist()
         for settings, row, total in zip(columns, weights, totals, strict=True):
             members = list(zip(cohort.tolist(), shares(settings, sizes), strict=True))
             for block in blocks(len(members), row.nbytes):

@@ -58,7 +58,7 @@ class ProcessEngine:
         vector = torch.empty(0, dtype=dtype).numpy().dtype
         n_rows = len(blocks(cohort_size, size * vector.itemsize))
         points = {name: array.numpy() for name, array in vars(work.points).items()}
-        held = {"indices": work.holdings.indices, "offsets": work.holdings.offsets}
+        held = {"indices": work.clients.indices, "offsets": work.clients.offsets}
         with _SharedFolder(
             sum(a.nbytes for a in points.values()) + (n_rows + 2) * size * 8
         ) as made:
@@ -80,7 +80,7 @@ class ProcessEngine:
         self, columns: Sequence[FedAvg], weights: Tensor, cohort: NDArray[np.int64], round_: int
     ) -> Tensor:
         """The mean update of a cohort from each row of `weights`, summed in the cohort's order."""
-        sizes = self._work.holdings.sizes[cohort]
+        sizes = self._work.clients.sizes[cohort]
         totals = torch.empty_like(weights)
         for settings, row, total in zip(columns, weights, totals, strict=True):
             self._weights.copy_(row)

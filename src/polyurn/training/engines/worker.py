@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from polyurn.errors import ParameterError
+from polyurn.partitioning.result import Partition
 from polyurn.training import schedule
 from polyurn.training.engines.vectors import Layout
-from polyurn.training.examples import Holdings
 from polyurn.training.losses import PerExample
 from polyurn.training.settings import FedAvg
 
@@ -47,7 +47,7 @@ class Work:
     model: nn.Module
     layout: Layout
     points: Points
-    holdings: Holdings
+    clients: Partition
     loss: PerExample
     metrics: Mapping[str, PerExample]
     seed: int
@@ -100,7 +100,7 @@ class Worker:
 
     def _train(self, settings: FedAvg, weights: Tensor, *, round_: int, client: int) -> None:
         """Local SGD from `weights`; the result stays in the vector."""
-        work, held = self._work, self._work.holdings[client]
+        work, held = self._work, self._work.clients[client]
         size, who = np.array([len(held)]), np.array([client])
         self._load(weights)
         self._model.train()

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from polyurn.errors import TrainingError
+from polyurn.partitioning.result import Partition
 from polyurn.training.engines.worker import Points, Work, Worker
-from polyurn.training.examples import Holdings
 
 
 def serve() -> None:
@@ -58,7 +58,7 @@ class _Tasks:
             model=described["model"],
             layout=described["layout"],
             points=points,
-            holdings=Holdings(array("indices").numpy(), array("offsets").numpy()),
+            clients=Partition(array("offsets").numpy(), array("indices").numpy()),
             loss=described["loss"],
             metrics=described["metrics"],
             seed=described["seed"],

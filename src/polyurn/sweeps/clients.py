@@ -1,0 +1,76 @@
+"""Who holds what in a sweep, for each population and seed: as given, or drawn and cut from the data.
+
+Nothing is trained here, and no file is read.
+"""
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from polyurn.errors import ParameterError
+from polyurn.partitioning.assign import partition
+from polyurn.partitioning.result import Partition
+from polyurn.populations import Population
+from polyurn.training.examples import Examples, check_clients
+
+# Clients with their points, a function of the seed that gives them theirs anew, or a population.
+Clients: TypeAlias = Partition | Callable[[int], Partition] | Population
+
+_DRAWS = 6  # these random streams are not those of training/schedule.py
+
+
+def clients_by_seed(
+    populations: Mapping[str, Clients],
+    data: Examples,
+    *,
+    seeds: Iterable[int],
+    n_clients: int | None,
+    true: str,
+) -> dict[tuple[str, int], Partition]:
+    """The clients of each population under each seed, checked.
+
+    Parameters
+    ----------
+    populations : mapping of name to clients
+        A population is drawn anew for each seed and given points of `data` by their labels.
+    data : Examples
+    seeds : iterable of int
+    n_clients : int, optional
+        How many clients of a population are drawn; as many as `true` has by default.
+    true : str
+
+    Returns
+    -------
+    dict of (name, seed) to Partition
+    """
+    if n_clients is None and isinstance(of_true := populations.get(true), Partition):
+        n_clients = len(of_true)
+    return {
+        (name, seed): _held(name, clients, data, seed=seed, n_clients=n_clients)
+        for name, clients in populations.items()
+        for seed in seeds
+    }
+
+
+def _held(
+    name: str, clients: Clients, data: Examples, *, seed: int, n_clients: int | None
+) -> Partition:
+    if isinstance(clients, Population):
+        if n_clients is None:
+            raise ParameterError(f"{name}: expected n_clients, how many clients to draw")
+        drawing, cutting = streams(name, seed)
+        counts = clients.sample(n_clients, rng=drawing)
+        return partition(data.labels, counts, rng=cutting)
+    made = clients(seed) if callable(clients) else clients
+    return check_clients(made, n_points=len(data), name=name)
+
+
+def streams(name: str, seed: int) -> list[np.random.Generator]:
+    """Two random streams: for drawing a population's clients, and for giving them points.
+
+    Populations have streams of their own, or they would have the same sizes in the same order.
+    """
+    word = zlib.crc32(name.encode())
+    return np.random.default_rng((_DRAWS, seed, word)).spawn(2)

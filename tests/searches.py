@@ -1,0 +1,52 @@
+"""Searches driven by hand, for the tests: what each round asks is put to the clients of a table."""
+
+import numpy as np
+
+from polyurn import LocalAggregator, SizeBins, answer
+from polyurn.server.em.problem import Problem
+from polyurn.server.search.policy import DEFAULT
+from polyurn.server.search.race import Race
+from polyurn.server.search.starts import landscape, random_groups, survey
+from polyurn.wire import Batch, Parameters
+
+
+def parameters_of(mdm):
+    return Parameters(mdm.weights, mdm.alphas, mdm.sizes)
+
+
+def problem_of(counts, k, *, shared=True, size_prior=1.0, category_prior=1e-3):
+    bins = SizeBins.logarithmic(int(counts.sum(axis=1).max()))
+    return Problem(k, counts.shape[1], bins, shared, size_prior, category_prior)
+
+
+def landscape_of(counts, *, sizes=False, max_upload=50_000):
+    query = survey(counts.shape[1], int(counts.sum(axis=1).max()), max_upload=max_upload)
+    return landscape(query, answer(query, counts), sizes=sizes)
+
+
+def race_of(counts, k, *, groups=None, begin=None, size_prior=1.0, policy=DEFAULT, seed=0, **more):
+    """A race for k components; its groupings are random unless they are given."""
+    problem = problem_of(counts, k, size_prior=size_prior)
+    rng = np.random.default_rng(seed)
+    if groups is None and begin is None:
+        n_ways = min(policy.starts, more.get("max_upload", 50_000) // problem.trial_cost)
+        land = landscape_of(counts)
+        groups = random_groups(land, k, problem.size_bins, n_ways=n_ways, rng=rng)
+    usual = {"patience": 3, "max_upload": 50_000, "tol": 1e-3}
+    return Race(problem, groups or [], begin=begin, policy=policy, rng=rng, **{**usual, **more})
+
+
+def rounds_of(search, counts, *, at_most=40):
+    """What a search asked in each round, and the state that it then came to, until it converged."""
+    clients, done = LocalAggregator(counts, rng=0), []
+    for _ in range(at_most):
+        asked = search.queries()
+        state = search.learn(list(clients.aggregate(Batch(tuple(asked)), None).answers))
+        done.append((asked, state))
+        if state.converged:
+            break
+    return done
+
+
+def states_of(search, counts, *, at_most=40):
+    return [state for _, state in rounds_of(search, counts, at_most=at_most)]

@@ -1,0 +1,50 @@
+"""Settings out of range, and size models by name."""
+
+import pytest
+
+from polyurn import SizeBins
+from polyurn.errors import ParameterError
+from polyurn.server.settings import check_settings, size_bins
+
+USUAL = {
+    "n_components": 2, "max_rounds": 50, "tol": 1e-3, "patience": 3, "max_upload": 50_000,
+    "size_prior": 1.0, "category_prior": 1e-3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"n_components": 0}, "n_components of 1 to 65535, got 0"),
+        ({"n_components": 2.5}, "n_components of 1 to 65535, got 2.5"),
+        ({"n_components": 2**16}, "n_components of 1 to 65535"),
+        ({"max_rounds": 2}, "max_rounds of at least 3, got 2"),
+        ({"tol": 0.0}, "positive tol"),
+        ({"tol": float("nan")}, "positive tol"),
+        ({"max_upload": 0}, "max_upload"),
+        ({"patience": -1}, "patience of at least 0 rounds, got -1"),
+        ({"size_prior": -1.0}, "finite size_prior of at least 0, got -1"),
+        ({"category_prior": float("inf")}, "finite category_prior of at least 0, got inf"),
+    ],
+)
+def test_a_setting_out_of_range_is_refused_by_name(setting, message):
+    with pytest.raises(ParameterError, match=message):
+        check_settings(**{**USUAL, **setting})
+
+
+@pytest.mark.parametrize("setting", [{}, {"patience": 0}, {"max_rounds": 3}, {"size_prior": 0.0}])
+def test_settings_in_range_pass(setting):
+    check_settings(**{**USUAL, **setting})
+
+
+def test_a_size_model_is_named_or_given():
+    assert size_bins("exact", 50) == SizeBins.exact(50)
+    assert size_bins("binned", 50) == size_bins("shared", 50) == SizeBins.logarithmic(50)
+    assert size_bins(given := SizeBins([1, 9, 51]), 50) is given
+
+
+def test_other_size_models_are_refused():
+    with pytest.raises(ParameterError, match="'exact', 'binned', 'shared' or SizeBins, got 'some'"):
+        size_bins("some", 50)
+    with pytest.raises(ParameterError, match="end at max_size 50, got 9"):
+        size_bins(SizeBins.exact(9), 50)

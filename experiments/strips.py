@@ -28,7 +28,6 @@ from matplotlib.patches import Patch
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from populations import FEDERATIONS, HELD_OUT, read_counts
-
 from records import run_all
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "strips.png"

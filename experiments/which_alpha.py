@@ -106,7 +106,7 @@ def _compared(table: Table, counts: sparse.csr_array, seed: int) -> dict[str, An
     return {
         "n_components": chosen,
         "energy_ratio": {
-            name: [_row(run, name)["energy_ratio"] for run in runs]
+            name: [likeness(run, name)["energy_ratio"] for run in runs]
             for name in ("iid", "dirichlet", "mdm")
         },
         "fit": {
@@ -118,7 +118,8 @@ def _compared(table: Table, counts: sparse.csr_array, seed: int) -> dict[str, An
     }
 
 
-def _row(run: dict[str, Any], population: str) -> dict[str, Any]:
+def likeness(run: dict[str, Any], population: str) -> dict[str, Any]:
+    """How alike a population of a run in populations.jsonl is to its held-out clients."""
     return next(row for row in run["comparison"]["rows"] if row["name"] == population)
 
 
@@ -147,9 +148,9 @@ def _alpha_table(found: list[dict[str, Any]]) -> None:
             f"{row['n_clients']:,}",
             str(n),
             f"{row['median_size']:,.0f}",
-            _short(alpha["value"]),
-            f"{_short(alpha['low'])} to {_short(alpha['high'])}",
-            _short(float(alpha["value"]) * n),
+            short(alpha["value"]),
+            f"{short(alpha['low'])} to {short(alpha['high'])}",
+            short(float(alpha["value"]) * n),
             f"{row['effective_categories']['value']:.1f}",
             f"{row['total_variation']['value']:.2f}",
             f"{row['jensen_shannon']['value']:.2f}",
@@ -183,7 +184,8 @@ def _field_table(found: list[dict[str, Any]]) -> None:
         print(f"| {row['clients']} | {' | '.join(f'{v:.1f}' for v in values)} |")
 
 
-def _short(value: float | str) -> str:
+def short(value: float | str) -> str:
+    """An alpha as tables show it: two digits, or whole from 100 on."""
     number = float(value)
     return f"{number:,.0f}" if 100 <= number < np.inf else f"{number:.2g}".replace("inf", "∞")
 

@@ -6,8 +6,9 @@ import numpy as np
 
 import polyurn as pu
 from polyurn.model.paper_truths import truth
-from polyurn.server.records import selection_record
-from polyurn.storage.files import SavedMDM
+from polyurn.server.records import SelectionRecord
+from polyurn.storage.mdm_json import SavedMDM
+from polyurn.storage.provenance import DataRecord, Made
 from polyurn.storage.run_log import RunRecord
 from polyurn.training.settings import FedAvg
 
@@ -21,14 +22,20 @@ def selection():
 
 
 @cache
+def fitted():
+    clients = pu.LocalAggregator(true_clients(), rng=1)
+    return pu.fit(clients, n_components=2, n_categories=10, max_size=20, max_rounds=6, rng=0)
+
+
+@cache
 def saved():
-    made = {
-        "polyurn": "0.1.0",
-        "seed": 5,
-        "command": "polyurn select 'my clients.csv'",
-        "data": {"file": "my clients.csv", "n_clients": 400, "n_categories": 10, "n_points": 8000},
-        "selection": selection_record(selection()),
-    }
+    made = Made(
+        polyurn="0.1.0",
+        seed=5,
+        command="polyurn select 'my clients.csv'",
+        data=DataRecord(file="my clients.csv", n_clients=400, n_categories=10, n_points=8000),
+        selection=SelectionRecord.of(selection()),
+    )
     return SavedMDM(selection().mdm, NAMES, made)
 
 

@@ -1,4 +1,4 @@
-"""Who may import whom. One row per room; changing a row is a design decision."""
+"""Who may import whom, and where tests stand. One row per room; a row is a design decision."""
 
 import ast
 import subprocess
@@ -16,17 +16,19 @@ ROOT = Path(polyurn.__file__).parent
 # The command line (cli, commands) is the top of the tree: it may call anything, and nothing calls it.
 ROOMS = {
     "errors": set(),
+    "reference": set(),
     "counts": {"errors"},
+    "records": {"errors"},
     "memory": {"errors"},
     "model": {"counts", "errors", "memory"},
     "wire": {"errors", "model"},
     "client": {"counts", "errors", "model", "wire"},
     "aggregate": {"client", "counts", "errors", "wire"},
-    "server": {"errors", "model", "wire"},
+    "server": {"errors", "model", "records", "wire"},
     "populations": {"counts", "errors", "memory", "model"},
     "partitioning": {"counts", "errors", "memory", "model", "populations"},
-    "comparison": {"counts", "errors", "model", "populations"},
-    "storage": {"counts", "errors", "model", "partitioning", "training"},
+    "comparison": {"counts", "errors", "model", "populations", "records"},
+    "storage": {"counts", "errors", "model", "partitioning", "records", "server", "training"},
     "datasets": {"client", "errors", "storage"},
     "training": {"errors", "partitioning"},
     "sweeps": {
@@ -57,7 +59,8 @@ ONLY_IN = {
     "h5py": {"datasets.emnist_writers"},
     "pyarrow": {"client.tables", "datasets.columns", "storage"},
     "sklearn": {
-        "comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn", "report.embedding",
+        "comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn",
+        "report.population_rows",
     },
     "datasets": {"integrations.flwr_datasets", "integrations.huggingface"},
     "flwr_datasets": {"integrations.flwr_datasets"},
@@ -147,6 +150,13 @@ def test_importing_the_package_loads_nothing_heavy():
     assert loaded.isdisjoint({"numba", "torch", "pandas", "matplotlib", "scipy", "pyarrow"})
 
 
+def test_the_command_line_loads_nothing_heavy_before_a_command_runs():
+    code = "import sys, polyurn.cli; print(*sorted(m.split('.')[0] for m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert loaded.isdisjoint({"numpy", "numba", "torch", "scipy", "pyarrow", "sklearn", "altair"})
+
+
 def test_every_public_name_can_be_loaded():
     for name in polyurn.__all__:
         assert getattr(polyurn, name) is not None
@@ -170,3 +180,42 @@ def test_no_module_shares_its_name_with_a_function_of_the_package():
 def test_no_module_is_longer_than_one_idea():
     for name, path in modules():
         assert len(path.read_text().splitlines()) <= 400, name
+
+
+# ------------------------------------------------------------------------------ where tests stand
+
+TESTS = Path(__file__).parent
+OTHER_FOLDERS = {name: TESTS.parent / name for name in ("experiments", "fuzz")}
+
+# Tests of more than a module of one room: what they test instead.
+OF_SEVERAL_MODULES = {
+    "test_architecture.py": "the imports of all modules, and the places of all tests",
+    "test_docs.py": "the documentation",
+    "test_project.py": "the files of a public project: workflow, templates, hooks",
+    "test_real_data.py": "fits and sources, where the real data are at hand",
+    "report/test_browser.py": "a whole page in Chromium",
+    "report/test_rows.py": "model_rows, population_rows and sweep_rows",
+    "server/test_recovery.py": "fit and select: known parameters come back",
+}
+
+
+def place_of(test):
+    """The folder of the code that a test file's folder stands for."""
+    folder = test.parent.relative_to(TESTS)
+    first = folder.parts[0] if folder.parts else ""
+    return OTHER_FOLDERS.get(first, ROOT / folder)
+
+
+def test_every_folder_of_tests_is_a_room():
+    folders = {test.parent for test in TESTS.rglob("test_*.py")}
+    for folder in sorted(folders):
+        assert place_of(folder / "test_.py").is_dir(), f"there is no room for {folder}"
+
+
+def test_every_file_of_tests_is_called_after_the_module_that_it_tests():
+    others = {
+        test.relative_to(TESTS).as_posix()
+        for test in TESTS.rglob("test_*.py")
+        if not (place_of(test) / f"{test.stem.removeprefix('test_')}.py").exists()
+    }
+    assert others == set(OF_SEVERAL_MODULES)

@@ -4,6 +4,7 @@ import doctest
 import importlib
 import re
 import shlex
+from itertools import zip_longest
 from operator import attrgetter
 from pathlib import Path
 
@@ -42,19 +43,34 @@ def test_every_equation_of_the_main_text_is_on_the_map(number):
     assert any(int(a) <= number <= int(b or a) for span in spans for a, b in span)
 
 
+@pytest.mark.parametrize("number", range(1, 20))
+def test_every_equation_of_the_map_is_named_in_the_reference(number):
+    source = (ROOT / "src" / "polyurn" / "reference.py").read_text(encoding="utf-8")
+    spans = re.findall(r"equations? (\d+)(?: (?:to|and) (\d+))?", source)
+    assert any(int(a) <= number <= int(b or a) for a, b in spans)
+
+
 @pytest.mark.parametrize(("algorithm", "n_lines"), [(1, 15), (2, 18)])
 def test_every_line_of_the_algorithms_is_on_the_map(algorithm, n_lines):
     section = page("paper").split(f"## Algorithm {algorithm}\n")[1].split("\n## ")[0]
-    firsts = re.findall(r"^\| ([\d, ]+) \|", section, flags=re.MULTILINE)
-    assert [int(n) for first in firsts for n in first.split(",")] == [*range(1, n_lines + 1)]
+    rows = re.findall(r"^\| ([\d, ]+) \| (.+?) \| (.*?)\|", section, flags=re.MULTILINE)
+    assert [int(n) for lines, *_ in rows for n in lines.split(",")] == [*range(1, n_lines + 1)]
+    for _, what, plainly in rows:
+        assert plainly.startswith("`polyurn.reference:") != what.startswith("end of the")
 
 
-def test_the_architecture_names_every_module():
-    source = ROOT / "src" / "polyurn"
-    modules = {str(path.relative_to(source)) for path in source.rglob("*.py")}
-    modules -= {str(path.relative_to(source)) for path in source.glob("*/__init__.py")}
-    table = page("architecture").split("## What belongs where")[1]
-    assert set(re.findall(r"^\| `([\w/]+\.py)`", table, flags=re.MULTILINE)) == modules
+def test_the_table_of_modules_is_that_of_their_docstrings(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    written = importlib.import_module("module_table").updated(page("architecture"))
+    if page("architecture") != written:
+        pytest.fail("docs/architecture.md is out of date: run `python docs/module_table.py`")
+
+
+def test_every_file_on_a_records_way_is_there():
+    walk = page("architecture").split("## One record's way")[1].split("\n## ")[0]
+    named = re.findall(r"`([\w/]+\.py)`", walk)
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / "src" / "polyurn" / name).exists()] == []
 
 
 def test_the_contents_name_every_page():
@@ -105,16 +121,17 @@ def test_every_command_and_option_has_help(name):
 
 
 def shell_commands():
-    """Every `polyurn ...` line of every page's sh blocks."""
+    """Every `polyurn ...` line of every page's sh blocks, and of its console blocks after `$ `."""
     for path in PAGES:
-        for block in shell_blocks(path.read_text(encoding="utf-8")):
+        text = path.read_text(encoding="utf-8")
+        for block in (*shell_blocks(text), *shell_blocks(text, "console")):
             for line in block.splitlines():
-                if line.startswith("polyurn "):
-                    yield pytest.param(line, id=f"{path.stem}: {line}")
+                if line.startswith(("polyurn ", "$ polyurn ")):
+                    yield pytest.param(line.removeprefix("$ "), id=f"{path.stem}: {line}")
 
 
-def shell_blocks(text):
-    return re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL)
+def shell_blocks(text, kind="sh"):
+    return re.findall(rf"```{kind}\n(.*?)```", text, flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("line", [*shell_commands()])
@@ -123,31 +140,15 @@ def test_every_command_on_a_page_is_one_that_the_command_line_takes(line):
     assert COMMANDS.commands[name].make_context(name, arguments).info_name == name
 
 
-@pytest.mark.parametrize(
-    ("name", "ran", "made"),
-    [
-        (
-            "quickstart",
-            ["select", "sample", "compare", "report"],
-            {"mdm.json", "simulated.csv", "comparison.json", "report.html"},
-        ),
-        ("guides/own-data", ["histogram", "select"], {"clients.parquet", "mdm.json"}),
-    ],
-)
-def test_the_commands_of_a_page_run_on_the_table_that_the_page_makes(
-    name, ran, made, tmp_path, monkeypatch
-):
+def test_the_commands_of_the_guide_run_on_the_table_that_it_makes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    there = first_examples(page(name))
-    blocks = [block.splitlines() for block in shell_blocks(page(name))]
+    guide = page("guides/own-data")
+    there = first_examples(guide)
+    blocks = [block.splitlines() for block in shell_blocks(guide)]
     walk = next(lines for lines in blocks if all(line.startswith("polyurn ") for line in lines))
-    commands = [shlex.split(line)[1:] for line in walk]
-    for arguments in commands:
-        with pytest.raises(SystemExit) as ended:
-            cli.main([*arguments, "--quiet"])
-        assert not ended.value.code
-    assert [arguments[0] for arguments in commands] == ran
-    assert {path.name for path in tmp_path.iterdir()} == made | there
+    assert [run([*shlex.split(line), "--quiet"]) for line in walk] == ["histogram", "select"]
+    made = {path.name for path in tmp_path.iterdir()} - there
+    assert made == {"clients.parquet", "mdm.json"}
 
 
 def first_examples(text):
@@ -191,10 +192,71 @@ def run(words):
     return words[1]
 
 
-def test_the_readme_and_the_quickstart_name_every_command():
+def test_the_quickstart_names_every_command():
     for name in COMMANDS.commands:
-        assert f"polyurn {name}" in (ROOT / "README.md").read_text(encoding="utf-8")
         assert re.search(rf"`{name}`|polyurn {name}", page("quickstart"))
+
+
+# ----------------------------------------------------------------------------- outputs
+
+
+@pytest.fixture
+def renew(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    return importlib.import_module("renew_outputs")
+
+
+@pytest.mark.parametrize(
+    ("name", "ran"),
+    [
+        ("README.md", ["python", "select", "show", "compare", "partition"]),
+        ("docs/quickstart.md", ["select", "sample", "compare", "report"]),
+    ],
+)
+def test_a_page_shows_what_its_commands_print(name, ran, renew, tmp_path):
+    shown = (ROOT / name).read_text(encoding="utf-8")
+    commands = re.findall(r"^\$ (?:polyurn )?(\w+)", shown, flags=re.MULTILINE)
+    assert commands == ran
+    printed = renew.renewed(shown, tmp_path)
+    differences = [pair for pair in zip_longest(words(shown), words(printed)) if not alike(*pair)]
+    assert not differences, f"{name}: run `python docs/renew_outputs.py`; {differences[:5]}"
+
+
+def words(text):
+    """The words of a page, without the lines of tables, whose lengths change with the words."""
+    return [word for word in text.split() if word.strip("┏━┳┓┡╇┩└─┴┘")]
+
+
+def alike(shown, printed):
+    """Equal, or numbers within a tenth: processors round differently, and a search goes on from that."""
+    if shown == printed or None in (shown, printed):
+        return shown == printed
+    numbers = [re.findall(NUMBER, word) for word in (shown, printed)]
+    rests = [re.sub(NUMBER, "", word) for word in (shown, printed)]
+    return rests[0] == rests[1] and all(
+        float(a.replace(",", "")) == pytest.approx(float(b.replace(",", "")), rel=0.1, abs=0.05)
+        for a, b in zip(*numbers, strict=True)
+    )
+
+
+NUMBER = r"\d[\d,]*(?:\.\d+)?"
+
+
+def test_the_first_page_has_the_evidence_that_the_experiments_kept(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(ROOT / "experiments")
+    importlib.import_module("front_door").main()  # prints the records that are kept
+    table = capsys.readouterr().out
+    screen = (ROOT / "README.md").read_text(encoding="utf-8").split("<!-- front door -->")[1]
+    screen = screen.split("<!-- end of the front door -->")[0]
+    assert table.count("\n") >= 7
+    assert f"\n{table}\n" in screen, "run `python docs/renew_outputs.py`"
+
+
+def test_the_documentation_begins_with_the_first_screen_of_the_readme():
+    directive, *options = page("index").split("```{")[1].split("```")[0].strip().splitlines()
+    assert directive == "include} ../README.md"
+    assert ":start-after: <!-- front door -->" in options
+    assert ":end-before: <!-- end of the front door -->" in options
 
 
 # ----------------------------------------------------------------------------- figures

@@ -4,7 +4,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from polyurn.training.examples import Examples
+from polyurn.training.building import prepare
+from polyurn.training.examples import Examples, holdings
+from polyurn.training.losses import cross_entropy
 
 
 def tabular(*, n_points=400, n_features=5, n_classes=3, seed=0):
@@ -49,3 +51,35 @@ class EveryLayer(nn.Module):
     def forward(self, x):
         hidden = self.norm(self.convolution(x)).relu().mean(dim=(2, 3))
         return self.out(self.dropout(self.dense(self.dense(hidden * self.frozen))))
+
+
+class MovingMean(nn.Module):
+    """Re-assigns its buffer in every step instead of changing it in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(5, 3)
+        self.register_buffer("mean", torch.zeros(5))
+
+    def forward(self, x):
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * x.detach().mean(dim=0)
+        return self.out(x - self.mean)
+
+
+def close(a, b, tolerance=1e-10):
+    """Whether two runs came to the same weights, but for rounding."""
+    return all(torch.allclose(a.state[name], b.state[name], atol=tolerance) for name in a.state)
+
+
+def same_bits(a, b):
+    """Whether two runs came to the same weights, to the bit."""
+    return a.state.keys() == b.state.keys() and all(
+        torch.equal(a.state[name], b.state[name]) for name in a.state
+    )
+
+
+def work(model, data):
+    """What an engine is opened with, for a single client."""
+    clients = holdings([np.arange(9)], n_points=len(data), seed=0)
+    return prepare(model, data, clients, seed=0, loss=cross_entropy, metrics={}, device=None)

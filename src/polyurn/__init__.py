@@ -46,15 +46,15 @@ if TYPE_CHECKING:
     from polyurn.server.results import Round as Round
     from polyurn.server.results import Selection as Selection
     from polyurn.server.select import select as select
-    from polyurn.storage.files import load as load
-    from polyurn.storage.files import read_table as read_table
-    from polyurn.storage.files import save as save
-    from polyurn.storage.files import write_histograms as write_histograms
     from polyurn.storage.journal import Journal as Journal
+    from polyurn.storage.mdm_json import load as load
+    from polyurn.storage.mdm_json import save as save
     from polyurn.storage.partitions import load_partition as load_partition
     from polyurn.storage.partitions import save_partition as save_partition
     from polyurn.storage.run_log import RunRecord as RunRecord
     from polyurn.storage.run_log import read_runs as read_runs
+    from polyurn.storage.tables import read_table as read_table
+    from polyurn.storage.tables import write_histograms as write_histograms
     from polyurn.sweeps.grid import Sweep as Sweep
     from polyurn.sweeps.grid import sweep as sweep
     from polyurn.sweeps.verdict import Verdict as Verdict
@@ -84,10 +84,10 @@ _HOME = {
     "ClientSplit": "comparison.splits",
     "split_clients": "comparison.splits",
     "drop_empty": "counts",
-    "load": "storage.files",
-    "read_table": "storage.files",
-    "save": "storage.files",
-    "write_histograms": "storage.files",
+    "load": "storage.mdm_json",
+    "read_table": "storage.tables",
+    "save": "storage.mdm_json",
+    "write_histograms": "storage.tables",
     "Journal": "storage.journal",
     "MDM": "model.mdm",
     "dirichlet_multinomial_logpmf": "model.mdm",

@@ -17,13 +17,16 @@ from polyurn.commands import (
     demo,
     fit,
     histogram,
-    model,
     partition,
     report,
+    sample,
+    score,
+    select,
+    show,
     sweep,
 )
-from polyurn.commands._shared.command import as_command
 from polyurn.commands._shared.console import INTERRUPTED, talk
+from polyurn.commands._shared.every_command import as_command
 from polyurn.errors import PolyurnError
 
 app = typer.Typer(
@@ -95,10 +98,10 @@ for panel, name, function in (
     (_START, "datasets", datasets.datasets_command),
     (_LEARN, "histogram", histogram.histogram_command),
     (_LEARN, "fit", fit.fit_command),
-    (_LEARN, "select", fit.select_command),
-    (_LEARN, "show", model.show_command),
-    (_LEARN, "score", model.score_command),
-    (_SIMULATE, "sample", model.sample_command),
+    (_LEARN, "select", select.select_command),
+    (_LEARN, "show", show.show_command),
+    (_LEARN, "score", score.score_command),
+    (_SIMULATE, "sample", sample.sample_command),
     (_SIMULATE, "partition", partition.partition_command),
     (_JUDGE, "compare", compare.compare_command),
     (_JUDGE, "sweep", sweep.sweep_command),

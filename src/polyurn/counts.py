@@ -5,13 +5,14 @@ already whole numbers. How histograms are made from records is `client/histogram
 """
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polyurn.errors import CountsError
+from polyurn.errors import CountsError, ParameterError
 
 Counts: TypeAlias = NDArray[np.integer[Any]] | sparse.csr_array[Any]
 
@@ -19,7 +20,9 @@ Counts: TypeAlias = NDArray[np.integer[Any]] | sparse.csr_array[Any]
 _LARGEST = 2**31 - 1
 
 
-def check_counts(counts: object, *, n_categories: int | None = None) -> Counts:
+def check_counts(
+    counts: object, *, n_categories: int | None = None, allow_empty: bool = False
+) -> Counts:
     """The same histograms as a two-dimensional integer array or a canonical `csr_array`.
 
     Parameters
@@ -28,6 +31,8 @@ def check_counts(counts: object, *, n_categories: int | None = None) -> Counts:
         Whole numbers, not negative; a float array is accepted when its values are whole.
     n_categories : int, optional
         The declared number of categories.
+    allow_empty : bool
+        Whether a client may hold no points: a histogram of size 0 has probability one given its size.
 
     Returns
     -------
@@ -60,7 +65,7 @@ def check_counts(counts: object, *, n_categories: int | None = None) -> Counts:
         table = sparse.csr_array(
             (_as_integers(table.data), table.indices, table.indptr), shape=table.shape
         )
-    empty = int((client_sizes(table) == 0).sum())
+    empty = 0 if allow_empty else int((client_sizes(table) == 0).sum())
     if empty:
         raise CountsError(
             f"{empty} of {n_clients} clients hold no points; drop them first "
@@ -146,6 +151,26 @@ def drop_empty(counts: object) -> tuple[Counts, NDArray[np.int64]]:
     table = _table(counts)
     kept = np.flatnonzero(np.asarray(table.astype(bool).sum(axis=1)))
     return table[kept], kept
+
+
+def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[str, ...] | None:
+    """The names of the categories, one for each and all different; None if they have none.
+
+    Raises
+    ------
+    ParameterError
+        They are not texts, not as many as there are categories, or not different.
+    """
+    if categories is None:
+        return None
+    if isinstance(categories, str) or not all(isinstance(name, str) for name in categories):
+        raise ParameterError("expected category names as a list of texts")
+    if not len(categories) == len(set(categories)) == n_categories:
+        raise ParameterError(
+            f"expected {n_categories} different category names, got {len(categories)} names, "
+            f"{len(set(categories))} of them different"
+        )
+    return tuple(categories)
 
 
 def _table(counts: object) -> Counts:

@@ -1,4 +1,4 @@
-"""How much memory there is, asked before much of it is taken.
+"""Whether a table fits into the memory that is left, asked before it is allocated.
 
 Systems that promise more than they have end a process when it uses what it was promised. So what a table
 needs is compared with what the machine, the container and the process's own limit leave, where that can

@@ -2,10 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numba import njit
-from scipy import sparse
 from scipy.special import gammaln, logsumexp
 
 from polyurn.client import kernels, simd
@@ -112,58 +109,6 @@ def test_summed_and_tabulated_rises_are_the_special_functions(largest):
     table = np.empty((len(rows.count), 4))
     kernels.tabulate_rises(rows.category, rows.count, ALPHAS, table)
     np.testing.assert_allclose(table, a * plain[1], rtol=1e-13)
-
-
-@njit
-def exp_of(x):
-    out = np.empty(4)
-    simd.store4(out, 0, simd.exp4(simd.load4(x, 0)))
-    return out
-
-
-@given(st.lists(st.floats(-800, 0), min_size=4, max_size=4))
-def test_exp4_is_exp_to_two_units_in_the_last_place(values):
-    x = np.array(values)
-    expected = np.where(x < -708, 0.0, np.exp(x))
-    np.testing.assert_allclose(exp_of(x), expected, rtol=5e-16, atol=0)
-
-
-def test_exp4_of_minus_infinity_is_zero():
-    np.testing.assert_array_equal(exp_of(np.array([-np.inf, 0.0, -709.0, -1e300])), [0, 1, 0, 0])
-
-
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("largest", [3, 400, 10**6])
-def test_packed_rows_say_what_the_counts_say(make, largest):
-    counts = np.random.default_rng(largest).integers(0, largest, (60, 12))
-    counts[:, 3] = 0
-    rows = pack(make(counts))
-    again = np.zeros_like(counts)
-    for i in range(60):
-        lo, hi = (i * 12, i * 12 + 12) if rows.width else rows.starts[i : i + 2]
-        cells = rows.cells[lo:hi]
-        again[i, rows.category[cells]] = rows.count[cells]
-    np.testing.assert_array_equal(again, counts)
-    np.testing.assert_array_equal(rows.size_values[rows.size_index], counts.sum(axis=1))
-
-
-@njit
-def log_of(x):
-    out = np.empty(4)
-    simd.store4(out, 0, simd.log4(simd.load4(x, 0)))
-    return out
-
-
-@given(st.lists(st.floats(0, 1e300), min_size=4, max_size=4))
-def test_log4_is_log_to_three_units_in_the_last_place(values):
-    x = np.array(values)
-    with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(log_of(x), np.log(x), rtol=7e-16, atol=0)
-
-
-@given(st.floats(-0.4, 0.4))
-def test_log4_keeps_its_digits_near_one(step):
-    np.testing.assert_allclose(log_of(np.full(4, 1 + step)), np.log(1 + step), rtol=7e-16, atol=0)
 
 
 def test_a_weight_of_zero_counts_for_nothing_whatever_it_weighs():

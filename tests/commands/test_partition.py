@@ -1,7 +1,5 @@
-"""`polyurn histogram` and `polyurn partition`, from records to the points of each client."""
+"""`polyurn partition`: the points of each client."""
 
-import csv
-import io
 import json
 
 import numpy as np
@@ -10,7 +8,7 @@ import pytest
 
 import polyurn
 from cli_walk import COUNTS, EXAMPLE, HEAD, assert_leaves_no_trace, assert_refused
-from polyurn import MDM, Sizes, load_partition, read_table, save, table_histograms
+from polyurn import MDM, Sizes, load_partition, save
 
 LABELS = np.tile([0, 1, 2], 20)
 
@@ -20,9 +18,6 @@ def walk(run, tmp_path):
     """`run`, in a folder that has labels.csv too."""
     (tmp_path / "labels.csv").write_text("label\n" + "\n".join(map(str, LABELS)))
     return run
-
-
-# ----------------------------------------------------------------------------- partition
 
 
 @pytest.mark.parametrize("name", ["p.parquet", "p.json"])
@@ -171,68 +166,3 @@ def test_partition_refuses_files_that_it_cannot_write_or_read(walk):
     assert_refused(walk("partition", "absent.csv", "clients.csv"), "cannot read absent.csv")
     save(EXAMPLE, "mdm.json")
     assert_refused(walk("partition", "labels.csv", "mdm.json"), "polyurn sample", "--cover")
-
-
-# ----------------------------------------------------------------------------- histogram
-
-
-@pytest.fixture
-def records(tmp_path):
-    (tmp_path / "records.csv").write_text("client,income\na,100\na,7000\nb,250000\nb,0\nb,10\n")
-
-
-def histograms(path):
-    return table_histograms(read_table(path), categories=TOP, count="count")
-
-
-TOP = ("[0, 5000)", "[5000, 10000)", "[10000, inf)")
-
-
-@pytest.mark.parametrize(
-    "bins", [["--width", 5000, "--stop", 10000], ["--edges", "0,5000,10000,inf"]], ids=str
-)
-@pytest.mark.parametrize("name", ["h.parquet", "h.csv"])
-def test_histogram_counts_records_in_bins(run, records, bins, name):
-    ran = run("histogram", "records.csv", "--category", "income", *bins, "-o", name)
-    assert "wrote 2 clients" in ran.err
-    made = histograms(name)
-    assert made.clients.tolist() == ["a", "b"]
-    assert made.counts.toarray().tolist() == [[1, 1, 0], [2, 0, 1]]
-
-
-def test_histogram_takes_quantiles_and_a_cap(run, records):
-    arguments = ("histogram", "records.csv", "--category", "income", "--json")
-    told = run(*arguments, "--quantiles", 2).json()
-    assert told["categories"] == ["[-inf, 100)", "[100, inf)"]
-    assert told["counts"] == [[0, 2], [2, 1]]
-    capped = run(*arguments, "--quantiles", 2, "--cap", 1, "--seed", 3).json()
-    assert np.sum(capped["counts"], axis=1).tolist() == [1, 1]
-
-
-@pytest.mark.parametrize("option", [[], ["--count", "count"]], ids=str)
-def test_histogram_prints_the_table_that_fit_reads(run, option):
-    ran = run("histogram", "clients.csv", *option)
-    assert "3 categories, from the table" in ran.err
-    rows = list(csv.DictReader(io.StringIO(ran.out)))
-    assert rows[0] == {"client": "a", "category": "0", "count": "5"}
-    assert sum(int(row["count"]) for row in rows) == np.sum(COUNTS)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--width", 10], ["--width and --stop together"]),
-        (["--edges", "0,1,2", "--quantiles", 3], ["got two"]),
-        (["--edges", "0,1,2", "--width", 1, "--stop", 3], ["got two"]),
-        (["--edges", "0,1,2", "--categories", 3], ["--categories or bins"]),
-        (["--edges", "0,low,9"], ["--edges as numbers"]),
-        (["--edges", "2,1,0"], ["three increasing bin edges"]),
-        (["--edges", "0,1,2"], ["not in the declared categories", "position 0"]),
-        (["--cap", 0], ["cap of at least 1, got 0"]),
-    ],
-)
-def test_histogram_refuses_in_one_line(run, records, tmp_path, options, words):
-    arguments = ("histogram", "records.csv", "--category", "income", *options)
-    assert_refused(run(*arguments), *words)
-    assert_refused(run(*arguments, "-o", "h.csv"), *words)
-    assert not (tmp_path / "h.csv").exists()

@@ -1,16 +1,12 @@
-"""`polyurn report`, and what all commands have in common: quiet, hints, Ctrl-C."""
+"""`polyurn report`: whatever there is, on one page."""
 
 import json
 import re
 
 import pytest
-import typer
 
 from cli_walk import assert_refused, fit
-from polyurn.cli import app
-from polyurn.commands._shared.command import as_command
-from polyurn.commands._shared.console import say
-from polyurn.storage.files import save_record
+from polyurn.storage.atomic import save_record
 from report_material import comparison, runs
 
 pytest.importorskip("altair")
@@ -69,56 +65,3 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(run, tmp_p
 def test_a_comparison_of_a_later_version_is_refused(run):
     save_record(comparison().to_dict(), "likeness.json", kind="comparison", version=2)
     assert_refused(run("report", "likeness.json"), "format version 2, newer than 1")
-
-
-# ------------------------------------------------------------------------- all commands
-
-
-def test_quiet_leaves_the_result_and_the_errors(run):
-    ran = run(*fit("--quiet", "--json"))
-    assert ran.err == ""
-    assert ran.json()["n_components"] == 2
-    assert_refused(run("show", "missing.json", "-q"), "cannot read missing.json")
-    assert run(*fit()).err != ""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "hints"),
-    [
-        (["fitt"], ["'fit'", "try polyurn --help"]),
-        (["fit", "clients.csv", "--component", 2], ["--components", "try polyurn fit --help"]),
-        (["reprot", "x"], ["'report'"]),
-        (["fit"], ["TABLE", "try polyurn fit --help"]),
-        (["fit", "clients.csv", "--components", "two"], ["--components"]),
-    ],
-    ids=str,
-)
-def test_a_mistake_is_one_line_with_the_nearest_that_exists(run, arguments, hints):
-    assert_refused(run(*arguments), *hints)
-
-
-def test_the_help_is_a_table_of_contents_in_the_order_of_the_flow(run):
-    names = [c.name for c in app.registered_commands]
-    assert names == [
-        "demo", "datasets", "histogram", "fit", "select", "show", "score", "sample", "partition",
-        "compare", "sweep", "report",
-    ]  # fmt: skip
-    for arguments in (["--help"], []):
-        ran = run(*arguments)
-        assert ran.code == 0
-        places = [re.search(rf"│ {name} ", ran.out).start() for name in names]
-        assert places == sorted(places)
-    assert "--install-completion" in ran.out
-
-
-@pytest.mark.parametrize(("keeps", "said"), [(True, "is in runs/: repeat"), (False, "nothing was")])
-def test_ctrl_c_ends_with_a_sentence(capsys, keeps, said):
-    def busy(output: str = "runs/") -> None:
-        """Work."""
-        say("working")
-        raise KeyboardInterrupt
-
-    one = typer.Typer()
-    one.command()(as_command(busy, keeps_runs=keeps))
-    assert one([], standalone_mode=False) == 130
-    assert said in capsys.readouterr().err

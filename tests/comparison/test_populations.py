@@ -1,27 +1,14 @@
-import json
+"""Populations against clients that were held out."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import sparse
 
-from cli_walk import assert_refused
-from polyurn import MDM, Sizes, compare, save, split_clients, write_histograms
+from comparison_cases import HELD_OUT, QUICK, TRUTH, iid
+from polyurn import MDM, Sizes, compare, split_clients
 from polyurn.errors import CountsError, ParameterError
 
-TRUTH = MDM(
-    [0.6, 0.4],
-    [[0.5, 1.0, 3.0], [9.0, 1.0, 2.0]],
-    Sizes.from_table(np.array([[0, 0, 0, 0, 0, 0.5, 0.5], [0, 0.5, 0.5, 0, 0, 0, 0]])),
-)
-HELD_OUT = TRUTH.sample(150, rng=0)
 OTHER = MDM([1.0], [[50.0, 1.0, 1.0]], Sizes.constant(6))
-QUICK = {"n_splits": 100, "n_directions": 10, "n_bootstrap": 100, "n_folds": 0}
-
-
-def iid(n_clients, rng):
-    return rng.multinomial(4, [0.3, 0.3, 0.4], size=n_clients)
 
 
 # -------------------------------------------------------------------------- the verdict
@@ -53,15 +40,6 @@ def test_the_log_likelihood_is_that_of_all_held_out_clients():
     assert row.log_likelihood_given_size.low == pytest.approx(given_size.mean() - error)
 
 
-def test_an_impossible_client_is_a_likelihood_of_minus_infinity_and_strict_json():
-    never = MDM([1.0], [[1.0, 1.0, 0.0]], Sizes.constant(6))
-    verdict = compare({"never": never}, HELD_OUT, rng=0, **QUICK)
-    row = json.loads(json.dumps(verdict.to_dict(), allow_nan=False))["rows"][0]
-    assert row["log_likelihood"]["value"] == "-Infinity"
-    assert row["log_likelihood_given_size"]["value"] == "-Infinity"
-    assert row["dispersion"] is None
-
-
 def test_counts_sparse_counts_functions_and_mdms_are_populations():
     counts = iid(80, np.random.default_rng(0))
     verdict = compare(
@@ -83,28 +61,6 @@ def test_the_same_seed_gives_the_same_verdict():
         compare({"mdm": TRUTH}, HELD_OUT, rng=seed, **QUICK).to_dict() for seed in (3, 3, 4)
     )
     assert first == again != other
-
-
-def test_the_table_has_a_line_for_every_measure_and_a_column_for_every_population():
-    verdict = compare({"mdm": TRUTH, "iid": iid}, HELD_OUT, rng=0, **QUICK)
-    head, mdm, simulated, true = verdict.table()
-    assert (mdm[0], simulated[0], true[0]) == ("mdm", "iid", "true")
-    assert len({len(row) for row in (head, mdm, simulated, true)}) == 1
-    lines = str(verdict).splitlines()
-    assert len(lines) == len(head) + len(verdict.sentences())
-    with pytest.raises(KeyError):
-        verdict["nobody"]
-
-
-def test_the_table_shows_every_interval():
-    verdict = compare({"mdm": TRUTH}, HELD_OUT, rng=0, **QUICK)
-    head, mdm, true = verdict.table()
-    for name in ("total variation", "Jensen-Shannon", "effective categories", "about Dirichlet"):
-        column = next(i for i, title in enumerate(head) if title.startswith(name))
-        assert " to " in mdm[column]
-        assert " to " in true[column]
-    low, high = verdict["mdm"].energy_null
-    assert f"[{low:.2f} to {high:.2f}]" in mdm[head.index("energy distance, ratio [range of 1]")]
 
 
 def test_a_population_that_holds_the_held_out_clients_is_found_out():
@@ -129,24 +85,6 @@ def test_few_points_make_twins_by_chance_and_nothing_is_said():
 
 
 # ------------------------------------------------------------------------- held out
-
-
-@given(st.integers(2, 40), st.floats(0.01, 0.99), st.integers(0, 5))
-def test_a_split_gives_every_client_to_one_part(n_clients, held_out, seed):
-    counts = np.arange(1, 2 * n_clients + 1).reshape(-1, 2)
-    split = split_clients(counts, held_out=held_out, rng=seed)
-    rows = np.concatenate([split.fitted_rows, split.held_out_rows])
-    assert np.sort(rows).tolist() == list(range(n_clients))
-    assert (counts[split.fitted_rows] == split.fitted).all()
-    assert (counts[split.held_out_rows] == split.held_out).all()
-    assert min(len(split.fitted), len(split.held_out)) >= 1
-
-
-def test_a_split_is_held_out_by_construction():
-    split = split_clients(HELD_OUT, rng=0)
-    verdict = compare({"oracle": split.fitted}, split, rng=0, **QUICK)
-    assert verdict.n_fitted == 0
-    assert verdict.standing == "compared with 30 clients that were held out from fitting"
 
 
 def test_a_comparison_with_clients_that_were_fitted_says_so():
@@ -217,56 +155,3 @@ def test_a_comparison_needs_populations_and_a_split_brings_its_own_ids():
         split_clients(HELD_OUT, held_out=1.0)
     with pytest.raises(CountsError, match="at least two clients"):
         split_clients([[1, 2]])
-
-
-# ------------------------------------------------------------------------- the command
-
-
-@pytest.fixture
-def tables(run):
-    save(TRUTH, "mdm.json")
-    write_histograms(HELD_OUT[:40], "held-out.csv")
-    write_histograms(TRUTH.sample(50, rng=5), "simulated.csv")
-    write_histograms(HELD_OUT[20:], "fitted.csv", clients=list(range(20, 150)))
-    write_histograms(HELD_OUT[20:], "fitted.parquet", clients=list(range(20, 150)))
-    return run
-
-
-def test_the_command_compares_files_and_keeps_the_record(tables):
-    names = ("held-out.csv", "mdm=mdm.json", "drawn=simulated.csv")
-    ran = tables("compare", *names, "--splits", 100, "--folds", 2, "-o", "out.json")
-    assert ran.code == 0
-    assert "energy distance," in ran.out
-    assert "nobody said" in ran.err
-    with open("out.json") as file:
-        record = json.load(file)
-    assert (record["format"], record["version"]) == ("polyurn.comparison", 1)
-    assert record["made"]["command"].startswith("polyurn compare held-out.csv")
-    assert [row["name"] for row in record["rows"]] == ["mdm", "drawn"]
-    again = tables("compare", *names, "--splits", 100, "--folds", 2, "--json").json()
-    assert again["rows"] == record["rows"]
-
-
-@pytest.mark.parametrize("fitted", ["fitted.csv", "fitted.parquet"])
-def test_the_command_says_when_clients_were_fitted(tables, fitted):
-    ran = tables("compare", "held-out.csv", "mdm=mdm.json", "--folds", 0, "--fitted", fitted)
-    assert "compared with the clients that were fitted: 20 of 40" in ran.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["held-out.csv", "mdm.json"], "expected a population as NAME=FILE, got 'mdm.json'"),
-        (["held-out.csv", "a=mdm.json", "a=simulated.csv"], "'a' twice"),
-        (["held-out.csv", "a=none.json"], "cannot read none.json"),
-        (["none.csv", "a=mdm.json"], "cannot read none.csv"),
-        (["clients.csv", "a=mdm.json"], "at least 10 clients to compare with, got 6"),
-        (["held-out.csv", "a=mdm.json", "b=other.json"], "MDM files with the same categories"),
-        (["held-out.csv", "a=mdm.json", "--splits", "5"], "n_splits"),
-        (["held-out.csv", "a=mdm.json", "-o", "c.txt"], "expected a .json file"),
-    ],
-)
-def test_the_command_refuses_in_one_line(tables, arguments, words):
-    save(MDM([1.0], [[1.0, 1.0]], Sizes.constant(6)), "other.json")
-    place = [] if "-o" in arguments else ["-o", "out.json"]
-    assert_refused(tables("compare", *arguments, *place), words)

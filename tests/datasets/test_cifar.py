@@ -2,46 +2,15 @@
 
 import io
 import pickle
-import struct
 import tarfile
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from dataset_files import BATCHES, python_batch
 from polyurn.datasets import cifar10
 from polyurn.datasets.cifar_pickles import read_pickle
 from polyurn.errors import FileError
-
-BATCHES = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
-
-
-def text(value):
-    return b"U" + bytes([len(value)]) + value
-
-
-def array_of_bytes(pixels, code=b"u1"):
-    """An array as Python 2 and the numpy of 2009 pickled it."""
-    n, width = pixels.shape
-    return (
-        b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01"
-        + (b"K" + bytes([n]) + b"M" + struct.pack("<H", width) + b"\x86")
-        + (b"cnumpy\ndtype\n" + text(code) + b"K\x00K\x01\x87R")
-        + b"(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
-        + (b"\x89T" + struct.pack("<i", pixels.size) + pixels.tobytes() + b"tb")
-    )
-
-
-def python_batch(pixels, labels):
-    return (
-        b"\x80\x02}("
-        + (text(b"batch_label") + text(b"training batch 1 of 5"))
-        + (text(b"labels") + b"](" + b"".join(b"K" + bytes([y]) for y in labels) + b"e")
-        + (text(b"data") + array_of_bytes(pixels))
-        + (text(b"filenames") + b"](" + b"".join(text(b"a.png") for _ in labels) + b"e")
-        + b"u."
-    )
 
 
 def binary_batch(pixels, labels):
@@ -52,15 +21,6 @@ WRITERS = {
     "cifar-10-batches-py": ("", python_batch),
     "cifar-10-batches-bin": (".bin", binary_batch),
 }
-
-
-@pytest.fixture
-def batches():
-    rng = np.random.default_rng(0)
-    return {
-        name: (rng.integers(0, 256, (3, 3072), dtype=np.uint8), rng.integers(0, 10, 3).tolist())
-        for name in BATCHES
-    }
 
 
 def write(folder, batches, kind):
@@ -123,39 +83,6 @@ def test_an_archive_without_a_batch_is_refused(tmp_path, batches):
         cifar10(root=tmp_path)
 
 
-@pytest.mark.parametrize("protocol", [2, 3, 4])
-def test_batches_that_a_later_python_wrote_are_read(batches, protocol):
-    pixels, labels = batches["test_batch"]
-    content = pickle.dumps({b"data": pixels, b"labels": labels}, protocol=protocol)
-    batch = read_pickle(content, "it")
-    assert batch[b"labels"] == labels
-    assert (batch[b"data"] == pixels).all()
-
-
-@given(st.data())
-def test_a_pickle_that_was_cut_off_is_refused(data):
-    whole = python_batch(np.zeros((2, 3072), np.uint8), [3, 4])
-    with pytest.raises(FileError, match="it is not a batch"):
-        read_pickle(whole[: data.draw(st.integers(0, len(whole) - 1))], "it")
-
-
-@given(st.binary(max_size=60), st.integers(0, 300))
-def test_damage_anywhere_ends_in_a_file_error_or_in_nothing_but_data(junk, at):
-    whole = python_batch(np.zeros((2, 3072), np.uint8), [3, 4])
-    try:
-        batch = read_pickle(whole[:at] + junk + whole[at + len(junk) :], "it")
-    except FileError:
-        return
-    assert all(
-        isinstance(v, bytes | list | np.ndarray | int | type(None) | str) for v in batch.values()
-    )
-
-
-def test_a_pickle_that_would_fill_the_memory_is_refused():
-    with pytest.raises(FileError, match="it speaks of 4294967295 objects"):
-        read_pickle(b"\x80\x02}r\xff\xff\xff\xff.", "it")
-
-
 @pytest.mark.parametrize(
     "call",
     [
@@ -171,27 +98,6 @@ def test_a_pickle_that_asks_for_anything_else_is_refused(tmp_path, monkeypatch, 
     with pytest.raises(FileError, match="which no batch needs"):
         read_pickle(call, "it")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("code", [b"O8", b"f8", b"V9"])
-def test_an_array_of_anything_but_bytes_is_refused(code):
-    content = (
-        b"\x80\x02}" + text(b"data") + array_of_bytes(np.zeros((1, 8), np.uint8), code) + b"s."
-    )
-    with pytest.raises(FileError, match="not of bytes"):
-        read_pickle(content, "it")
-
-
-def test_a_pickle_cannot_change_what_the_reader_does(batches):
-    for name in (
-        b"cnumpy.core.multiarray\n_reconstruct\n",
-        b"cnumpy\ndtype\n",
-        b"cnumpy\nndarray\n",
-    ):
-        with pytest.raises(FileError):
-            read_pickle(b"\x80\x02" + name + b"N}U\x08__call__K\x01s\x86b.", "it")
-    pixels, labels = batches["test_batch"]
-    assert (read_pickle(python_batch(pixels, labels), "it")[b"data"] == pixels).all()
 
 
 @pytest.mark.parametrize(

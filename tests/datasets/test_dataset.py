@@ -1,4 +1,4 @@
-"""The common shape of all sources, and the two that come with installed packages."""
+"""The common shape of all sources."""
 
 import inspect
 import sys
@@ -112,26 +112,6 @@ def test_what_a_source_does_not_have_is_said():
         without.records("validation")
     with pytest.raises(InputError, match="nothing to hold out"):
         without.hold_out(0.5, rng=0).hold_out(0.5, rng=0)
-
-
-def test_digits_are_those_of_scikit_learn():
-    digits = datasets.digits()
-    assert digits.train.features.shape == (1797, 64)
-    assert (digits.train.features.min(), digits.train.features.max()) == (0.0, 1.0)
-    assert np.bincount(digits.train.labels).sum() == 1797
-    assert digits.n_categories == 10
-
-
-def test_flights_have_the_aeroplanes_and_destinations_of_the_package():
-    flights = datasets.flights()
-    counts = flights.histograms()
-    assert counts.shape == (4043, 104)
-    assert counts.sum() == 334_264
-    features = flights.train.features
-    assert features.shape == (334_264, len(flights.feature_names))
-    assert features.dtype == np.float32
-    assert 0 <= features.min() <= features.max() == 1
-    assert (features[:, 4:].sum(axis=1) == 2).all()  # one airline and one airport each
 
 
 @pytest.mark.parametrize(

@@ -1,74 +1,13 @@
 """Downloads, from a server in this process that cuts, refuses and lies."""
 
 import hashlib
-import threading
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from dataset_files import CONTENT
 from polyurn.datasets.download import Progress, RemoteFile, fetch
-from polyurn.datasets.local import Layout, Source, locate
-from polyurn.errors import FileError, InputError
-
-CONTENT = bytes(range(256)) * 20_000  # five pieces
-
-
-@dataclass
-class Server:
-    """What it serves, how it behaves, and which ranges it was asked for."""
-
-    url: str = ""
-    content: bytes = CONTENT
-    with_ranges: bool = True
-    with_length: bool = True
-    cut_after: int | None = None
-    status: int = 200
-    asked: list = field(default_factory=list)
-
-    def remote(self, checksum=None):
-        return RemoteFile(self.url, checksum or f"sha256:{hashlib.sha256(CONTENT).hexdigest()}")
-
-
-@pytest.fixture
-def server(monkeypatch):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    state = Server()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            asked = self.headers.get("Range")
-            state.asked.append(asked)
-            start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
-            if state.status != 200:
-                self.send_error(state.status)
-                return
-            if state.with_ranges and asked and start >= len(state.content):
-                self.send_error(416)
-                return
-            start = start if state.with_ranges else 0
-            body = state.content[start:]
-            self.send_response(206 if start else 200)
-            if start:
-                end = len(state.content) - 1
-                self.send_header("Content-Range", f"bytes {start}-{end}/{len(state.content)}")
-            if state.with_length:
-                self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body[: state.cut_after])
-
-        def log_message(self, *_):
-            pass
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = False
-    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-    thread.start()
-    state.url = f"http://127.0.0.1:{http.server_port}/some/data.bin"
-    yield state
-    http.shutdown()
-    http.server_close()
-    thread.join()
+from polyurn.errors import FileError
 
 
 def test_a_file_arrives_whole_and_its_progress_is_told(server, tmp_path):
@@ -153,57 +92,3 @@ def test_a_server_that_is_not_there_is_said(tmp_path, monkeypatch):
     closed.server_close()
     with pytest.raises(FileError, match="cannot download"):
         fetch(RemoteFile(f"http://127.0.0.1:{port}/data.bin", "sha256:00"), tmp_path)
-
-
-# -------------------------------------------------------------------------------- locate
-
-
-LAYOUT = Layout("only", ("data.bin",), "data.bin")
-
-
-def find(source, root, *, download=False):
-    return locate(source, root=root, download=download, on_progress=None)
-
-
-def test_missing_files_are_downloaded_when_asked_for(server, tmp_path):
-    source = Source("mine", (LAYOUT,), remote=(server.remote(),))
-    with pytest.raises(FileError, match=r"put data\.bin into .*mine, or pass download=True"):
-        find(source, tmp_path)
-    assert server.asked == []
-    found = find(source, tmp_path, download=True)
-    assert found.one_each() == (tmp_path / "mine" / "data.bin",)
-    assert find(source, tmp_path).one_each() == found.one_each()
-
-
-def test_what_has_no_address_says_what_to_put_where(tmp_path):
-    with pytest.raises(InputError, match=r"mine cannot be downloaded; put data\.bin into"):
-        find(Source("mine", (LAYOUT,)), tmp_path, download=True)
-
-
-def test_files_are_found_in_the_folder_below_it_and_by_the_variable(tmp_path, monkeypatch):
-    source = Source("mine", (LAYOUT,), also_in=("ours",))
-    for folder in ("ours", "mine", "."):  # each goes before the one that was made earlier
-        (tmp_path / folder).mkdir(exist_ok=True)
-        (tmp_path / folder / "data.bin").touch()
-        assert find(source, tmp_path).one_each() == (tmp_path / folder / "data.bin",)
-    monkeypatch.setenv("POLYURN_DATA", str(tmp_path))
-    assert find(source, None).one_each() == (tmp_path / "data.bin",)
-    assert find(source, tmp_path / "data.bin").one_each() == (tmp_path / "data.bin",)
-
-
-def test_neither_root_nor_variable_is_said(monkeypatch):
-    monkeypatch.delenv("POLYURN_DATA", raising=False)
-    with pytest.raises(InputError, match=r"root= or the environment variable POLYURN_DATA"):
-        find(Source("mine", (LAYOUT,)), None)
-
-
-def test_a_layout_counts_only_when_it_is_whole(tmp_path):
-    layouts = (Layout("two", ("a", "b"), "a and b"), Layout("one", ("c*",), "c"))
-    (tmp_path / "a").touch()
-    (tmp_path / "c1").touch()
-    (tmp_path / "c2").touch()
-    found = find(Source("mine", layouts), tmp_path)
-    assert found.layout == "one"
-    assert found.paths == ((tmp_path / "c1", tmp_path / "c2"),)
-    (tmp_path / "b").touch()
-    assert find(Source("mine", layouts), tmp_path).layout == "two"

@@ -51,7 +51,7 @@ _EMPTY_ROWS = dict.fromkeys(
         "check_estimator_sparse_array",
         "check_estimator_sparse_matrix",
     ),
-    "the check's data has rows without any counts, which the model refuses",
+    "the check's data has rows without any counts, which cannot be fitted",
 )
 
 
@@ -242,7 +242,6 @@ def test_a_grid_search_on_the_score_finds_the_number_of_components():
     [
         ([[1.5, 2], [1, 3]], "fractions"),
         ([[-1, 2], [1, 3]], "Negative values"),
-        ([[0, 0], [1, 3]], "no points"),
         ([[np.nan, 2], [1, 3]], "NaN"),
         ([[1], [3]], "minimum of 2"),
         ([1, 3], "Expected 2D"),
@@ -256,6 +255,19 @@ def test_what_is_not_a_table_of_counts_is_refused_in_every_method(fitted, counts
         for method in (two.predict, two.predict_proba, two.score_samples, two.score, two.aic):
             with pytest.raises(ValueError, match=message):
                 method(counts)
+
+
+def test_a_row_without_counts_cannot_be_fitted():
+    with pytest.raises(ValueError, match="no points"):
+        DirichletMultinomialMixture().fit([[0, 0], [1, 3]])
+
+
+def test_a_row_without_counts_is_certain_given_its_total_and_as_likely_as_the_weights(fitted):
+    rows = np.vstack([np.zeros(10, dtype=int), COUNTS[:3]])
+    np.testing.assert_array_equal(fitted.score_samples(rows)[1:], fitted.score_samples(COUNTS[:3]))
+    assert fitted.score_samples(rows)[0] == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(fitted.predict_proba(rows)[0], fitted.weights_, rtol=1e-12)
+    assert fitted.predict(rows)[0] == 0  # weights decrease
 
 
 @pytest.mark.parametrize(

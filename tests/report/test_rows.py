@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from polyurn.report.embedding import joint_plane
 
 from polyurn.model.paper_truths import truth
-from polyurn.report.embedding import joint_plane
 from polyurn.report.model_rows import profile_rows, size_rows, summary_rows, telling_rows
 from polyurn.report.palette import FILLS, TONES, population_looks
 from polyurn.report.population_rows import (

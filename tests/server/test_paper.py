@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy.special import digamma
 
-from polyurn import MDM, LocalAggregator, SizeBins, Sizes, answer, fit_paper
+from polyurn import MDM, LocalAggregator, SizeBins, Sizes, answer, fit_paper, reference
 from polyurn.errors import EmptyComponentError, FitError, ParameterError, ZeroLikelihoodError
 from polyurn.model.paper_truths import truth
 from polyurn.server.paper import initialise, update
@@ -83,36 +82,60 @@ def test_an_impossible_client_is_an_error_that_names_the_remedies():
         update(mdm, answer(Update(mdm), [[1, 1], [2, 0]]))
 
 
-def paper_by_the_letter(mdm, counts, n_rounds):
-    """Algorithm 2 with whole-array special functions and nothing of ours but the pmf."""
-    tau, a, pi = mdm.weights.copy(), mdm.alphas.copy(), mdm.sizes.table()
-    n = counts.sum(axis=1)
-    for _ in range(n_rounds):
-        omega = MDM(tau, a, pi).responsibilities(counts)
-        # MDM sorts its components; put them back in the order of (tau, a, pi).
-        omega = omega[:, np.argsort(np.argsort(-tau, kind="stable"), kind="stable")]
-        tau = omega.sum(axis=0) / len(counts)
-        pi = np.stack([np.bincount(n, omega[:, k], minlength=pi.shape[1]) for k in range(len(tau))])
-        pi /= omega.sum(axis=0)[:, None]
-        for k in range(len(tau)):
-            u = (omega[:, [k]] * (digamma(counts + a[k]) - digamma(a[k]))).sum(axis=0)
-            v = (omega[:, k] * (digamma(n + a[k].sum()) - digamma(a[k].sum()))).sum()
-            a[k] = a[k] * u / v
-    return MDM(tau, a, pi)
+def assert_same(got, expected, rtol):
+    np.testing.assert_allclose(got.weights, expected.weights, rtol=rtol)
+    np.testing.assert_allclose(got.alphas, expected.alphas, rtol=rtol)
+    np.testing.assert_allclose(got.sizes.table(), expected.sizes.table(), rtol=rtol, atol=1e-13)
+
+
+def random_table(seed, n_clients):
+    """A number of components, and clients of 5 to 30 points with proportions of any kind."""
+    rng = np.random.default_rng(seed)
+    alpha = rng.uniform(0.3, 5.0, size=rng.integers(2, 8))
+    sizes = rng.integers(5, 31, size=n_clients)
+    return int(rng.integers(1, 5)), rng.multinomial(sizes, rng.dirichlet(alpha, size=n_clients))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_fit_is_the_reference_to_ten_digits_on_random_tables(seed):
+    k, counts = random_table(seed, n_clients=60)
+    bounds = {"n_components": k, "max_size": 30, "n_rounds": 12}
+    done = fit_paper(LocalAggregator(counts, rng=seed), n_categories=counts.shape[1], **bounds)
+    _, joining = LocalAggregator(counts, rng=seed).skip()  # the stream of the first round's clients
+    assert_same(done.mdm, MDM(*reference.fit(counts, rng=joining, **bounds)), rtol=1e-10)
+    sent = done.rounds[-2].mdm
+    plain = reference.log_likelihood(counts, sent.weights, sent.alphas, sent.sizes.table())
+    assert done.log_likelihoods[-1] == pytest.approx(plain / 60, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_fit_to_sampled_cohorts_is_the_reference_on_the_same_cohorts(seed):
+    counts = truth("medium/2").sample(400, rng=seed)
+    clients = LocalAggregator(counts, rng=seed)
+    done = fit_paper(clients, n_components=2, n_categories=10, max_size=20, cohort_size=100,
+                     n_rounds=4)  # fmt: skip
+    again = LocalAggregator(counts, rng=seed)
+
+    def cohort():
+        choose, answers = again.skip()
+        return reference.draw_cohort(counts, 100, rng=choose), answers
+
+    members, joining = cohort()
+    plain = reference.initialise(members, n_components=2, max_size=20, rng=joining)
+    for _ in range(3):
+        plain = reference.update(cohort()[0], *plain)
+    assert_same(done.mdm, MDM(*plain), rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["low/2", "medium/3", "high/3"])
-def test_fifty_full_rounds_agree_with_the_formulas_in_every_parameter(name):
-    bins = SizeBins.exact(30)
+def test_fifty_full_rounds_agree_with_the_reference_in_every_parameter(name):
     base = truth(name)
     masses = np.random.default_rng(1).dirichlet(np.ones(30), base.n_components)
-    counts = MDM(base.weights, base.alphas, Sizes(bins, masses)).sample(400, rng=2)
-    done = fit_paper(LocalAggregator(counts, rng=3), n_components=base.n_components, n_categories=10,
-               max_size=30, n_rounds=51)  # fmt: skip
-    expected = paper_by_the_letter(done.rounds[0].mdm, counts, 50)
-    np.testing.assert_allclose(done.mdm.weights, expected.weights, rtol=1e-9)
-    np.testing.assert_allclose(done.mdm.alphas, expected.alphas, rtol=1e-9)
-    np.testing.assert_allclose(done.mdm.sizes.masses, expected.sizes.masses, rtol=1e-9, atol=1e-12)
+    counts = MDM(base.weights, base.alphas, Sizes(SizeBins.exact(30), masses)).sample(300, rng=2)
+    bounds = {"n_components": base.n_components, "max_size": 30, "n_rounds": 51}
+    done = fit_paper(LocalAggregator(counts, rng=3), n_categories=10, **bounds)
+    _, joining = LocalAggregator(counts, rng=3).skip()
+    assert_same(done.mdm, MDM(*reference.fit(counts, rng=joining, **bounds)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(5))

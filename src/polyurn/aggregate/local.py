@@ -1,4 +1,4 @@
-"""Clients played in this process: the aggregator for tables that are at hand, tests and simulation.
+"""An aggregator over a table of clients in this process: draws cohorts and sums their answers.
 
 It stands between the two sides, so it is the one place besides the framework adapters that may
 import both `client/` and `wire`. It does not send anything anywhere.
@@ -22,7 +22,7 @@ class LocalAggregator:
     ----------
     counts : int array or scipy.sparse of shape (n_clients, n_categories)
     rng : int or numpy.random.Generator
-        Chooses the cohorts and plays the clients' own dice.
+        Chooses the cohorts and draws what clients would draw for themselves.
     sampling : {"fixed", "poisson"}
         A cohort is `cohort_size` clients drawn without replacement, or every client joins on its
         own with probability cohort_size / n_clients, as privacy accounting assumes.
@@ -53,7 +53,7 @@ class LocalAggregator:
             raise ParameterError(f"expected n_threads of at least 1, got {n_threads}")
         self._rows = pack(check_counts(counts))
         self._rng = np.random.default_rng(rng)
-        self._lots = self._rng.spawn(1)[0].random(self._rows.n_clients)
+        self._buckets = self._rng.spawn(1)[0].random(self._rows.n_clients)
         self._sampling = sampling
         self._n_threads = n_threads
 
@@ -63,14 +63,14 @@ class LocalAggregator:
 
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
         """The sum of the answers of a fresh cohort; None asks every client."""
-        choose, dice = self.skip()
+        choose, play = self.skip()
         members = None if cohort_size is None else self._cohort(cohort_size, choose)
         return answer_rows(
             query,
             self._rows,
             members=members,
-            lots=self._lots,
-            rng=dice,
+            buckets=self._buckets,
+            rng=play,
             n_threads=self._n_threads,
         )
 

@@ -1,8 +1,8 @@
-"""An aggregator that remembers: what clients said in each round is kept, and never asked twice.
+"""An aggregator that records the sum of every round, so that a stopped run resumes without asking twice.
 
 It wraps another aggregator. What a server does is a function of the answers it gets, so replaying the
 answers of a run that was stopped brings it back to where it was, to the last bit, and it goes on from
-there. Only sums are kept; where they are kept is `journal.Journal`'s business.
+there. Only sums are kept; where they are kept is `storage/journal.py`.
 """
 
 from typing import Protocol

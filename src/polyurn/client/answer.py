@@ -1,4 +1,4 @@
-"""A client's answer to a query: (query, counts) → Statistics.
+"""A client's answer to a query: (query, counts) → `Statistics`.
 
 One client is a cohort of one: the same code serves both. Nothing here knows which method the server
 runs, and nothing is kept between two answers.
@@ -37,7 +37,7 @@ def answer(
     query: Query[S],
     counts: object,
     *,
-    lots: NDArray[np.float64] | None = None,
+    buckets: NDArray[np.float64] | None = None,
     rng: int | np.random.Generator | None = None,
     n_threads: int = 1,
 ) -> S:
@@ -48,7 +48,7 @@ def answer(
     query : Query
         Any of the queries in `polyurn.wire`.
     counts : int array or scipy.sparse of shape (n_categories,) or (n_clients, n_categories)
-    lots : float array of shape (n_clients,), optional
+    buckets : float array of shape (n_clients,), optional
         The number between 0 and 1 that each client drew for itself; `Part` goes by it.
     rng : int or numpy.random.Generator
         For queries whose answer is random (`Initialise`).
@@ -66,7 +66,7 @@ def answer(
     [[0.333, 0.0, 0.667]]
     """
     table = check_counts(counts, n_categories=query.dimensions.n_categories)
-    return answer_rows(query, pack(table), lots=lots, rng=rng, n_threads=n_threads)
+    return answer_rows(query, pack(table), buckets=buckets, rng=rng, n_threads=n_threads)
 
 
 def answer_rows(
@@ -74,7 +74,7 @@ def answer_rows(
     rows: Rows,
     *,
     members: NDArray[np.integer[Any]] | None = None,
-    lots: NDArray[np.float64] | None = None,
+    buckets: NDArray[np.float64] | None = None,
     rng: int | np.random.Generator | None = None,
     n_threads: int = 1,
 ) -> S:
@@ -92,23 +92,23 @@ def answer_rows(
         )
     who = np.arange(rows.n_clients, dtype=np.uint32) if members is None else members
     some = who.astype(np.uint32, copy=False)
-    return cast(S, _answer(query, rows, some, lots, np.random.default_rng(rng), n_threads))
+    return cast(S, _answer(query, rows, some, buckets, np.random.default_rng(rng), n_threads))
 
 
 def _answer(
     query: Query[Any],
     rows: Rows,
     members: NDArray[np.uint32],
-    lots: NDArray[np.float64] | None,
+    buckets: NDArray[np.float64] | None,
     rng: np.random.Generator,
     n_threads: int,
 ) -> Statistics:
     match query:
         case Batch(queries):
-            return BatchStatistics(_answer_all(queries, rows, members, lots, rng, n_threads))
+            return BatchStatistics(_answer_all(queries, rows, members, buckets, rng, n_threads))
         case Part(inner, low, high):
-            mine = _part(members, lots, low, high)
-            return _answer(inner, rows, mine, lots, rng, n_threads)
+            mine = _part(members, buckets, low, high)
+            return _answer(inner, rows, mine, buckets, rng, n_threads)
         case Initialise():
             return answer_initialise(query, rows, members, rng)
         case Survey():
@@ -129,7 +129,7 @@ def _answer_all(
     queries: Sequence[Query[Any]],
     rows: Rows,
     members: NDArray[np.uint32],
-    lots: NDArray[np.float64] | None,
+    buckets: NDArray[np.float64] | None,
     rng: np.random.Generator,
     n_threads: int,
 ) -> tuple[Statistics, ...]:
@@ -142,12 +142,14 @@ def _answer_all(
         elif kind[0] is Expect:
             answers += answer_expects(some, rows, members, n_threads)
         elif kind[0] is Part:
-            mine = _part(members, lots, *kind[1:])
+            mine = _part(members, buckets, *kind[1:])
             inner = [part.query for part in some]
-            answers += _answer_all(inner, rows, mine, lots, rng, n_threads)
+            answers += _answer_all(inner, rows, mine, buckets, rng, n_threads)
         else:
-            dice = zip(some, rng.spawn(len(some)), strict=True)
-            answers += (_answer(q, rows, members, lots, die, n_threads) for q, die in dice)
+            streams = zip(some, rng.spawn(len(some)), strict=True)
+            answers += (
+                _answer(q, rows, members, buckets, stream, n_threads) for q, stream in streams
+            )
     return tuple(answers)
 
 
@@ -165,12 +167,12 @@ def _kind(query: Query[Any]) -> tuple[Any, ...]:
 
 
 def _part(
-    members: NDArray[np.uint32], lots: NDArray[np.float64] | None, low: float, high: float
+    members: NDArray[np.uint32], buckets: NDArray[np.float64] | None, low: float, high: float
 ) -> NDArray[np.uint32]:
-    """The members whose lot is in a part."""
-    if lots is None:
-        raise CountsError("a query to a part of the clients needs each client's lot")
-    return members[(lots[members] >= low) & (lots[members] < high)]
+    """The members whose bucket is in a part."""
+    if buckets is None:
+        raise CountsError("a query to a part of the clients needs each client's bucket")
+    return members[(buckets[members] >= low) & (buckets[members] < high)]
 
 
 def _answer_score(query: Score, rows: Rows, members: NDArray[np.uint32]) -> ScoreStatistics:

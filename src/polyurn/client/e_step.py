@@ -24,7 +24,7 @@ from polyurn.wire import Expect, ExpectStatistics, Parameters, Update, UpdateSta
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 
-# Clients whose slopes are multiplied together: enough for a matrix product, few enough for the cache.
+# Clients whose gradients are multiplied together: enough for a matrix product, few enough for the cache.
 _TOGETHER = 512
 
 
@@ -202,25 +202,25 @@ def _curvature(
         alphas / alpha_0[:, None],
     )
     found = np.zeros((k, c + 1, k, c + 1))
-    slopes, scores = np.empty((2, min(_TOGETHER, len(members)), k, c + 1))
+    gradients, scores = np.empty((2, min(_TOGETHER, len(members)), k, c + 1))
     for start in range(0, len(members), _TOGETHER):
         part = members[start : start + _TOGETHER]
-        slope, score = slopes[: len(part)], scores[: len(part)]
-        kernels.slopes(
+        gradient, score = gradients[: len(part)], scores[: len(part)]
+        kernels.client_gradients(
             rows.cells, rows.starts, rows.width, rows.size_index, part, rows.category,
-            *tables, slope, score,
+            *tables, gradient, score,
         )  # fmt: skip
         for i in range(k):
-            found[i, :, i] += score[:, i].T @ slope[:, i]
+            found[i, :, i] += score[:, i].T @ gradient[:, i]
         flat = score.reshape(len(part), -1)
         found -= (flat.T @ flat).reshape(found.shape)
     totals, spreads = sums.total_tables[some], sums.total_spread[some]
-    slope = sums.tables[some] - alphas * totals[:, None] / alpha_0[:, None]
+    gradient = sums.tables[some] - alphas * totals[:, None] / alpha_0[:, None]
     squares = alphas[:, :, None] * alphas[:, None, :]
-    bends = squares * spreads[:, None, None] / alpha_0[:, None, None] ** 2
-    np.einsum("kjj -> kj", bends)[:] += slope - sums.spread[some]
+    blocks = squares * spreads[:, None, None] / alpha_0[:, None, None] ** 2
+    np.einsum("kjj -> kj", blocks)[:] += gradient - sums.spread[some]
     each = np.arange(k)
-    found[each, :c, each, :c] += bends
+    found[each, :c, each, :c] += blocks
     found[:, c, :, c] -= len(members) * (np.diag(tau) - np.outer(tau, tau))
     square = found.reshape(k * (c + 1), -1)
     return np.asarray(square[np.tri(len(square), dtype=bool)])

@@ -1,7 +1,7 @@
 """Records → counts: the histogram of one feature, client by client.
 
 Categories are declared, never discovered: a value outside them is an error that names the value's
-position and not the value. Reading files is `files.py`; data frames are `tables.py`.
+position and not the value. Reading files is `storage/tables.py`; data frames are `tables.py`.
 """
 
 from collections.abc import Sequence

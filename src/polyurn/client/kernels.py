@@ -1,4 +1,4 @@
-"""The hot loops: a cohort's E-step as gathers from, and scatters into, small tables.
+"""The E-step's loops, compiled: gathers from small tables of log-probabilities, and scatters into sums.
 
 For fixed parameters log p(c | n, α_k) is a sum over categories of a function of (category, count),
 so it is tabulated once per round and gathered; and every sum that an update needs follows from
@@ -342,7 +342,7 @@ def _stirling(x):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def slopes(
+def client_gradients(
     cells, starts, width, size_index, members, category,
     pair_logs, size_logs, n_components, some, pair_rises, size_rises, shares, out, scores,
 ):  # fmt: skip
@@ -357,7 +357,7 @@ def slopes(
     logs, size_parts = pair_logs.reshape(-1), size_logs.reshape(-1)
     rises, size_falls = pair_rises.reshape(-1), size_rises.reshape(-1)
     padded = _padded(shares, some_lanes).reshape(-1)
-    omega, slope = np.empty(lanes), np.empty(n_categories * some_lanes)
+    omega, gradient = np.empty(lanes), np.empty(n_categories * some_lanes)
     for i in range(len(members)):
         client = np.int64(members[i])
         size = np.int64(size_index[client])
@@ -370,12 +370,12 @@ def slopes(
         for lane in range(0, some_lanes, LANES):
             fall = sub4(fill4(0.0), load4(size_falls, size * some_lanes + lane))
             for at in range(lane, n_categories * some_lanes, some_lanes):
-                store4(slope, at, mul4(load4(padded, at), fall))
+                store4(gradient, at, mul4(load4(padded, at), fall))
             for cell in range(first, last):
                 pair = np.int64(cells[cell])
                 at = category[pair] * some_lanes + lane
                 rise = load4(rises, pair * some_lanes + lane)
-                store4(slope, at, add4(load4(slope, at), rise))
+                store4(gradient, at, add4(load4(gradient, at), rise))
         peak, ratios = omega[:n_components].max(), 0.0
         for k in range(n_components):
             omega[k] = math.exp(omega[k] - peak)
@@ -383,6 +383,6 @@ def slopes(
         for k in range(n_some):
             share = omega[some[k]] / ratios
             for j in range(n_categories):
-                out[i, k, j] = slope[j * some_lanes + k]
+                out[i, k, j] = gradient[j * some_lanes + k]
                 scores[i, k, j] = share * out[i, k, j]
             out[i, k, n_categories], scores[i, k, n_categories] = 1.0, share

@@ -1,8 +1,8 @@
-"""Histograms packed for the kernels.
+"""Histograms packed for the kernels: each cell is the number of its (category, count) pair.
 
-A cell (client, category) is stored as the number of its *pair* (category, count): the row of the
-tables that the kernels gather from. There are far fewer pairs than cells. Rows are dense (every
-category of every client, zeros too) or sparse (non-zero cells only), whichever a pass is faster over.
+The number of a *pair* is a row of the tables that the kernels gather from. There are far fewer pairs
+than cells. Rows are dense (every category of every client, zeros too) or sparse (non-zero cells only),
+whichever a pass is faster over.
 """
 
 from dataclasses import dataclass

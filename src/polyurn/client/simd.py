@@ -1,4 +1,4 @@
-"""Four doubles at a time inside numba.
+"""SIMD inside numba: `exp`, `log` and sums of four doubles at a time.
 
 numba leaves short loops over components scalar, which costs the gather and scatter of
 `kernels.py` a factor of two. `float64x4` is a value type that lives in one vector register on any

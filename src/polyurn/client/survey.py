@@ -1,7 +1,7 @@
-"""Answers about the clients' histograms themselves, before there are any parameters.
+"""Sums before there are parameters: Algorithm 1's moments, and features and groups for starts.
 
-Algorithm 1's moments, and the features and groups that better starts are made of. A client's features
-are its proportions p, Σ p², which tells concentrated clients from spread ones, and log n / log max_size.
+A client's features are its proportions p, Σ p², which tells concentrated clients from spread ones, and
+log n / log max_size. What starts are made of them is `server/search/starts.py`.
 """
 
 from collections.abc import Sequence

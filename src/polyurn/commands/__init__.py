@@ -1,1 +1,4 @@
-"""The commands, one module for each group; `cli.py` puts them in order."""
+"""The commands, one module each; `cli.py` puts them in order.
+
+A module imports what it works with when its command runs, so that `--help` loads no numpy.
+"""

@@ -5,12 +5,12 @@ Parses, calls one library function, writes.
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyurn.commands._shared.console import check_output, made_by, print_json, say, show
-from polyurn.commands._shared.inputs import read_clients
+from polyurn.commands._shared.console import print_json, say, show
+from polyurn.commands._shared.invocation import check_output, made_by
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
@@ -22,11 +22,14 @@ from polyurn.commands._shared.options import (
     Seed,
     declared_categories,
 )
-from polyurn.commands._shared.terminal import comparison_table
-from polyurn.comparison.populations import Population, compare
 from polyurn.errors import FileError, ParameterError
-from polyurn.storage import files
-from polyurn.storage.files import SavedMDM
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from polyurn.comparison.populations import Population
+    from polyurn.comparison.results import Comparison
+    from polyurn.storage.mdm_json import SavedMDM
 
 _KIND, _VERSION = "comparison", 1
 _OF_SWEEPS, _OF_BOTH = {"true", "metric"}, {"held_out", "as_json", "quiet"}
@@ -81,20 +84,25 @@ def compare_command(
         if populations:
             raise ParameterError(f"expected nothing but the folder of a sweep with {held_out}")
         _refuse_options(context, but=_OF_BOTH | _OF_SWEEPS, where=f"the folder {held_out}")
-        from polyurn.commands._shared.runs import compare_runs
+        from polyurn.commands._shared.verdicts import compare_runs
 
         compare_runs(held_out, true=true, metric=metric, as_json=as_json)
         return
     _refuse_options(context, but=set(context.params) - _OF_SWEEPS, where=f"the table {held_out}")
+    from polyurn.commands._shared.client_tables import read_clients
+    from polyurn.comparison.populations import compare
+    from polyurn.storage.atomic import check_place, save_record
+    from polyurn.storage.mdm_json import load_saved
+
     if not populations:
         raise ParameterError(f"expected populations as NAME=FILE to compare with {held_out}")
     if output is not None:
         if output.suffix != ".json":
             raise FileError(f"expected a .json file for the comparison, got {output.name!r}")
         check_output(context, output)
-        files.check_place(output)
+        check_place(output)
     places = _places(populations)
-    saved = {name: files.load_saved(path) for name, path in places.items() if _is_mdm(path)}
+    saved = {name: load_saved(path) for name, path in places.items() if _is_mdm(path)}
     declared = declared_categories(categories) or _categories_of(saved)
     read = read_clients(held_out, client, category, count, declared, drop_empty, say)
     everything = read.categories or read.shape[1]
@@ -122,12 +130,12 @@ def compare_command(
     )
     if output is not None:
         made = made_by(context, seed)
-        files.save_record(verdict.to_dict(), output, kind=_KIND, version=_VERSION, made=made)
+        save_record(verdict.to_dict(), output, kind=_KIND, version=_VERSION, made=made)
         say(f"wrote {output}")
     if as_json:
         print_json(verdict.to_dict())
     else:
-        show(comparison_table(verdict))
+        show(_table(verdict))
     for sentence in verdict.sentences():
         say(sentence)
 
@@ -161,9 +169,22 @@ def _is_mdm(path: Path) -> bool:
     return path.suffix == ".json"
 
 
-def _categories_of(saved: dict[str, SavedMDM]) -> int | tuple[str, ...] | None:
+def _categories_of(saved: dict[str, "SavedMDM"]) -> int | tuple[str, ...] | None:
     """The categories that all the MDM files have; None without any."""
     found = {one.categories or one.mdm.n_categories for one in saved.values()}
     if len(found) > 1:
         raise ParameterError("expected MDM files with the same categories, got different ones")
     return found.pop() if found else None
+
+
+def _table(verdict: "Comparison") -> "Table":
+    """One column per population, one line per measure."""
+    from rich.table import Table
+
+    head, *lines = zip(*verdict.table(), strict=True)
+    table = Table(title=f"how alike to {verdict.n_clients:,} true clients")
+    for position, name in enumerate(head):
+        table.add_column(name, justify="right" if position else "left")
+    for line in lines:
+        table.add_row(*line)
+    return table

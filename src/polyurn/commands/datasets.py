@@ -6,24 +6,19 @@ Parses, calls one library function, prints.
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
-from rich.progress import Progress as Bar
-from rich.table import Table
 
-from polyurn import datasets
 from polyurn.commands._shared.console import INTERRUPTED, print_json, say, show, talk
 from polyurn.commands._shared.options import AsJson
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
+    from rich.table import Table
+
+    from polyurn.datasets import Dataset, Progress
 
 Name: TypeAlias = Literal[
     "digits", "flights", "femnist", "cifar10", "folktables", "mnist_by_writer"
@@ -45,7 +40,9 @@ def datasets_command(
 
     Example: `polyurn datasets cifar10 --root data --download`
     """
-    read: Callable[..., datasets.Dataset] = getattr(datasets, name)
+    from polyurn import datasets
+
+    read: Callable[..., Dataset] = getattr(datasets, name)
     try:
         with download_progress(talk) as on_progress:
             found = read(root=root, download=download, on_progress=on_progress)
@@ -59,12 +56,21 @@ def datasets_command(
 
 
 @contextlib.contextmanager
-def download_progress(console: Console) -> Iterator[Callable[[datasets.Progress], None]]:
+def download_progress(console: "Console") -> Iterator[Callable[["Progress"], None]]:
     """A function that shows how far each file is: bars on a terminal, a line per file when piped."""
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+    from rich.progress import Progress as Bar
+
     if not console.is_terminal:
         begun: set[str] = set()
 
-        def on_progress(done: datasets.Progress) -> None:
+        def on_progress(done: "Progress") -> None:
             if done.name not in begun:
                 begun.add(done.name)
                 size = "" if done.total is None else f", {done.total:,} bytes"
@@ -84,7 +90,7 @@ def download_progress(console: Console) -> Iterator[Callable[[datasets.Progress]
     with bar:
         tasks: dict[str, TaskID] = {}
 
-        def on_progress_bar(done: datasets.Progress) -> None:
+        def on_progress_bar(done: "Progress") -> None:
             if done.name not in tasks:
                 tasks[done.name] = bar.add_task(done.name, total=done.total)
             bar.update(tasks[done.name], completed=done.n_bytes)
@@ -92,7 +98,7 @@ def download_progress(console: Console) -> Iterator[Callable[[datasets.Progress]
         yield on_progress_bar
 
 
-def dataset_record(found: datasets.Dataset) -> dict[str, Any]:
+def dataset_record(found: "Dataset") -> dict[str, Any]:
     """What a dataset holds, for JSON."""
     splits = {"train": found.train, "test": found.test}
     return {
@@ -111,8 +117,10 @@ def dataset_record(found: datasets.Dataset) -> dict[str, Any]:
     }
 
 
-def _dataset_table(found: datasets.Dataset) -> Table:
+def _dataset_table(found: "Dataset") -> "Table":
     """One row per split."""
+    from rich.table import Table
+
     table = Table(title=f"{found.name}: {found.n_categories} categories")
     for heading in ("split", "records", "clients", "features of a record"):
         table.add_column(heading, justify="left" if heading == "split" else "right")

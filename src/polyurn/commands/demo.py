@@ -7,21 +7,19 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
 import typer
 
-from polyurn import demo
-from polyurn.commands._shared.console import made_by, print_json, say, talk
+from polyurn.commands._shared.console import print_json, say, talk
+from polyurn.commands._shared.invocation import made_by
 from polyurn.commands._shared.options import AsJson, Seed
-from polyurn.commands._shared.runs import sweep_progress, verdict_record
-from polyurn.commands._shared.terminal import mdm_record, selection_progress
 from polyurn.errors import MissingDependencyError
-from polyurn.server.records import selection_record
-from polyurn.storage import files
-from polyurn.storage.run_log import RunRecord
-from polyurn.sweeps.verdict import compare_sweeps
+
+if TYPE_CHECKING:
+    from polyurn.demo import Federation
+    from polyurn.storage.provenance import DataRecord
+    from polyurn.storage.run_log import RunRecord
 
 
 def demo_command(
@@ -45,9 +43,20 @@ def demo_command(
 
     Example: `polyurn demo`
     """
-    from polyurn.report.page import html_report
+    import numpy as np
 
-    files.check_place(output)
+    from polyurn import demo
+    from polyurn.commands._shared.fitted_mdm import mdm_record
+    from polyurn.commands._shared.progress import selection_progress, sweep_progress
+    from polyurn.commands._shared.verdicts import verdict_record
+    from polyurn.report.page import html_report
+    from polyurn.server.records import SelectionRecord
+    from polyurn.storage.atomic import check_place, write_whole
+    from polyurn.storage.mdm_json import SavedMDM
+    from polyurn.storage.provenance import Made
+    from polyurn.sweeps.verdict import compare_sweeps
+
+    check_place(output)
     began = time.monotonic()
     streams = np.random.default_rng(seed).spawn(6)
     with _stage("1 True clients") as end:
@@ -84,22 +93,18 @@ def demo_command(
         except MissingDependencyError as error:
             end(f"left out: {error}")
     with _stage("6 Report") as end:
-        record = {"n_categories": len(there.categories), "n_points": there.live.n_records}
-        data_record = {"file": there.name, "n_clients": len(there.live_counts), **record}
-        made = {
-            **made_by(context, seed),
-            "data": data_record,
-            "selection": selection_record(choice),
-        }
+        made = Made(
+            **made_by(context, seed), data=_data(there), selection=SelectionRecord.of(choice)
+        )
         page = html_report(
-            files.SavedMDM(choice.mdm, there.categories, made),
+            SavedMDM(choice.mdm, there.categories, made),
             comparison=likeness,
             runs=runs,
             clients={"true": there.held_out, "mdm": simulated["mdm"], "iid": simulated["iid"]},
             title=f"What the federation of {there.name} looks like",
             rng=streams[5],
         )
-        files.write_whole(output, lambda file: file.write(page.encode()))
+        write_whole(output, lambda file: file.write(page.encode()))
         end(f"{output.resolve().as_uri()} ({len(page.encode()) / 1e6:.1f} MB)")
     seconds = time.monotonic() - began
     say(f"done in {seconds:.0f} s: open {output}")
@@ -110,12 +115,24 @@ def demo_command(
                 "n_clients": len(there.live_counts),
                 "report": str(output),
                 "seconds": seconds,
-                "selection": selection_record(choice),
+                "selection": SelectionRecord.of(choice).to_record(),
                 "learned": mdm_record(choice.mdm, there.categories),
                 "comparison": likeness.to_dict(),
                 "sweep": verdict_record(compare_sweeps(runs)) if runs else None,
             }
         )
+
+
+def _data(there: "Federation") -> "DataRecord":
+    """The true clients' records, as the page names them."""
+    from polyurn.storage.provenance import DataRecord
+
+    return DataRecord(
+        file=there.name,
+        n_clients=len(there.live_counts),
+        n_categories=len(there.categories),
+        n_points=there.live.n_records,
+    )
 
 
 @contextlib.contextmanager

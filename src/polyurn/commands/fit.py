@@ -1,26 +1,16 @@
-"""`polyurn fit` and `polyurn select`: learn an MDM from a table whose clients are played here.
+"""`polyurn fit`: learn an MDM from a table whose clients are played in this process.
 
 Parses, calls one library function, writes.
 """
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from polyurn.aggregate.local import LocalAggregator
-from polyurn.client.histogram import Histograms
-from polyurn.commands._shared.console import (
-    INTERRUPTED,
-    check_output,
-    made_by,
-    print_json,
-    say,
-    settings,
-    show,
-    talk,
-)
-from polyurn.commands._shared.inputs import data_record, largest_size, read_clients, recorded
+from polyurn.commands._shared.console import INTERRUPTED, print_json, say, show, talk
+from polyurn.commands._shared.invocation import check_output, made_by, settings
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
@@ -33,6 +23,7 @@ from polyurn.commands._shared.options import (
     MaxSize,
     MaxUpload,
     Output,
+    Patience,
     Rounds,
     Sampling,
     Seed,
@@ -40,24 +31,13 @@ from polyurn.commands._shared.options import (
     TableArgument,
     Threads,
     Tol,
-    component_numbers,
     declared_categories,
 )
-from polyurn.commands._shared.terminal import (
-    fit_sentences,
-    mdm_record,
-    mdm_table,
-    progress,
-    selection_progress,
-    selection_sentences,
-    selection_table,
-)
-from polyurn.server.fit import fit
-from polyurn.server.paper import Moments, fit_paper
-from polyurn.server.records import fit_record, selection_record
-from polyurn.server.results import Round
-from polyurn.server.select import select
-from polyurn.storage import files
+
+if TYPE_CHECKING:
+    from polyurn.client.histogram import Histograms
+    from polyurn.server.results import Fit, Round
+    from polyurn.storage.provenance import Made
 
 
 def fit_command(
@@ -72,6 +52,7 @@ def fit_command(
     max_size: MaxSize = None,
     rounds: Rounds = 50,
     tol: Tol = 1e-3,
+    patience: Patience = 3,
     cohort: Cohort = None,
     sampling: Sampling = "fixed",
     method: Annotated[
@@ -79,7 +60,8 @@ def fit_command(
         typer.Option(help="Many starts in the same rounds, or the paper's algorithms."),
     ] = "search",
     moments: Annotated[
-        Moments, typer.Option(help="Where the paper's method starts: moments of which category.")
+        Literal["first", "most_frequent", "pooled"],
+        typer.Option(help="Where the paper's method starts: moments of which category."),
     ] = "first",
     sizes: SizesOption = None,
     size_prior: Annotated[
@@ -102,10 +84,22 @@ def fit_command(
 
     Example: `polyurn fit clients.csv --components 3 -o mdm.json`
     """
-    made = made_by(context, seed)
+    from polyurn.aggregate.local import LocalAggregator
+    from polyurn.commands._shared.checkpoints import recorded
+    from polyurn.commands._shared.client_tables import data_record, largest_size, read_clients
+    from polyurn.commands._shared.fitted_mdm import mdm_record, mdm_table
+    from polyurn.commands._shared.progress import fit_progress
+    from polyurn.server.fit import fit
+    from polyurn.server.paper import fit_paper
+    from polyurn.server.records import FitRecord
+    from polyurn.storage.atomic import check_place
+    from polyurn.storage.mdm_json import save
+    from polyurn.storage.provenance import Made
+
+    made = Made(**made_by(context, seed))
     if output is not None:
         check_output(context, output)
-        files.check_place(output)
+        check_place(output)
     read = read_clients(
         table, client, category, count, declared_categories(categories), drop_empty, say
     )
@@ -114,7 +108,7 @@ def fit_command(
     given: dict[str, Any] = {name: value for name, value in model.items() if value is not None}
     kept: list[Round] = []
     try:
-        with progress(talk, rounds, kept.append) as on_round:
+        with fit_progress(talk, rounds, kept.append) as on_round:
             asked = recorded(aggregator, checkpoint, settings(context), read, say)
             common = {
                 "n_components": components,
@@ -128,105 +122,41 @@ def fit_command(
                 done = fit_paper(asked, n_rounds=rounds, moments=moments, **common)
             else:
                 done = fit(
-                    asked, max_rounds=rounds, tol=tol, max_upload=max_upload, rng=seed, **common
-                )
+                    asked, max_rounds=rounds, tol=tol, patience=patience, max_upload=max_upload,
+                    rng=seed, **common,
+                )  # fmt: skip
     except KeyboardInterrupt:
         _keep_interrupted(kept, output, checkpoint, read, made)
-    for sentence in fit_sentences(done):
+    for sentence in _sentences(done):
         say(sentence)
+    record = FitRecord.of(done)
     if output is not None:
-        made = {**made, "data": data_record(table, read), "fit": fit_record(done)}
-        files.save(done.mdm, output, categories=read.categories, made=made)
+        made = replace(made, data=data_record(table, read), fit=record)
+        save(done.mdm, output, categories=read.categories, made=made.to_record())
         say(f"wrote {output}")
     if as_json:
-        print_json({**fit_record(done), **mdm_record(done.mdm, read.categories)})
+        print_json({**record.to_record(), **mdm_record(done.mdm, read.categories)})
     elif output is None:
         show(mdm_table(done.mdm, read.categories))
 
 
-def select_command(
-    context: typer.Context,
-    table: TableArgument,
-    components: Annotated[
-        str, typer.Option(help="Numbers of components: 1:6, or 2,4,8, or auto.")
-    ] = "1:6",
-    output: Output = None,
-    client: Client = "client",
-    category: Category = "category",
-    count: Count = None,
-    categories: Categories = None,
-    max_size: MaxSize = None,
-    held_out: Annotated[
-        float, typer.Option(help="Share of the clients that scores and is never fitted.")
-    ] = 0.2,
-    rounds: Rounds = 50,
-    tol: Tol = 1e-3,
-    cohort: Cohort = None,
-    sampling: Sampling = "fixed",
-    sizes: SizesOption = None,
-    max_upload: MaxUpload = 50_000,
-    checkpoint: Checkpoint = None,
-    threads: Threads = 1,
-    drop_empty: DropEmpty = False,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Choose the number of components by the likelihood of held-out clients.
+def _sentences(done: "Fit") -> list[str]:
+    """What there is to say about a fit besides its parameters."""
+    from polyurn.commands._shared.fitted_mdm import component_sentences
 
-    All are fitted in the same rounds; the smallest within one standard error of the best is kept.
-
-    Example: `polyurn select clients.csv --components 1:6 -o mdm.json`
-    """
-    made = made_by(context, seed)
-    if output is not None:
-        check_output(context, output)
-        files.check_place(output)
-    numbers = component_numbers(components)
-    read = read_clients(
-        table, client, category, count, declared_categories(categories), drop_empty, say
-    )
-    aggregator = LocalAggregator(read.counts, rng=seed, sampling=sampling, n_threads=threads)
-    try:
-        with selection_progress(talk) as on_round:
-            choice = select(
-                recorded(aggregator, checkpoint, settings(context), read, say),
-                numbers,
-                n_categories=read.shape[1],
-                max_size=largest_size(max_size, read, say),
-                held_out=held_out,
-                max_rounds=rounds,
-                cohort_size=cohort,
-                tol=tol,
-                max_upload=max_upload,
-                sizes=sizes or "binned",
-                rng=seed,
-                on_round=on_round,
-            )
-    except KeyboardInterrupt:
-        kept = (
-            f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
-        )
-        say(f"interrupted; {kept}")
-        raise typer.Exit(INTERRUPTED) from None
-    for sentence in selection_sentences(choice):
-        say(sentence)
-    if output is not None:
-        made = {**made, "data": data_record(table, read), "selection": selection_record(choice)}
-        files.save(choice.mdm, output, categories=read.categories, made=made)
-        say(f"wrote {output}")
-    if as_json:
-        print_json({**selection_record(choice), **mdm_record(choice.mdm, read.categories)})
-    else:
-        show(selection_table(choice))
+    return [f"{done.n_rounds} rounds; {done.stopped}", *component_sentences(done)]
 
 
 def _keep_interrupted(
-    kept: list[Round],
+    kept: list["Round"],
     output: Path | None,
     checkpoint: Path | None,
-    read: Histograms,
-    made: dict[str, Any],
+    read: "Histograms",
+    made: "Made",
 ) -> NoReturn:
+    """Write the parameters of the last round, if there are any and a place for them; then end."""
+    from polyurn.storage.mdm_json import save
+
     last = kept[-1] if kept else None
     again = f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
     if last is None or last.mdm is None:
@@ -235,7 +165,7 @@ def _keep_interrupted(
         why = "" if checkpoint else " (no --output)"
         say(f"interrupted after round {last.number}; {again}{why}")
     else:
-        made = {**made, "interrupted_after_round": last.number}
-        files.save(last.mdm, output, categories=read.categories, made=made)
+        made = replace(made, interrupted_after_round=last.number)
+        save(last.mdm, output, categories=read.categories, made=made.to_record())
         say(f"interrupted; the parameters after round {last.number} are in {output}")
     raise typer.Exit(INTERRUPTED)

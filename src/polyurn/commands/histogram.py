@@ -4,16 +4,12 @@ Parses, calls one library function, writes.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
-from polyurn.client.bins import Bins
-from polyurn.client.histogram import cap_sizes
-from polyurn.client.tables import column_numbers
-from polyurn.commands._shared.console import check_output, made_by, print_json, say
-from polyurn.commands._shared.inputs import histograms_of
+from polyurn.commands._shared.console import print_json, say
+from polyurn.commands._shared.invocation import check_output, made_by
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
@@ -24,9 +20,10 @@ from polyurn.commands._shared.options import (
     Seed,
     declared_categories,
 )
-from polyurn.counts import client_sizes
 from polyurn.errors import ParameterError
-from polyurn.storage import files
+
+if TYPE_CHECKING:
+    from polyurn.client.bins import Bins
 
 
 def histogram_command(
@@ -66,10 +63,19 @@ def histogram_command(
     Example: `polyurn histogram records.parquet --category income --width 5000 --stop 200000
     -o clients.parquet`
     """
+    import numpy as np
+
+    from polyurn.client.bins import Bins
+    from polyurn.client.histogram import cap_sizes
+    from polyurn.client.tables import column_numbers
+    from polyurn.commands._shared.client_tables import histograms_of
+    from polyurn.counts import client_sizes
+    from polyurn.storage.tables import check_table_place, csv_text, read_table, write_histograms
+
     if output is not None:
         check_output(context, output)
-        files.check_table_place(output)
-    table = files.read_table(records)
+        check_table_place(output)
+    table = read_table(records)
     bins = _bins(edges, width, start, stop)
     if quantiles is not None and bins is None:
         bins = Bins.at_quantiles(column_numbers(table, category), n_bins=quantiles)
@@ -83,20 +89,24 @@ def histogram_command(
     counts = made.counts if cap is None else cap_sizes(made.counts, cap, rng=seed)
     names = {"clients": made.clients.tolist(), "categories": made.categories}
     if output is not None:
-        files.write_histograms(counts, output, made=made_by(context, seed), **names)
+        write_histograms(counts, output, made=made_by(context, seed), **names)
         n_empty = int((client_sizes(counts) == 0).sum())
         say(f"wrote {len(made.clients) - n_empty:,} clients to {output}")
         if n_empty:
             say(f"{n_empty:,} clients hold no points, and a long table has no rows of theirs")
     elif not as_json:
-        typer.echo(files.csv_text(counts, **names), nl=False)
+        typer.echo(csv_text(counts, **names), nl=False)
     if as_json:
         rows = counts if isinstance(counts, np.ndarray) else counts.toarray()
         print_json({"n_clients": len(made.clients), **names, "counts": rows.tolist()})
 
 
-def _bins(edges: str | None, width: float | None, start: float, stop: float | None) -> Bins | None:
+def _bins(
+    edges: str | None, width: float | None, start: float, stop: float | None
+) -> "Bins | None":
     """The bins that the options stand for, if they stand for any."""
+    from polyurn.client.bins import Bins
+
     if (width is None) != (stop is None):
         raise ParameterError("expected --width and --stop together")
     if edges is not None and width is not None:

@@ -3,13 +3,14 @@
 Parses, calls one library function, writes.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from polyurn.commands._shared.console import check_output, made_by, print_json, say
-from polyurn.commands._shared.inputs import read_proxy
+from polyurn.commands._shared.console import print_json, say
+from polyurn.commands._shared.invocation import check_output, made_by
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
@@ -21,9 +22,16 @@ from polyurn.commands._shared.options import (
     Seed,
     declared_categories,
 )
-from polyurn.errors import ParameterError, ShortfallError
-from polyurn.partitioning.assign import Partition, PartitionReport, Shortfall, cover, partition
-from polyurn.storage.partitions import check_partition_place, partition_text, save_partition
+from polyurn.errors import FileError, ParameterError, ShortfallError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from polyurn.commands._shared.client_tables import Declared, Say
+    from polyurn.model.mdm import MDM
+    from polyurn.partitioning.redraw import Population
+    from polyurn.partitioning.result import Partition, PartitionReport
 
 
 def partition_command(
@@ -52,7 +60,8 @@ def partition_command(
         bool, typer.Option(help="Whether a point may serve several clients, as in the paper.")
     ] = True,
     shortfall: Annotated[
-        Shortfall, typer.Option(help="What happens when a category is used up.")
+        Literal["reuse", "refuse", "resample"],
+        typer.Option(help="What happens when a category is used up."),
     ] = "reuse",
     cover_all: Annotated[
         bool, typer.Option("--cover", help="Draw clients until every point is used, once.")
@@ -69,6 +78,9 @@ def partition_command(
 
     Example: `polyurn partition labels.parquet clients.parquet -o partition.parquet`
     """
+    from polyurn.partitioning.assign import cover, partition
+    from polyurn.storage.partitions import check_partition_place, partition_text, save_partition
+
     if cover_all and (shortfall != "reuse" or not replace):
         raise ParameterError(
             "--cover gives each point once: leave out --shortfall and --no-replace"
@@ -78,7 +90,7 @@ def partition_command(
     if output is not None:
         check_output(context, output)
         check_partition_place(output)
-    proxy = read_proxy(
+    proxy = _read_proxy(
         labels,
         label_column,
         clients,
@@ -120,7 +132,102 @@ def partition_command(
             print_json({**_record(done, done.report), "seed": seed})
 
 
-def _sentences(report: PartitionReport) -> list[str]:
+@dataclass(frozen=True)
+class _Proxy:
+    """Proxy data and the clients that are to hold them.
+
+    Attributes
+    ----------
+    labels : int array of shape (n_points,)
+    categories : tuple of str
+    population : MDM, or function (n_clients, rng) -> counts
+        For a table of clients, a random choice of them, unless others are to take their place.
+    counts : csr_array of shape (n_clients, n_categories), or None for an MDM
+    clients : array of shape (n_clients,), or None for an MDM
+        Their ids.
+    """
+
+    labels: "NDArray[np.int64]"
+    categories: tuple[str, ...]
+    population: "Population"
+    counts: Any = None
+    clients: "NDArray[Any] | None" = None
+
+
+def _read_proxy(
+    labels: Path,
+    label_column: str,
+    clients: Path,
+    client: str,
+    category: str,
+    count: str | None,
+    declared: "Declared",
+    drop: bool,
+    covers: bool,
+    redraw_from: Path | None,
+    say: "Say",
+) -> _Proxy:
+    """The proxy data's labels, and clients with the same categories.
+
+    `clients` may be an MDM file if they are drawn (`covers`); `redraw_from` is one.
+    """
+    from polyurn.client.histogram import category_names
+    from polyurn.client.tables import category_codes, observed_categories
+    from polyurn.commands._shared.client_tables import naming, read_clients
+    from polyurn.populations import oracle_counts
+    from polyurn.storage.tables import read_table
+
+    points = read_table(labels)
+    if clients.suffix == ".json":
+        if not covers:
+            raise FileError(
+                f"{clients} is not a table of clients; draw them with `polyurn sample`, or use --cover"
+            )
+        if drop:
+            raise ParameterError("an MDM has no clients without points: leave out --drop-empty")
+        mdm, known = _mdm_and_categories(clients, declared)
+        with naming(labels):
+            codes = category_codes(points, known, category=label_column)
+        return _Proxy(codes, category_names(known), mdm)
+    others: Population | None = None
+    if redraw_from is not None:
+        others, declared = _mdm_and_categories(redraw_from, declared)
+    if declared is None:
+        declared = _both(
+            observed_categories(points, category=label_column),
+            observed_categories(read_table(clients), category=category),
+        )
+        n = declared if isinstance(declared, int) else len(declared)
+        say(f"{n} categories, from the tables; declare them with --categories")
+    with naming(labels):
+        codes = category_codes(points, declared, category=label_column)
+    read = read_clients(clients, client, category, count, declared, drop, say)
+
+    def population(n_clients: int, rng: "np.random.Generator") -> "NDArray[np.int64]":
+        return oracle_counts(read.counts, n_clients, rng=rng)
+
+    return _Proxy(codes, read.categories, others or population, read.counts, read.clients)
+
+
+def _mdm_and_categories(path: Path, declared: "Declared") -> "tuple[MDM, int | tuple[str, ...]]":
+    """An MDM file, whose categories are its own."""
+    from polyurn.storage.mdm_json import load_saved
+
+    if declared is not None:
+        raise ParameterError(f"{path} has its own categories: leave out --categories")
+    saved = load_saved(path)
+    return saved.mdm, saved.categories or saved.mdm.n_categories
+
+
+def _both(a: int | tuple[str, ...], b: int | tuple[str, ...]) -> int | tuple[str, ...]:
+    """The categories of two tables together: numbers with numbers, names with names."""
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    names = [names for names in (a, b) if not isinstance(names, int)]
+    return tuple(sorted(set().union(*names)))
+
+
+def _sentences(report: "PartitionReport") -> list[str]:
     """What a person wants to know about a partition."""
     told = [
         f"{report.n_given:,} points given, {report.n_used:,} of {report.available.sum():,} proxy "
@@ -135,7 +242,7 @@ def _sentences(report: PartitionReport) -> list[str]:
     return told
 
 
-def _record(done: Partition, report: PartitionReport) -> dict[str, Any]:
+def _record(done: "Partition", report: "PartitionReport") -> dict[str, Any]:
     return {
         "n_clients": len(done),
         "n_given": report.n_given,

@@ -4,12 +4,12 @@ Parses, calls one library function, writes.
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyurn.commands._shared.console import check_output, made_by, print_json, say
-from polyurn.commands._shared.inputs import read_clients
+from polyurn.commands._shared.console import print_json, say
+from polyurn.commands._shared.invocation import check_output, made_by
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
@@ -21,8 +21,11 @@ from polyurn.commands._shared.options import (
 )
 from polyurn.commands._shared.options import declared_categories as declared
 from polyurn.errors import FileError, ParameterError
-from polyurn.storage import files
-from polyurn.storage.run_log import RunRecord, read_runs
+
+if TYPE_CHECKING:
+    from polyurn.report.material import SavedComparison
+    from polyurn.storage.mdm_json import SavedMDM
+    from polyurn.storage.run_log import RunRecord
 
 _COMPARISON = 1  # the newest version of a comparison file that this can read
 
@@ -59,20 +62,24 @@ def report_command(
 
     Example: `polyurn report mdm.json comparison.json runs/ true=held-out.csv -o report.html`
     """
+    from polyurn.commands._shared.client_tables import read_clients
     from polyurn.report.page import html_report
+    from polyurn.storage.atomic import check_place, write_whole
+    from polyurn.storage.mdm_json import load_saved
+    from polyurn.storage.run_log import read_runs
 
     check_output(context, output)
-    files.check_place(output)
-    model: files.SavedMDM | None = None
-    comparison: dict[str, Any] | None = None
+    check_place(output)
+    model: SavedMDM | None = None
+    comparison: SavedComparison | None = None
     runs: list[RunRecord] = []
     tables: dict[str, Path] = {}
     for thing in things:
         match _kind(thing):
             case "mdm" if model is None:
-                model = files.load_saved(thing)
+                model = load_saved(thing)
             case "comparison" if comparison is None:
-                comparison = files.load_record(thing, kind="comparison", version=_COMPARISON)
+                comparison = _comparison(thing)
             case "runs":
                 runs += read_runs(thing)
             case "clients":
@@ -99,21 +106,35 @@ def report_command(
         notes=[("Page: command", made_by(context, seed)["command"])],
         rng=seed,
     )
-    files.write_whole(output, lambda file: file.write(page.encode()))
+    write_whole(output, lambda file: file.write(page.encode()))
     size = len(page.encode())
     say(f"wrote {output} ({size / 1e6:.1f} MB): open {output.resolve().as_uri()}")
     if as_json:
         print_json({"file": str(output), "bytes": size})
 
 
+def _comparison(path: str) -> "SavedComparison":
+    """What a comparison file holds."""
+    from polyurn.report.material import SavedComparison
+    from polyurn.storage.atomic import load_record
+
+    record = load_record(path, kind="comparison", version=_COMPARISON)
+    try:
+        return SavedComparison.from_record(record)
+    except FileError as error:
+        raise FileError(f"{path} is damaged: {error}") from error
+
+
 def _kind(thing: str) -> str:
     """What an argument stands for."""
+    from polyurn.storage.atomic import format_of
+
     path = Path(thing)
     if path.is_dir():
         return "runs"
     if not path.exists() and "=" in thing:
         return "clients"
-    found = files.format_of(path)
+    found = format_of(path)
     if found in ("polyurn.mdm", "polyurn.comparison"):
         return found.removeprefix("polyurn.")
     raise FileError(

@@ -3,15 +3,17 @@
 Parses, calls one library function, writes.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from polyurn.commands._shared.console import say, talk
 from polyurn.commands._shared.options import AsJson
-from polyurn.commands._shared.runs import conclude, run_sentence, sweep_progress
-from polyurn.sweeps.config import read_config
+
+if TYPE_CHECKING:
+    from polyurn.storage.run_log import RunRecord
 
 
 def sweep_command(
@@ -31,6 +33,9 @@ def sweep_command(
 
     Example: `polyurn sweep config.toml -o runs/`
     """
+    from polyurn.commands._shared.progress import sweep_progress
+    from polyurn.commands._shared.verdicts import conclude
+    from polyurn.sweeps.config import read_config
     from polyurn.sweeps.grid import sweep
     from polyurn.sweeps.inputs import read_inputs
 
@@ -50,5 +55,16 @@ def sweep_command(
             engine=asked.engine,
             on_run=on_run,
         )
-    say(run_sentence(done.runs, output))
+    say(_run_sentence(done.runs, output))
     conclude(done.runs, as_json=as_json)
+
+
+def _run_sentence(runs: Sequence["RunRecord"], folder: Path) -> str:
+    """How many runs there are, and how many of them diverged or were cut short."""
+    text = f"{len(runs)} runs in {folder}"
+    for name, n in (
+        ("diverged", sum(run.diverged for run in runs)),
+        ("cut short by the search", sum(run.pruned for run in runs)),
+    ):
+        text += f"; {n} {name}" if n else ""
+    return text

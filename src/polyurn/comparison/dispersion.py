@@ -1,4 +1,4 @@
-"""Whether clients vary less than the model allows: the limit that no number of alphas can pass.
+"""An index of dispersion: whether clients vary less than any Dirichlet-multinomial can.
 
 Given its component, a client of n points varies around n p_k at least as much as a multinomial does,
 and more the smaller α_0 is. The index is Σ_j (c_j - n p_j)² / (n (1 - Σ_j p_j²)): 1 in the mean for a

@@ -1,4 +1,4 @@
-"""How far two sets of parameters are apart.
+"""How far two sets of parameters are apart: the paper's normalised error, components matched.
 
 Nothing is fitted or drawn here.
 """

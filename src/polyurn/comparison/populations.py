@@ -1,6 +1,6 @@
-"""The verdict: how alike populations of clients are to clients that were held out.
+"""`compare`: how alike populations of clients are to held-out clients, measure by measure.
 
-`compare` draws what has to be drawn and puts the measures of the other modules side by side. It fits
+It draws what has to be drawn and puts the measures of the other modules side by side. It fits
 nothing to the populations and reads no files.
 """
 

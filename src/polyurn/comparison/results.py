@@ -1,16 +1,18 @@
-"""What a comparison of populations came to, as values, as a table and as a record for JSON.
+"""The result of a comparison of populations: values, a table, a record for JSON.
 
 Nothing is measured here.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import isfinite, isinf, isnan
-from typing import Any
+from typing import Any, Self
 
 from polyurn.comparison.dispersion import Dispersion
 from polyurn.comparison.distances import Floor
 from polyurn.comparison.estimates import Estimate
 from polyurn.comparison.summaries import Heterogeneity
+from polyurn.errors import ParameterError
+from polyurn.records.typed import Count, read_record, to_record
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Likeness:
     """
 
     name: str
-    n_clients: int
+    n_clients: Count
     log_likelihood: Estimate | None
     log_likelihood_given_size: Estimate | None
     energy_distance: float
@@ -59,7 +61,7 @@ class Likeness:
     size_distance: float
     size_ratio: float
     size_ks: float
-    n_shared: int
+    n_shared: Count
     heterogeneity: Heterogeneity
     dispersion: Dispersion | None
 
@@ -71,6 +73,10 @@ class Floors:
     energy: Floor
     sliced_wasserstein: Floor
     sizes: Floor
+
+    @property
+    def all(self) -> tuple[Floor, Floor, Floor]:
+        return self.energy, self.sliced_wasserstein, self.sizes
 
 
 @dataclass(frozen=True)
@@ -96,10 +102,14 @@ class Comparison:
     rows: tuple[Likeness, ...]
     floors: Floors
     heterogeneity: Heterogeneity
-    n_clients: int
-    n_compared: int
-    n_fitted: int | None
-    n_twins: int
+    n_clients: Count
+    n_compared: Count
+    n_fitted: Count | None
+    n_twins: Count
+
+    def __post_init__(self) -> None:
+        if not self.rows or not self.n_compared:
+            raise ParameterError("expected at least one population and one client to compare with")
 
     def __getitem__(self, name: str) -> Likeness:
         for row in self.rows:
@@ -155,8 +165,18 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON: "Infinity" and "-Infinity" are texts, what is not defined is null."""
-        record: dict[str, Any] = _for_json({**asdict(self), "standing": self.standing})
-        return record
+        return {**to_record(self), "standing": self.standing}
+
+    @classmethod
+    def from_dict(cls, record: object) -> Self:
+        """What `to_dict` made, or what a comparison file holds, checked.
+
+        Raises
+        ------
+        FileError
+            A field is missing or damaged.
+        """
+        return read_record(cls, record)
 
     def __str__(self) -> str:
         rows = [
@@ -245,15 +265,3 @@ def _with_error(estimate: Estimate | None, digits: int = 3) -> str:
         return "-∞"
     half = (estimate.high - estimate.low) / 2
     return f"{estimate.value:.{digits}f} ± {half:.{digits}f}"
-
-
-def _for_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _for_json(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_for_json(inner) for inner in value]
-    if isinstance(value, float) and isnan(value):
-        return None
-    if isinstance(value, float) and isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value

@@ -1,7 +1,7 @@
-"""Some columns of a table on disk as numpy arrays: CSV, CSV inside zip or gzip, Parquet.
+"""Columns of a CSV, zipped CSV or Parquet file of a source as numpy arrays.
 
 Only the columns that are asked for are kept, in their own small types; a row is never a Python object.
-Our own tables are read by `files.py`.
+Our own tables are read by `storage/tables.py`.
 """
 
 import zlib

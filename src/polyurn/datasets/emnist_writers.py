@@ -22,7 +22,7 @@ from polyurn.datasets.leaf_json import user_data
 from polyurn.datasets.local import Layout, Source, locate
 from polyurn.datasets.packed import checked_labels, damage
 from polyurn.errors import FileError, MissingDependencyError
-from polyurn.storage.files import write_whole
+from polyurn.storage.atomic import write_whole
 
 if TYPE_CHECKING:
     import h5py

@@ -14,7 +14,7 @@ from polyurn.client.histogram import Histograms
 from polyurn.client.tables import observed_categories, table_histograms
 from polyurn.datasets.columns import MISSING, read_columns
 from polyurn.errors import FileError
-from polyurn.storage.files import read_table
+from polyurn.storage.tables import read_table
 
 
 def histogram_table(path: str | os.PathLike[str]) -> Histograms:

@@ -28,16 +28,18 @@ try:
 except ImportError as error:
     raise MissingDependencyError("scikit-learn>=1.6", "sklearn", "the estimator") from error
 
-# Nothing leaves this process, so that numbers sent cost only time: room for nearly every start of a wide
-# table, at least.
-_ROOM, _STARTS_ROOM = 200_000, 150
+# Nothing leaves this process, so numbers sent cost only time: an upload may be large, and larger for a
+# wide table, so that nearly every start fits into it.
+_MAX_UPLOAD, _UPLOAD_PER_PARAMETER = 200_000, 150
 
 
 class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
     """A mixture of Dirichlet-multinomials, with the interface of `sklearn.mixture.GaussianMixture`.
 
     X is an array or sparse matrix of counts, of shape (n_samples, n_features): whole numbers, not
-    negative, at least one in every row. Anything else is a ValueError; nothing is rounded or dropped.
+    negative. Anything else is a ValueError; nothing is rounded or dropped. A row without counts cannot
+    be fitted; under a fit its likelihood given its total is one, and its components are as likely as
+    their weights.
 
     Parameters
     ----------
@@ -172,7 +174,9 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
             n_categories=counts.shape[1], max_size=int(client_sizes(counts).max()),
             max_rounds=self.max_iter, tol=self.tol, rng=starts,
             sizes="shared",  # so that sizes do not tell components apart
-            max_upload=max(_ROOM, _STARTS_ROOM * self.n_components * counts.shape[1]),
+            max_upload=max(
+                _MAX_UPLOAD, _UPLOAD_PER_PARAMETER * self.n_components * counts.shape[1]
+            ),
         )  # fmt: skip
 
     def _counts(self, X: object, *, reset: bool) -> Counts:
@@ -181,7 +185,7 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
             self, X, reset=reset, accept_sparse="csr",
             ensure_non_negative=True, ensure_min_features=fewest,
         )  # fmt: skip
-        return check_counts(table)
+        return check_counts(table, allow_empty=not reset)
 
     def _joint(self, X: object) -> NDArray[np.float64]:
         check_is_fitted(self)

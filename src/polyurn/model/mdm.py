@@ -1,7 +1,7 @@
 """The mixture of Dirichlet-multinomials: equations (1) to (3) of the paper, and sampling from it.
 
 Parameters in, probabilities and histograms out. How the parameters are learned is `server/`; how they
-are written down is `files.py`.
+are written down is `storage/mdm_json.py`.
 """
 
 from collections.abc import Iterator

@@ -5,10 +5,9 @@ clients are, what tuning on them would cost.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from polyurn.comparison.results import Comparison, Likeness
 from polyurn.comparison.summaries import heterogeneity
 from polyurn.errors import ParameterError
 from polyurn.report.material import Material
@@ -53,11 +52,6 @@ def headline(material: Material) -> Headline:
     return Headline(_sentence(said), (first, second, third))
 
 
-def number(value: Any) -> float:
-    """A number of a record: "Infinity" is a text there, and null what is not defined."""
-    return math.nan if value is None else float(value)
-
-
 def sweep_verdicts(material: Material) -> tuple[PopulationVerdict, ...]:
     """What the sweep says about each population; nothing if it has no true clients or only those."""
     names = {run.population for run in material.runs}
@@ -66,30 +60,27 @@ def sweep_verdicts(material: Material) -> tuple[PopulationVerdict, ...]:
     return compare_sweeps(material.runs, true=material.true, metric=material.metric).populations
 
 
-def simulated_row(comparison: Mapping[str, Any]) -> Mapping[str, Any]:
+def simulated_row(comparison: Comparison) -> Likeness:
     """The population that the verdict is about: "mdm", or else the closest one."""
-    rows: list[Mapping[str, Any]] = comparison["rows"]
-    named = [row for row in rows if row["name"] == _SIMULATED]
-    return (named or sorted(rows, key=lambda row: number(row["energy_ratio"])))[0]
+    named = [row for row in comparison.rows if row.name == _SIMULATED]
+    return (named or sorted(comparison.rows, key=lambda row: row.energy_ratio))[0]
 
 
 def _heterogeneity(material: Material) -> tuple[str, Number]:
     label = "How different clients are"
     if material.comparison is not None:
-        summary = material.comparison["heterogeneity"]
-        alpha, away = (number(summary[n]["value"]) for n in ("alpha", "total_variation"))
-        whose = "true clients"
+        measured, whose = material.comparison.heterogeneity, "true clients"
     elif material.true in material.clients:
         measured = heterogeneity(material.clients[material.true], n_bootstrap=100, rng=_SEED)
-        alpha, away, whose = measured.alpha.value, measured.total_variation.value, "true clients"
+        whose = "true clients"
     elif material.mdm is not None:
         drawn = material.mdm.sample(_N_DRAWN, rng=_SEED)
         measured = heterogeneity(drawn, n_bootstrap=100, rng=_SEED)
-        alpha, away = measured.alpha.value, measured.total_variation.value
         whose = "clients that the model draws"
     else:
         hint = "Not measured: add a model or clients (polyurn report mdm.json ...)."
         return "", Number(label, "–", hint, known=False)
+    alpha, away = measured.alpha.value, measured.total_variation.value
     means = (
         f"{whose[0].upper()}{whose[1:]} are about as different as under one Dirichlet(α); "
         f"a client’s mix is {away:.0%} away from the whole federation’s."
@@ -115,17 +106,15 @@ def _closeness(material: Material) -> tuple[str, Number]:
         hint = "Not measured: polyurn compare held-out.csv mdm=mdm.json -o comparison.json"
         return "", Number(label, "–", hint, known=False)
     row = simulated_row(material.comparison)
-    floor = material.comparison["floors"]["energy"]
-    # Files from before each ratio had a range of its own have that of splits into halves.
-    ratio, high = number(row["energy_ratio"]), number(row.get("energy_null", (0, floor["high"]))[1])
+    ratio, high = row.energy_ratio, row.energy_null[1]
     inside = ratio <= high
     means = (
-        f"Distance of {row['name']} clients to true ones, over that of true clients to true "
+        f"Distance of {row.name} clients to true ones, over that of true clients to true "
         f"clients. 1.0 is indistinguishable; true clients would be below {high:.2f} (95 % range)."
     )
-    other = [r for r in material.comparison["rows"] if r["name"] == "iid" and r is not row]
+    other = [r for r in material.comparison.rows if r.name == "iid" and r is not row]
     if other:
-        means += f" IID clients: {_short(number(other[0]['energy_ratio']))}."
+        means += f" IID clients: {_short(other[0].energy_ratio)}."
     words = (
         "simulated ones cannot be told from true ones"
         if inside

@@ -5,7 +5,7 @@ Checked here once; the sections trust it. Nothing is drawn, and no file is read.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,42 @@ from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.populations import iid_counts
 from polyurn.report.population_rows import some_clients
-from polyurn.server.records import fit_record, selection_record
+from polyurn.server.records import FitRecord, SelectionRecord
 from polyurn.server.results import Fit, Selection
-from polyurn.storage.files import SavedMDM
+from polyurn.storage.mdm_json import SavedMDM
+from polyurn.storage.provenance import Made
 from polyurn.storage.run_log import RunRecord
 
 Model: TypeAlias = MDM | SavedMDM | Fit | Selection
 
 # Clients of a population that are drawn: enough for the eye, few enough for a small page.
 _MOST_CLIENTS = 300
+
+
+@dataclass(frozen=True)
+class SavedComparison:
+    """What a comparison file holds.
+
+    Attributes
+    ----------
+    comparison : Comparison
+    made : Made
+        How the file came about.
+    """
+
+    comparison: Comparison
+    made: Made = field(default_factory=Made)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, object]) -> Self:
+        """The record of a comparison file, checked.
+
+        Raises
+        ------
+        FileError
+            A field is missing or damaged.
+        """
+        return cls(Comparison.from_dict(record), Made.from_record(record.get("made", {})))
 
 
 @dataclass(frozen=True)
@@ -36,10 +63,9 @@ class Material:
     mdm : MDM or None
     categories : tuple of str
         The name of each category, its number if it has none.
-    made : dict
-        How the MDM came about: "fit" or "selection" are records of `server/records.py`.
-    comparison : dict or None
-        `Comparison.to_dict()`, perhaps with "made".
+    made, comparison_made : Made
+        How the MDM and the comparison came about.
+    comparison : Comparison or None
     runs : tuple of RunRecord
     true : str
         The population that the others are compared with.
@@ -54,8 +80,9 @@ class Material:
 
     mdm: MDM | None
     categories: tuple[str, ...]
-    made: Mapping[str, Any]
-    comparison: Mapping[str, Any] | None
+    made: Made
+    comparison: Comparison | None
+    comparison_made: Made
     runs: tuple[RunRecord, ...]
     true: str
     metric: str
@@ -68,7 +95,7 @@ class Material:
         """Every population that some figure can show, the true one first."""
         named = [*self.clients]
         if self.comparison is not None:
-            named += [row["name"] for row in self.comparison["rows"]]
+            named += [row.name for row in self.comparison.rows]
         named += [run.population for run in self.runs]
         return sorted(dict.fromkeys(named), key=lambda name: name != self.true)
 
@@ -77,7 +104,7 @@ def gather(
     model: Model | None,
     *,
     categories: Sequence[str] | None,
-    comparison: Comparison | Mapping[str, Any] | None,
+    comparison: Comparison | SavedComparison | None,
     runs: Sequence[RunRecord],
     clients: Mapping[str, object],
     true: str,
@@ -115,12 +142,14 @@ def gather(
             sizes = client_sizes(tables[true])
             tables["iid"] = iid_counts(n, sizes=sizes, marginal=marginal, rng=rng)
     order = sorted(tables, key=lambda name: name != true)
-    record = comparison.to_dict() if isinstance(comparison, Comparison) else comparison
+    if isinstance(comparison, Comparison):
+        comparison = SavedComparison(comparison)
     return Material(
         mdm=mdm,
         categories=names or tuple(str(j) for j in range(n_categories)),
         made=made,
-        comparison=record,
+        comparison=comparison.comparison if comparison else None,
+        comparison_made=comparison.made if comparison else Made(),
         runs=tuple(runs),
         true=true,
         metric=metric,
@@ -130,16 +159,14 @@ def gather(
     )
 
 
-def _model(
-    model: Model | None,
-) -> tuple[MDM | None, tuple[str, ...] | None, Mapping[str, Any]]:
+def _model(model: Model | None) -> tuple[MDM | None, tuple[str, ...] | None, Made]:
     """The MDM, the names of its categories and how it came about."""
     match model:
         case Fit():
-            return model.mdm, None, {"fit": fit_record(model)}
+            return model.mdm, None, Made(fit=FitRecord.of(model))
         case Selection():
-            return model.mdm, None, {"selection": selection_record(model)}
+            return model.mdm, None, Made(selection=SelectionRecord.of(model))
         case SavedMDM():
             return model.mdm, model.categories, model.made
         case _:
-            return model, None, {}
+            return model, None, Made()

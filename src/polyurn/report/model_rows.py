@@ -1,4 +1,4 @@
-"""The components of an MDM as rows: how heavy, how concentrated, of which categories and sizes.
+"""A model as rows: its components, the choice of K, and the rounds of its fit.
 
 Numbers only; what is drawn of them is `model_charts.py` and `plots.py`.
 """
@@ -11,11 +11,14 @@ from scipy.special import rel_entr
 
 from polyurn.model.mdm import MDM
 from polyurn.report.parts import Rows
+from polyurn.server.records import SelectionRecord, StartPath
 
 # More lines than colours that an eye tells apart, and more columns than a page has room for.
 MOST_COMPONENTS, MOST_CATEGORIES = 8, 64
 _MOST_SIZES = 200
 _N_TELLING = 12
+# 95 % of a normal distribution.
+_REACH = 1.96
 
 
 def summary_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
@@ -89,6 +92,55 @@ def size_rows(mdm: MDM) -> Rows:
         for k in range(min(mdm.n_components, MOST_COMPONENTS))
         for b in shown
         if _moves(reached[k], b)
+    ]
+
+
+def candidate_rows(selection: SelectionRecord) -> Rows:
+    """One row per number of components: held-out log-likelihood with its 95 % interval."""
+    return [
+        {
+            "n_components": c.n_components,
+            "log_likelihood": c.log_likelihood,
+            "low": c.log_likelihood - _REACH * c.standard_error,
+            "high": c.log_likelihood + _REACH * c.standard_error,
+            "behind": c.behind,
+            "behind_low": c.behind - c.behind_error,
+            "behind_high": c.behind + c.behind_error,
+            "behind_error": c.behind_error,
+            "n_rounds": c.n_rounds,
+            "n_parameters": c.n_parameters,
+            "converged": c.converged,
+            "outdone": c.outdone,
+            "chosen": c.n_components == selection.chosen,
+        }
+        for c in selection.candidates
+    ]
+
+
+def path_rows(paths: Sequence[StartPath]) -> Rows:
+    """The likelihood of every start, round by round; `winner` marks the start that ended best.
+
+    Examples
+    --------
+    >>> paths = [StartPath(1, 3, (-5.0, -4.0)), StartPath(2, 3, (-6.0,))]
+    >>> [(r["start"], r["round"], r["winner"]) for r in path_rows(paths)]
+    [(1, 3, True), (1, 4, True), (2, 3, False)]
+    """
+    if not paths:
+        return []
+    # Likelihoods of a start that left may be those of other clients.
+    last = max(path.last_round for path in paths)
+    there = [path for path in paths if path.last_round == last]
+    winner = max(there, key=lambda path: path.values[-1]).start
+    return [
+        {
+            "start": path.start,
+            "round": path.first_round + i,
+            "log_likelihood": value,
+            "winner": path.start == winner,
+        }
+        for path in paths
+        for i, value in enumerate(path.values)
     ]
 
 

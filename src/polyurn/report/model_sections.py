@@ -1,10 +1,7 @@
 """The sections about the model: its components, the choice of K, and the rounds.
 
-What is computed for them is `components.py` and `rounds.py`; how it looks is `model_charts.py`.
+What is computed for them is `model_rows.py`; how it looks is `model_charts.py`.
 """
-
-from collections.abc import Mapping
-from typing import Any
 
 from polyurn.model.mdm import MDM
 from polyurn.report import model_charts as charts
@@ -12,13 +9,15 @@ from polyurn.report.material import Material
 from polyurn.report.model_rows import (
     MOST_CATEGORIES,
     MOST_COMPONENTS,
+    candidate_rows,
+    path_rows,
     profile_rows,
     size_rows,
     summary_rows,
     telling_rows,
 )
 from polyurn.report.parts import Figure, Panel, Rows, Section, table_of
-from polyurn.report.rounds import candidate_rows, path_rows
+from polyurn.server.records import SelectionRecord
 
 
 def components_section(material: Material) -> Section | None:
@@ -48,31 +47,27 @@ def components_section(material: Material) -> Section | None:
 
 def choice_section(material: Material) -> Section | None:
     """The choice of K and the rounds, if the model's file kept them."""
-    selection, done = material.made.get("selection"), material.made.get("fit")
-    record = selection or done
+    record = material.made.rounds
     if record is None:
         return None
-    figures = [] if selection is None else [_candidates(selection)]
-    paths = path_rows(record)
-    if paths:
-        figures.append(_paths(record, paths, of=None if selection is None else selection["chosen"]))
-    if not figures:
-        return None
-    asked = f"Clients were asked in {record['n_rounds']} rounds."
-    if selection is None:
+    asked = f"Clients were asked in {record.n_rounds} rounds."
+    rows = path_rows(record.paths)
+    if isinstance(record, SelectionRecord):
+        paths = [_paths(rows, of=f" of K = {record.chosen}", stopped=_stopped(record))]
         return Section(
-            "rounds", "The rounds", f"{asked} {_sentence(record['stopped'])}", (*figures,)
+            name="choice",
+            title="The choice of K, and the rounds",
+            lead=(
+                f"{asked} {record.n_held_out:,} held-out clients judged every number of "
+                f"components; {record.chosen} is the smallest that is not clearly worse than the "
+                "best."
+            ),
+            figures=(_candidates(record), *(paths if rows else ())),
         )
-    return Section(
-        name="choice",
-        title="The choice of K, and the rounds",
-        lead=(
-            f"{asked} {selection['n_held_out']:,} held-out clients judged every number of "
-            f"components; {selection['chosen']} is the smallest that is not clearly worse than the "
-            "best."
-        ),
-        figures=(*figures,),
-    )
+    if not rows:
+        return None
+    figure = _paths(rows, of="", stopped=record.stopped)
+    return Section("rounds", "The rounds", f"{asked} {_sentence(record.stopped)}", (figure,))
 
 
 def _weights(rows: Rows) -> Figure:
@@ -194,7 +189,7 @@ def _first(mdm: MDM) -> str:
     return f"; the {MOST_COMPONENTS} heaviest of {mdm.n_components} components" if more else ""
 
 
-def _candidates(selection: Mapping[str, Any]) -> Figure:
+def _candidates(selection: SelectionRecord) -> Figure:
     rows = candidate_rows(selection)
     return Figure(
         name="candidates",
@@ -226,18 +221,15 @@ def _candidates(selection: Mapping[str, Any]) -> Figure:
     )  # fmt: skip
 
 
-def _paths(record: Mapping[str, Any], rows: Rows, *, of: int | None) -> Figure:
-    last = max(row["round"] for row in rows)
+def _paths(rows: Rows, *, of: str, stopped: str) -> Figure:
     starts: dict[int, Rows] = {}
     for row in rows:
         starts.setdefault(row["start"], []).append(row)
-    whose = "" if of is None else f" of K = {of}"
-    stopped = record.get("stopped") or _stopped(record, last)
     return Figure(
         name="paths",
         title="The rounds",
         says=(
-            f"Mean log-likelihood per client of every start{whose}; the one that won is heavy. "
+            f"Mean log-likelihood per client of every start{of}; the one that won is heavy. "
             f"Starts that fall behind leave the race. {_sentence(stopped)}"
         ),
         panels=(Panel(charts.paths_chart(rows)),),
@@ -258,12 +250,11 @@ def _paths(record: Mapping[str, Any], rows: Rows, *, of: int | None) -> Figure:
     )
 
 
-def _stopped(selection: Mapping[str, Any], last: int) -> str:
-    """Why the climb of the chosen number of components ended."""
-    chosen = selection["chosen"]
-    done = any(c["converged"] for c in selection["candidates"] if c["n_components"] == chosen)
-    return f"it {'converged' if done else 'was stopped, not yet converged,'} after round {last}"
+def _stopped(selection: SelectionRecord) -> str:
+    """What ended the rounds; older files only say whether the chosen number of components converged."""
+    done = selection.chosen_candidate.converged
+    return selection.stopped or ("it converged" if done else "it was stopped, not yet converged")
 
 
 def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
+    return f"{text[:1].upper()}{text[1:]}."

@@ -7,14 +7,13 @@ nothing is computed here.
 import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 
 from polyurn.comparison.results import Comparison
 from polyurn.errors import MissingDependencyError
 from polyurn.report.headline import headline
-from polyurn.report.material import Material, Model, gather
+from polyurn.report.material import Material, Model, SavedComparison, gather
 from polyurn.report.model_sections import choice_section, components_section
 from polyurn.report.palette import population_looks, tone
 from polyurn.report.parts import Section
@@ -34,7 +33,7 @@ def html_report(
     model: Model | None = None,
     *,
     categories: Sequence[str] | None = None,
-    comparison: Comparison | Mapping[str, Any] | None = None,
+    comparison: Comparison | SavedComparison | None = None,
     runs: Sequence[RunRecord] = (),
     clients: Mapping[str, object] | None = None,
     true: str = "true",
@@ -51,7 +50,7 @@ def html_report(
         A fit, a selection and a file also tell how it came about.
     categories : sequence of str, optional
         The name of each category.
-    comparison : Comparison, or the mapping of its `to_dict`, optional
+    comparison : Comparison or SavedComparison, optional
     runs : sequence of RunRecord
         The runs of a sweep.
     clients : mapping of name to counts of shape (n_clients, n_categories), optional
@@ -113,7 +112,7 @@ def _render(material: Material, title: str, sections: list[Section]) -> str:
         for figure in section.figures
         for i, panel in enumerate(figure.panels)
     }
-    return environment.get_template("page.html").render(
+    page = environment.get_template("page.html").render(
         title=title,
         headline=headline(material),
         sections=sections,
@@ -123,6 +122,8 @@ def _render(material: Material, title: str, sections: list[Section]) -> str:
         library=javascript(),
         script=_resource("page.js"),
     )
+    # Half a surrogate pair, which a name from outside may have in it, is no character of UTF-8.
+    return page.encode("utf-8", "replace").decode()
 
 
 def _script_json(value: object) -> str:

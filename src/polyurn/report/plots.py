@@ -13,13 +13,10 @@ from polyurn.comparison.results import Comparison
 from polyurn.counts import check_counts
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM
-from polyurn.report import model_rows as components
-from polyurn.report import population_rows, rounds
-from polyurn.report import sweep_rows as run_rows
-from polyurn.report.embedding import joint_plane
+from polyurn.report import model_rows, population_rows, sweep_rows
 from polyurn.report.palette import FILLS, TONES, Look, fill_number, population_looks
 from polyurn.report.parts import Rows
-from polyurn.server.records import fit_record, selection_record
+from polyurn.server.records import FitRecord, SelectionRecord
 from polyurn.server.results import Fit, Selection
 from polyurn.storage.run_log import RunRecord
 
@@ -55,7 +52,7 @@ def plot_profiles(
 ) -> "Axes":
     """What a client of each component holds, in the mean."""
     ax = _axes(ax)
-    rows = components.profile_rows(mdm, _names(categories, mdm.n_categories))
+    rows = model_rows.profile_rows(mdm, _names(categories, mdm.n_categories))
     shown = _values(rows, "category")
     shares = np.array([row["share"] for row in rows]).reshape(mdm.n_components, len(shown))
     image = ax.imshow(shares, aspect="auto", cmap="Blues", vmin=0)
@@ -76,7 +73,7 @@ def plot_telling(
     ParameterError
         The components do not differ, or there is only one.
     """
-    rows = components.telling_rows(mdm, _names(categories, mdm.n_categories))
+    rows = model_rows.telling_rows(mdm, _names(categories, mdm.n_categories))
     if not rows:
         raise ParameterError("expected components that differ: nothing tells these apart")
     ax = _axes(ax)
@@ -96,7 +93,7 @@ def plot_telling(
 def plot_component_sizes(mdm: MDM, *, ax: "Axes | None" = None) -> "Axes":
     """The share of each component's clients that hold at most so many points."""
     ax = _axes(ax)
-    rows = components.size_rows(mdm)
+    rows = model_rows.size_rows(mdm)
     for i, component in enumerate(_values(rows, "component")):
         mine = [row for row in rows if row["component"] == component]
         _steps(ax, mine, color=TONES[i + 1], label=f"component {component}")
@@ -106,7 +103,7 @@ def plot_component_sizes(mdm: MDM, *, ax: "Axes | None" = None) -> "Axes":
 def plot_candidates(choice: Selection, *, ax: "Axes | None" = None) -> "Axes":
     """The held-out log-likelihood of each number of components, with 95 % intervals."""
     ax = _axes(ax)
-    rows = rounds.candidate_rows(selection_record(choice))
+    rows = model_rows.candidate_rows(SelectionRecord.of(choice))
     for row in rows:
         reach = row["high"] - row["log_likelihood"]
         ax.errorbar(
@@ -126,8 +123,8 @@ def plot_candidates(choice: Selection, *, ax: "Axes | None" = None) -> "Axes":
 def plot_paths(done: Fit | Selection, *, ax: "Axes | None" = None) -> "Axes":
     """The likelihood of every start, round by round; the one that won is heavy."""
     ax = _axes(ax)
-    record = fit_record(done) if isinstance(done, Fit) else selection_record(done)
-    rows = rounds.path_rows(record)
+    record = FitRecord.of(done) if isinstance(done, Fit) else SelectionRecord.of(done)
+    rows = model_rows.path_rows(record.paths)
     for start in _values(rows, "start"):
         mine = [row for row in rows if row["start"] == start]
         won = mine[0]["winner"]
@@ -157,7 +154,7 @@ def plot_plane(
     ax : matplotlib Axes, optional
     """
     ax = _axes(ax)
-    places = joint_plane(_dense(clients), rng=rng)
+    places = population_rows.joint_plane(_dense(clients), rng=rng)
     looks = population_looks(places)
     for name, points in places.items():
         style: dict[str, Any] = {
@@ -248,7 +245,7 @@ def plot_sweep(
     ax : matplotlib Axes, optional
     """
     ax = _axes(ax)
-    rows = run_rows.profile_rows(runs, setting, metric=metric)
+    rows = sweep_rows.profile_rows(runs, setting, metric=metric)
     for name, look in population_looks(_values(rows, "population")).items():
         mine = [row for row in rows if row["population"] == name]
         ax.errorbar(
@@ -273,7 +270,7 @@ def plot_agreement(
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Each setting's metric on simulated clients against the same on the true ones."""
-    rows = run_rows.agreement_rows(runs, true=true, metric=metric)
+    rows = sweep_rows.agreement_rows(runs, true=true, metric=metric)
     if not rows:
         raise ParameterError(f"expected runs on {true!r} and another population")
     ax = _axes(ax)

@@ -1,9 +1,10 @@
 """Populations side by side as rows: what clients hold, how much, and who is like whom.
 
-Histograms in, numbers out. The plane that clients are drawn in is `embedding.py`; how far apart
-populations are is measured by `polyurn.comparison`.
+Histograms in, numbers out. The plane that clients are drawn in is the joint t-SNE of the paper's
+figures, for the eye; how far apart populations are is measured by `polyurn.comparison`.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from polyurn.comparison.results import Comparison
 from polyurn.counts import Counts
+from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.report.parts import Rows
 
 # Clients of a strip, and categories that have a colour of their own in it.
@@ -23,6 +26,9 @@ _FINEST = 0.01
 _N_QUANTILES = 101
 # Whose neighbours are counted.
 _N_NEIGHBOURS = 10
+_PERPLEXITY = 30.0
+# The distances of a comparison.
+MEASURES = ("content (energy)", "content (Wasserstein)", "size (Wasserstein)")
 
 
 def strip_rows(
@@ -83,6 +89,42 @@ def population_size_rows(counts: Mapping[str, NDArray[np.int64]]) -> Rows:
     ]
 
 
+def joint_plane(
+    counts: Mapping[str, NDArray[np.int64]], *, rng: int | np.random.Generator | None = None
+) -> dict[str, NDArray[np.float64]]:
+    """Places of all clients in one plane, by t-SNE of their normalised histograms.
+
+    Parameters
+    ----------
+    counts : mapping of name to int array of shape (n_clients, n_categories)
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    dict of name to float array of shape (n_clients, 2)
+
+    Examples
+    --------
+    >>> tables = {"a": np.eye(20, dtype=int) + 1, "b": np.ones((20, 20), dtype=int)}
+    >>> {name: places.shape for name, places in joint_plane(tables, rng=0).items()}
+    {'a': (20, 2), 'b': (20, 2)}
+    """
+    try:
+        from sklearn.manifold import TSNE
+    except ImportError as error:
+        raise MissingDependencyError("scikit-learn", "report", "the plane of clients") from error
+    together = np.concatenate([*counts.values()])
+    if len(together) < 4:
+        raise ParameterError(f"expected at least four clients for a plane, got {len(together)}")
+    seed = int(np.random.default_rng(rng).integers(2**31))
+    shares = together / together.sum(axis=1, keepdims=True)
+    perplexity = min(_PERPLEXITY, (len(shares) - 1) / 3)
+    plane = TSNE(perplexity=perplexity, init="pca", random_state=seed)
+    places = plane.fit_transform(shares).astype(np.float64)
+    ends = np.cumsum([len(table) for table in counts.values()])[:-1]
+    return dict(zip(counts, np.split(places, ends), strict=True))
+
+
 def plane_rows(places: Mapping[str, NDArray[np.float64]]) -> Rows:
     """Every client's place in the plane."""
     return [
@@ -119,6 +161,35 @@ def neighbour_rows(places: Mapping[str, NDArray[np.float64]]) -> Rows:
         for i, name in enumerate(names)
         for j, other in enumerate(names)
     ]
+
+
+def distance_rows(comparison: Comparison) -> Rows:
+    """How far each population is from true clients, in units of the noise floor; finite ones only."""
+    return [
+        {"population": row.name, "measure": measure, "ratio": ratio}
+        for measure, ratios in distance_ratios(comparison).items()
+        for row, ratio in zip(comparison.rows, ratios, strict=True)
+        if math.isfinite(ratio) and ratio > 0
+    ]
+
+
+def floor_rows(comparison: Comparison) -> Rows:
+    """The range of 95 % of the splits of true clients, in each distance; finite ones only."""
+    return [
+        {"measure": measure, "low": floor.low, "high": floor.high, "one": 1}
+        for measure, floor in zip(MEASURES, comparison.floors.all, strict=True)
+        if math.isfinite(floor.low) and math.isfinite(floor.high)
+    ]
+
+
+def distance_ratios(comparison: Comparison) -> dict[str, list[float]]:
+    """The ratios of all populations in each distance."""
+    ratios = (
+        [row.energy_ratio for row in comparison.rows],
+        [row.sliced_wasserstein_ratio for row in comparison.rows],
+        [row.size_ratio for row in comparison.rows],
+    )
+    return dict(zip(MEASURES, ratios, strict=True))
 
 
 def some_clients(counts: Counts, n: int, *, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -1,34 +1,32 @@
 """The section about the populations side by side.
 
-What is computed for it is `clients.py` and `embedding.py`; how it looks is `population_charts.py`.
+What is computed for it is `population_rows.py`; how it looks is `population_charts.py`.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from polyurn.comparison.distances import Floor
+from polyurn.comparison.estimates import Estimate
+from polyurn.comparison.results import Comparison
 from polyurn.report import population_charts
-from polyurn.report.embedding import joint_plane
-from polyurn.report.headline import number
 from polyurn.report.material import Material
 from polyurn.report.palette import fills
-from polyurn.report.parts import DataTable, Figure, Panel, Rows, Section, table_of
+from polyurn.report.parts import DataTable, Figure, Panel, Section, table_of
 from polyurn.report.population_rows import (
+    MEASURES,
     N_STRIPS,
+    distance_ratios,
+    distance_rows,
+    floor_rows,
+    joint_plane,
     neighbour_rows,
     plane_rows,
     population_size_rows,
     strip_categories,
     strip_rows,
 )
-
-_MEASURES = {
-    "energy": ("energy_ratio", "content (energy)"),
-    "sliced_wasserstein": ("sliced_wasserstein_ratio", "content (Wasserstein)"),
-    "sizes": ("size_ratio", "size (Wasserstein)"),
-}
 
 
 def populations_section(material: Material, *, rng: np.random.Generator) -> Section | None:
@@ -53,16 +51,9 @@ def populations_section(material: Material, *, rng: np.random.Generator) -> Sect
     )
 
 
-def _distances(comparison: Mapping[str, Any]) -> Figure:
-    rows: Rows = []
-    floors: Rows = []
-    for floor, (ratio, measure) in _MEASURES.items():
-        noise = comparison["floors"][floor]
-        floors.append({"measure": measure, "low": noise["low"], "high": noise["high"], "one": 1})
-        for row in comparison["rows"]:
-            value = number(row[ratio])
-            if math.isfinite(value) and value > 0:
-                rows.append({"population": row["name"], "measure": measure, "ratio": value})
+def _distances(comparison: Comparison) -> Figure:
+    chart = population_charts.distances_chart(distance_rows(comparison), floor_rows(comparison))
+    ratios = zip(*distance_ratios(comparison).values(), strict=True)
     return Figure(
         name="distances",
         title="How far from true clients",
@@ -71,57 +62,51 @@ def _distances(comparison: Mapping[str, Any]) -> Figure:
             "clients to true clients: what they hold, measured twice, and how much. The bars hold "
             "95 % of the splits of true clients: a mark inside them cannot be told from true clients."
         ),
-        panels=(Panel(population_charts.distances_chart(rows, floors)),),
+        panels=(Panel(chart),),
         table=table_of(
             "Ratios to the noise floor",
-            ("population", *(measure for _, measure in _MEASURES.values())),
+            ("population", *MEASURES),
             (
                 *(
-                    (row["name"], *(_ratio(row[ratio]) for ratio, _ in _MEASURES.values()))
-                    for row in comparison["rows"]
+                    (row.name, *map(_ratio, mine))
+                    for row, mine in zip(comparison.rows, ratios, strict=True)
                 ),
-                (
-                    "true clients, 95 % of splits",
-                    *(f"{f['low']:.2f} to {f['high']:.2f}" for f in floors),
-                ),
+                ("true clients, 95 % of splits", *map(_range, comparison.floors.all)),
             ),
         ),
         wide=True,
     )
 
 
-def _distance_table(comparison: Mapping[str, Any]) -> DataTable:
+def _distance_table(comparison: Comparison) -> DataTable:
     head = ("population", "clients", "log-likelihood", "energy ratio", "Wasserstein ratio",
             "two-sample AUC", "size ratio", "away from the marginal", "about Dirichlet(α)")  # fmt: skip
     rows: list[tuple[str, ...]] = [
         (
-            row["name"],
-            f"{row['n_clients']:,}",
-            _estimate(row["log_likelihood"], 3),
-            _ratio(row["energy_ratio"]),
-            _ratio(row["sliced_wasserstein_ratio"]),
-            _estimate(row["auc"], 2),
-            _ratio(row["size_ratio"]),
-            f"{number(row['heterogeneity']['total_variation']['value']):.0%}",
-            _ratio(row["heterogeneity"]["alpha"]["value"], 3),
+            row.name,
+            f"{row.n_clients:,}",
+            _estimate(row.log_likelihood, 3),
+            _ratio(row.energy_ratio),
+            _ratio(row.sliced_wasserstein_ratio),
+            _estimate(row.auc, 2),
+            _ratio(row.size_ratio),
+            f"{row.heterogeneity.total_variation.value:.0%}",
+            _ratio(row.heterogeneity.alpha.value, 3),
         )
-        for row in comparison["rows"]
+        for row in comparison.rows
     ]
-    true = comparison["heterogeneity"]
+    true, floors = comparison.heterogeneity, comparison.floors
     rows.append(
         (
             "true",
-            f"{comparison['n_compared']:,}",
+            f"{comparison.n_compared:,}",
             "–",
-            *(
-                f"{comparison['floors'][f]['low']:.2f} to {comparison['floors'][f]['high']:.2f}"
-                for f in ("energy", "sliced_wasserstein")
-            ),
+            _range(floors.energy),
+            _range(floors.sliced_wasserstein),
             "0.50",
-            f"{comparison['floors']['sizes']['low']:.2f} to "
-            f"{comparison['floors']['sizes']['high']:.2f}",
-            f"{number(true['total_variation']['value']):.0%}",
-            _ratio(true["alpha"]["value"], 3),
+            _range(floors.sizes),
+            f"{true.total_variation.value:.0%}",
+            _ratio(true.alpha.value, 3),
         )
     )
     return table_of("Distances to true clients, with the noise floor in the last row", head, rows)
@@ -213,20 +198,22 @@ def _population_sizes(material: Material) -> Figure:
     )
 
 
-def _ratio(value: Any, digits: int = 2) -> str:
-    found = number(value)
-    if math.isnan(found):
+def _range(floor: Floor) -> str:
+    return f"{floor.low:.2f} to {floor.high:.2f}"
+
+
+def _ratio(value: float, digits: int = 2) -> str:
+    if math.isnan(value):
         return "–"
-    if math.isinf(found):
+    if math.isinf(value):
         return "∞"
-    return f"{found:.0f}" if abs(found) >= 100 else f"{found:.{digits}f}"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.{digits}f}"
 
 
-def _estimate(record: Mapping[str, Any] | None, digits: int) -> str:
-    if record is None:
+def _estimate(estimate: Estimate | None, digits: int) -> str:
+    if estimate is None:
         return "–"
-    value = number(record["value"])
-    if not math.isfinite(value):
+    if not math.isfinite(estimate.value):
         return "−∞"
-    half = (number(record["high"]) - number(record["low"])) / 2
-    return f"{value:.{digits}f} ± {half:.{digits}f}"
+    half = (estimate.high - estimate.low) / 2
+    return f"{estimate.value:.{digits}f} ± {half:.{digits}f}"

@@ -3,11 +3,10 @@
 Facts from the records, in words; nothing is measured here.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from polyurn.report.material import Material
 from polyurn.report.parts import Section
+from polyurn.server.records import RoundsRecord, SelectionRecord
+from polyurn.storage.provenance import DataRecord, Made
 
 
 def provenance_section(material: Material) -> Section:
@@ -15,12 +14,12 @@ def provenance_section(material: Material) -> Section:
     from polyurn import __version__
 
     facts = [("Page", f"written by polyurn {__version__}")]
-    if material.made:
-        facts += _made_facts("Model", material.made)
-        facts += _wire_facts(material.made)
+    facts += _made_facts("Model", material.made)
+    if material.made.rounds is not None:
+        facts += _wire_facts(material.made.rounds)
     if material.comparison is not None:
-        facts += _made_facts("Comparison", material.comparison.get("made", {}))
-        facts.append(("Comparison", str(material.comparison["standing"])))
+        facts += _made_facts("Comparison", material.comparison_made)
+        facts.append(("Comparison", material.comparison.standing))
     if material.runs:
         facts.append(("Sweep", _sweep_fact(material)))
     if material.clients:
@@ -33,33 +32,34 @@ def provenance_section(material: Material) -> Section:
     )
 
 
-def _made_facts(what: str, made: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _made_facts(what: str, made: Made) -> list[tuple[str, str]]:
     facts = []
-    if "command" in made:
-        facts.append((f"{what}: command", str(made["command"])))
-    if "seed" in made:
-        facts.append((f"{what}: seed", str(made["seed"])))
-    if "polyurn" in made:
-        facts.append((f"{what}: version", f"polyurn {made['polyurn']}"))
-    if "data" in made:
-        data = made["data"]
-        text = (
-            f"{data['file']}: {data['n_clients']:,} clients, {data['n_points']:,} points, "
-            f"{data['n_categories']:,} categories"
-        )
-        facts.append((f"{what}: data", text))
-    if "interrupted_after_round" in made:
-        text = f"interrupted by hand after round {made['interrupted_after_round']}"
+    if made.command is not None:
+        facts.append((f"{what}: command", made.command))
+    if made.seed is not None:
+        facts.append((f"{what}: seed", str(made.seed)))
+    if made.polyurn is not None:
+        facts.append((f"{what}: version", f"polyurn {made.polyurn}"))
+    if made.data is not None:
+        facts.append((f"{what}: data", _data_fact(made.data)))
+    if made.interrupted_after_round is not None:
+        text = f"interrupted by hand after round {made.interrupted_after_round}"
         facts.append((f"{what}: rounds", text))
     return facts
 
 
-def _wire_facts(made: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _data_fact(data: DataRecord | str) -> str:
+    if isinstance(data, str):
+        return data
+    return (
+        f"{data.file}: {data.n_clients:,} clients, {data.n_points:,} points, "
+        f"{data.n_categories:,} categories"
+    )
+
+
+def _wire_facts(record: RoundsRecord) -> list[tuple[str, str]]:
     """What a client sent, and how often."""
-    record = made.get("fit") or made.get("selection")
-    if record is None:
-        return []
-    total = sum(record["n_numbers_by_round"])
+    total = sum(record.n_numbers_by_round)
     facts = [
         (
             "Privacy: what crossed the wire",
@@ -68,22 +68,22 @@ def _wire_facts(made: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         (
             "Privacy: numbers per client",
-            f"at most {record['n_numbers']:,} in a round, {total:,} in all rounds together",
+            f"at most {record.n_numbers:,} in a round, {total:,} in all rounds together",
         ),
         ("Privacy: rounds", _crowd(record)),
     ]
-    if "n_held_out" in record:
-        facts.append(("Held out", f"{record['n_held_out']:,} clients only scored"))
+    if isinstance(record, SelectionRecord):
+        facts.append(("Held out", f"{record.n_held_out:,} clients only scored"))
     return facts
 
 
-def _crowd(record: Mapping[str, Any]) -> str:
+def _crowd(record: RoundsRecord) -> str:
     """How often clients were asked, and over how many of them the sums are."""
-    fewest = record.get("fewest_clients", record["n_clients"])  # older files do not say
-    if fewest == record["n_clients"]:
-        return f"{record['n_rounds']} with {fewest:,} clients each"
+    fewest = record.fewest_clients
+    if fewest is None or fewest == record.n_clients:
+        return f"{record.n_rounds} with {record.n_clients:,} clients each"
     return (
-        f"{record['n_rounds']} with up to {record['n_clients']:,} clients; the smallest sums are over "
+        f"{record.n_rounds} with up to {record.n_clients:,} clients; the smallest sums are over "
         f"{fewest:,} of them"
     )
 

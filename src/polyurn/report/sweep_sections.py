@@ -1,6 +1,6 @@
 """The section about the sweep: the metric against each hyper-parameter, and the verdict.
 
-What is computed for it is `runs.py`; how it looks is `sweep_charts.py`.
+What is computed for it is `sweep_rows.py`; how it looks is `sweep_charts.py`.
 """
 
 from typing import Any

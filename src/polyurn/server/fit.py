@@ -166,6 +166,6 @@ def _reason(state: State, tol: float, max_rounds: int, n_clients: float) -> str:
 
 
 def check_answered(said: SurveyStatistics) -> None:
-    """Refuse to begin with a cohort of nobody."""
+    """Refuse to begin with an empty cohort."""
     if said.n_clients == 0:
         raise ParameterError("no client answered the first question; ask a larger cohort")

@@ -101,7 +101,7 @@ def initialise(
     size_prior: float = 0.0,
     category_prior: float = 0.0,
 ) -> MDM:
-    """The MDM whose components match the moments of the clients that joined them (Algorithm 1).
+    """The MDM whose components match the moments of their clients (Algorithm 1, lines 10 to 15).
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def initialise(
             f"{query.n_components} components need at least as many clients, "
             f"got a cohort of {statistics.n_clients:.0f}"
         )
-    joined = statistics.size_counts.sum(axis=1)  # m_k
+    joined = statistics.size_counts.sum(axis=1)  # line 10: m_k
     if (joined == 0).any():
         raise EmptyComponentError(
             f"{int((joined == 0).sum())} of {query.n_components} components received no client "
@@ -134,16 +134,15 @@ def initialise(
         )
     pseudo = category_prior / query.n_categories
     m = (joined + category_prior)[:, None]
-    first = (statistics.first_moments + pseudo) / m  # P̄
-    second = (statistics.second_moments + pseudo / query.n_categories) / m  # Q̄
-    return MDM(
-        np.full(query.n_components, 1.0 / query.n_components),
-        _concentrations(first, second, moments)[:, None] * first,
-        Sizes(query.size_bins, size_masses(statistics.size_counts, size_prior=size_prior)),
-    )
+    first = (statistics.first_moments + pseudo) / m  # line 11, equation 8: P̄
+    second = (statistics.second_moments + pseudo / query.n_categories) / m  # and Q̄
+    weights = np.full(query.n_components, 1.0 / query.n_components)  # line 12, equation 5
+    masses = size_masses(statistics.size_counts, size_prior=size_prior)  # line 13, equation 6
+    alphas = concentrations(first, second, moments)[:, None] * first  # line 14, equation 9
+    return MDM(weights, alphas, Sizes(query.size_bins, masses))
 
 
-def _concentrations(
+def concentrations(
     first: NDArray[np.float64], second: NDArray[np.float64], moments: Moments
 ) -> NDArray[np.float64]:
     """α_0 of each component from the moments of its clients' proportions (equation 9)."""
@@ -175,7 +174,7 @@ def update(
     size_prior: float = 0.0,
     category_prior: float = 0.0,
 ) -> MDM:
-    """The MDM after one round of Algorithm 2 (lines 14 to 16, Theorem 3.1).
+    """The MDM after one round (Algorithm 2, lines 14 to 16; Theorem 3.1).
 
     On the full cohort and without priors the likelihood never decreases; with priors, the
     likelihood times the prior never does.
@@ -212,13 +211,12 @@ def update(
             f"{int((omega <= 0).sum()) or 1} of {mdm.n_components} components received no client; "
             "use fewer components or a larger cohort"
         )
-    weights = omega / statistics.n_clients
-    alphas = _tables(mdm.alphas, statistics.numerators) + category_prior
-    return MDM(
-        weights,
-        alphas / statistics.denominators[:, None],
-        Sizes(mdm.sizes.bins, size_masses(statistics.size_counts, size_prior=size_prior)),
-    )
+    weights = omega / statistics.n_clients  # line 14, equation 17
+    masses = size_masses(statistics.size_counts, size_prior=size_prior)  # line 15, equation 18
+    # α ⊙ u; a category that the component cannot produce stays at zero.
+    tables = np.where(mdm.alphas > 0, mdm.alphas * statistics.numerators, 0.0)
+    alphas = (tables + category_prior) / statistics.denominators[:, None]  # line 16, equation 19
+    return MDM(weights, alphas, Sizes(mdm.sizes.bins, masses))
 
 
 def size_masses(size_counts: NDArray[np.float64], *, size_prior: float) -> NDArray[np.float64]:
@@ -230,11 +228,6 @@ def size_masses(size_counts: NDArray[np.float64], *, size_prior: float) -> NDArr
     """
     masses = size_counts + size_prior / size_counts.shape[1]
     return np.asarray(masses / masses.sum(axis=1, keepdims=True))
-
-
-def _tables(alphas: NDArray[np.float64], numerators: NDArray[np.float64]) -> NDArray[np.float64]:
-    """α ⊙ u; a category that the component cannot produce stays at zero."""
-    return np.where(alphas > 0, alphas * numerators, 0.0)
 
 
 def _check_rounds_and_sizes(n_rounds: int, sizes: object) -> None:

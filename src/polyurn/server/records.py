@@ -1,101 +1,237 @@
-"""How a fit or a selection came about, as JSON values: what an MDM file keeps, and a report shows.
+"""How a fit or a selection came about, as values: what an MDM file keeps, and a report shows.
 
-Sums and settings only; nothing is fitted or written here.
+Sums and settings only, written to JSON records and read from them, field by field. Nothing is fitted
+here, and no file is read or written.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from polyurn.server.results import Fit, Selection
+from polyurn.errors import ParameterError
+from polyurn.records.typed import Count, Finite, read_record, to_record
+
+if TYPE_CHECKING:  # reading a file does not wait for the search to be loaded
+    from polyurn.server.results import Candidate, Fit, Selection
 
 # Paths are for the eye: a millionth of a nat is finer than any tolerance.
 _DIGITS = 6
 
 
-def fit_record(done: Fit) -> dict[str, Any]:
-    """The rounds of a fit, for JSON.
+@dataclass(frozen=True)
+class StartPath:
+    """The path of one start: its likelihood in each round that it was in the race.
 
-    Returns
-    -------
-    dict
-        "n_clients" of the last round, "fewest_clients" that a sum is over, "n_rounds", "converged",
-        "stopped" (what ended the rounds), "n_dropped" and "multinomial" components, "n_numbers" (the
-        most that a client sent in a round), "n_numbers_by_round", "log_likelihoods" (of each round that
-        has one) and "paths" (see `start_paths`).
+    Attributes
+    ----------
+    start : int
+    first_round : int
+    values : tuple of float
+        The mean log-likelihood in that round and in each one after it; one at least.
+    """
+
+    start: int
+    first_round: int
+    values: tuple[Finite, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise ParameterError("expected values of at least one round, got none")
+
+    @property
+    def last_round(self) -> int:
+        return self.first_round + len(self.values) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitRecord:
+    """The rounds of a fit.
+
+    Attributes
+    ----------
+    n_clients : int
+        Of the last round.
+    fewest_clients : int or None
+        That a sum is over; older files do not say.
+    n_rounds : int
+    converged : bool
+    stopped : str
+        What ended the rounds.
+    n_dropped : int
+    multinomial : tuple of int
+        Components that are as good as multinomials.
+    n_numbers : int
+        The most that a client sent in a round.
+    n_numbers_by_round : tuple of int
+    log_likelihoods : tuple of float
+        Of each round that has one.
+    paths : tuple of StartPath
 
     Examples
     --------
     >>> import polyurn as pu
     >>> from polyurn.model.paper_truths import truth
     >>> clients = pu.LocalAggregator(truth("low/1").sample(200, rng=0), rng=1)
-    >>> record = fit_record(pu.fit(clients, n_components=1, n_categories=10, max_size=20, rng=2))
-    >>> record["converged"], len(record["paths"])
+    >>> done = pu.fit(clients, n_components=1, n_categories=10, max_size=20, rng=2)
+    >>> record = FitRecord.of(done)
+    >>> record.converged, len(record.paths)
     (True, 1)
+    >>> FitRecord.from_record(record.to_record()) == record
+    True
     """
-    numbers = [r.n_numbers for r in done.rounds]
-    return {
-        "n_clients": done.rounds[-1].n_clients,
-        "fewest_clients": min(r.n_clients for r in done.rounds),
-        "n_rounds": done.n_rounds,
-        "converged": done.converged,
-        "stopped": done.stopped,
-        "n_dropped": done.n_dropped,
-        "multinomial": list(done.multinomial),
-        "n_numbers": max(numbers),
-        "n_numbers_by_round": numbers,
-        "log_likelihoods": done.log_likelihoods.tolist(),
-        "paths": start_paths((r.number, r.starts) for r in done.rounds),
-    }
+
+    n_clients: Count
+    fewest_clients: Count | None = None
+    n_rounds: Count
+    converged: bool
+    stopped: str
+    n_dropped: Count
+    multinomial: tuple[Count, ...]
+    n_numbers: Count
+    n_numbers_by_round: tuple[Count, ...]
+    log_likelihoods: tuple[Finite, ...]
+    paths: tuple[StartPath, ...]
+
+    @classmethod
+    def of(cls, done: "Fit") -> Self:
+        """What an MDM file keeps of a fit."""
+        numbers = tuple(r.n_numbers for r in done.rounds)
+        return cls(
+            n_clients=done.rounds[-1].n_clients,
+            fewest_clients=min(r.n_clients for r in done.rounds),
+            n_rounds=done.n_rounds,
+            converged=done.converged,
+            stopped=done.stopped,
+            n_dropped=done.n_dropped,
+            multinomial=tuple(done.multinomial),
+            n_numbers=max(numbers),
+            n_numbers_by_round=numbers,
+            log_likelihoods=tuple(done.log_likelihoods.tolist()),
+            paths=start_paths((r.number, r.starts) for r in done.rounds),
+        )
+
+    def to_record(self) -> dict[str, Any]:
+        """The fields, for JSON."""
+        return to_record(self)
+
+    @classmethod
+    def from_record(cls, record: object, *, where: str = "fit") -> Self:
+        """What `to_record` wrote, checked."""
+        return read_record(cls, record, where=where)
 
 
-def selection_record(choice: Selection) -> dict[str, Any]:
-    """The table of a selection and the rounds of the chosen number of components, for JSON.
+@dataclass(frozen=True, kw_only=True)
+class CandidateRecord:
+    """One number of components of a selection: as in `Candidate`, its MDM as numbers of parameters."""
 
-    Returns
-    -------
-    dict
-        "chosen", "skipped", "stopped" (what ended the rounds), "n_rounds", "n_clients" (that were
-        fitted), "fewest_clients", "n_held_out", "n_numbers" and "n_numbers_by_round" as in `fit_record`,
-        "candidates" (one record each) and "paths", those of the starts of the chosen number of
-        components.
+    n_components: Count
+    log_likelihood: Finite
+    standard_error: Finite
+    behind: Finite
+    behind_error: Finite
+    n_rounds: Count
+    n_parameters: Count
+    n_dropped: Count
+    multinomial: tuple[Count, ...]
+    converged: bool
+    outdone: bool = False  # older files do not say
+
+    @classmethod
+    def of(cls, candidate: "Candidate") -> Self:
+        """What an MDM file keeps of a candidate."""
+        return cls(
+            n_components=candidate.n_components,
+            log_likelihood=candidate.log_likelihood,
+            standard_error=candidate.standard_error,
+            behind=candidate.behind,
+            behind_error=candidate.behind_error,
+            n_rounds=candidate.n_rounds,
+            n_parameters=candidate.n_parameters,
+            n_dropped=candidate.n_dropped,
+            multinomial=tuple(candidate.multinomial),
+            converged=candidate.converged,
+            outdone=candidate.outdone,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionRecord:
+    """The table of a selection, and the rounds of the chosen number of components.
+
+    Attributes
+    ----------
+    chosen : int
+        The number of components; one of the candidates.
+    skipped : tuple of int
+        Numbers of components that there were too few clients for.
+    stopped : str
+        What ended the rounds; empty in older files.
+    n_rounds : int
+    n_clients : int
+        That were fitted.
+    fewest_clients, n_numbers, n_numbers_by_round
+        As in `FitRecord`.
+    n_held_out : int
+    candidates : tuple of CandidateRecord
+    paths : tuple of StartPath
+        Of the chosen number of components.
     """
-    numbers = [r.n_numbers for r in choice.rounds]
-    return {
-        "chosen": choice.n_components,
-        "skipped": list(choice.skipped),
-        "stopped": choice.stopped,
-        "n_rounds": choice.n_rounds,
-        "n_clients": max(r.n_clients for r in choice.rounds),
-        "fewest_clients": min(r.n_clients for r in choice.rounds),
-        "n_held_out": choice.n_held_out,
-        "n_numbers": max(numbers),
-        "n_numbers_by_round": numbers,
-        "candidates": [
-            {
-                "n_components": c.n_components,
-                "log_likelihood": c.log_likelihood,
-                "standard_error": c.standard_error,
-                "behind": c.behind,
-                "behind_error": c.behind_error,
-                "n_rounds": c.n_rounds,
-                "n_parameters": c.n_parameters,
-                "n_dropped": c.n_dropped,
-                "multinomial": list(c.multinomial),
-                "converged": c.converged,
-                "outdone": c.outdone,
-            }
-            for c in choice.candidates
-        ],
-        "paths": start_paths(
-            (r.number, r.starts.get(choice.n_components, {})) for r in choice.rounds
-        ),
-    }
+
+    chosen: Count
+    skipped: tuple[Count, ...] = ()
+    stopped: str = ""
+    n_rounds: Count
+    n_clients: Count
+    fewest_clients: Count | None = None
+    n_held_out: Count
+    n_numbers: Count
+    n_numbers_by_round: tuple[Count, ...]
+    candidates: tuple[CandidateRecord, ...]
+    paths: tuple[StartPath, ...]
+
+    def __post_init__(self) -> None:
+        there = [candidate.n_components for candidate in self.candidates]
+        if self.chosen not in there:
+            raise ParameterError(f"expected chosen among the candidates, got {self.chosen}")
+
+    @property
+    def chosen_candidate(self) -> CandidateRecord:
+        return next(c for c in self.candidates if c.n_components == self.chosen)
+
+    @classmethod
+    def of(cls, choice: "Selection") -> Self:
+        """What an MDM file keeps of a selection."""
+        numbers = tuple(r.n_numbers for r in choice.rounds)
+        chosen = choice.n_components
+        return cls(
+            chosen=chosen,
+            skipped=tuple(choice.skipped),
+            stopped=choice.stopped,
+            n_rounds=choice.n_rounds,
+            n_clients=max(r.n_clients for r in choice.rounds),
+            fewest_clients=min(r.n_clients for r in choice.rounds),
+            n_held_out=choice.n_held_out,
+            n_numbers=max(numbers),
+            n_numbers_by_round=numbers,
+            candidates=tuple(CandidateRecord.of(c) for c in choice.candidates),
+            paths=start_paths((r.number, r.starts.get(chosen, {})) for r in choice.rounds),
+        )
+
+    def to_record(self) -> dict[str, Any]:
+        """The fields, for JSON."""
+        return to_record(self)
+
+    @classmethod
+    def from_record(cls, record: object, *, where: str = "selection") -> Self:
+        """What `to_record` wrote, checked."""
+        return read_record(cls, record, where=where)
 
 
-def start_paths(rounds: Iterable[tuple[int, Mapping[int, float]]]) -> list[dict[str, Any]]:
-    """The path of every start: its number, its first round, and its likelihood in each round from there.
+RoundsRecord: TypeAlias = FitRecord | SelectionRecord
 
-    A start that was away for some rounds has two.
+
+def start_paths(rounds: Iterable[tuple[int, Mapping[int, float]]]) -> tuple[StartPath, ...]:
+    """The path of every start; a start that was away for some rounds has two.
 
     Parameters
     ----------
@@ -104,18 +240,18 @@ def start_paths(rounds: Iterable[tuple[int, Mapping[int, float]]]) -> list[dict[
     Examples
     --------
     >>> start_paths([(2, {1: -5.0, 2: -6.0}), (3, {1: -4.5})])
-    [{'start': 1, 'first_round': 2, 'values': [-5.0, -4.5]},
-     {'start': 2, 'first_round': 2, 'values': [-6.0]}]
-    >>> [path["first_round"] for path in start_paths([(2, {1: -5.0}), (4, {1: -4.5})])]
+    (StartPath(start=1, first_round=2, values=(-5.0, -4.5)),
+     StartPath(start=2, first_round=2, values=(-6.0,)))
+    >>> [path.first_round for path in start_paths([(2, {1: -5.0}), (4, {1: -4.5})])]
     [2, 4]
     """
-    paths: list[dict[str, Any]] = []
-    last: dict[int, dict[str, Any]] = {}
+    paths: list[tuple[int, int, list[float]]] = []
+    last: dict[int, tuple[int, int, list[float]]] = {}
     for number, starts in rounds:
         for start, value in sorted(starts.items()):
             path = last.get(start)
-            if path is None or path["first_round"] + len(path["values"]) != number:
-                path = last[start] = {"start": start, "first_round": number, "values": []}
+            if path is None or path[1] + len(path[2]) != number:
+                path = last[start] = (start, number, [])
                 paths.append(path)
-            path["values"].append(round(value, _DIGITS))
-    return paths
+            path[2].append(round(float(value), _DIGITS))
+    return tuple(StartPath(start, first, tuple(values)) for start, first, values in paths)

@@ -1,7 +1,7 @@
 """How many components: Appendix A of the paper, with every K in the same rounds.
 
-Each client belongs, by its own lot, to the part that is fitted or to the part that is held out, so the
-two never share a client. One search per K climbs on the first part; the second part scores them all,
+Each client belongs, by its own bucket, to the part that is fitted or to the part that is held out, so
+the two never share a client. One search per K climbs on the first part; the second part scores them all,
 and the smallest K that is not clearly worse than the best one is chosen.
 """
 
@@ -34,7 +34,7 @@ from polyurn.wire import (
 
 # The numbers of components that "auto" tries, in turn, while the held-out likelihood rises.
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-# So many numbers of components are fitted side by side, if an upload has room for that.
+# So many numbers of components are fitted side by side, if an upload allows it.
 _AT_ONCE = 4
 # "auto" ends when so many larger numbers than the best have been tried, and leaves each component so
 # many clients on average.
@@ -78,8 +78,8 @@ def select(
     held_out : float
         The share of the clients that scores and is never fitted.
     max_rounds, cohort_size, tol, patience, max_upload, sizes, size_prior, category_prior, policy, rng
-        As in `fit`; `max_upload` holds for all candidates of a round together. Candidates that it has no
-        room for side by side are fitted in groups, those of "auto" four at a time at most, and
+        As in `fit`; `max_upload` holds for all candidates of a round together. Candidates that do not
+        fit into it side by side are fitted in groups, those of "auto" four at a time at most, and
         `max_rounds` holds for each group.
     on_round : callable, optional
         Called with a `Progress` after each round.
@@ -137,7 +137,7 @@ def select(
 
 
 def _fit_all(work: "_Work", asked: tuple[int, ...]) -> None:
-    """Fit all that there are clients for, side by side as far as an upload has room."""
+    """Fit all that there are clients for, side by side as far as an upload allows."""
     # A cohort that is a sample may be smaller next time.
     most = work.n_fitted if work.cohort_size is None else work.n_fitted / _CLIENTS_EACH
     work.skipped = tuple(k for k in asked if k > max(most, 1.0))
@@ -204,11 +204,11 @@ class _Work:
         self._report(int(said.n_clients), question.n_numbers)
 
     def next_group(self, todo: list[int], at_most: int) -> tuple[int, ...]:
-        """Take the first of these numbers out that an upload has room for, one at least."""
-        room = self.max_upload - self.problem(todo[0]).trial_cost
+        """Take the first of these numbers out that an upload allows side by side, one at least."""
+        budget = self.max_upload - self.problem(todo[0]).trial_cost
         group = [todo.pop(0)]
-        while todo and len(group) < at_most and self.problem(todo[0]).trial_cost <= room:
-            room -= self.problem(todo[0]).trial_cost
+        while todo and len(group) < at_most and self.problem(todo[0]).trial_cost <= budget:
+            budget -= self.problem(todo[0]).trial_cost
             group.append(todo.pop(0))
         return tuple(group)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import FileError
-from polyurn.storage.files import write_whole
+from polyurn.storage.atomic import write_whole
 
 _VERSION = 5  # 1 to 4: other searches, which asked other questions
 

@@ -1,6 +1,6 @@
 """Partitions on disk: a Parquet table (client, index), or JSON {client: [indices]}.
 
-Written whole or not at all, and read back equal. What a partition is, is `partitions.py`.
+Written whole or not at all, and read back equal. What a partition is, is `partitioning/result.py`.
 """
 
 import json
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from polyurn.errors import FileError
 from polyurn.partitioning.result import Partition, check_ids
-from polyurn.storage.files import arrow, check_place, read_table, write_whole
+from polyurn.storage.atomic import check_place, write_whole
+from polyurn.storage.tables import arrow, read_table
 
 
 def save_partition(

@@ -12,15 +12,15 @@ number in that search, or null) and "seconds".
 """
 
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Self
 
-from polyurn.errors import FileError, ParameterError
-from polyurn.storage.files import write_whole
+from polyurn.errors import FileError, InputError
+from polyurn.records.typed import Finite, is_finite, read_record, shown
+from polyurn.storage.atomic import write_whole
 from polyurn.training.settings import FedAvg
 
 _FORMAT, _SWEEP_FORMAT, _VERSION = "polyurn.run", "polyurn.sweep", 1
@@ -56,11 +56,11 @@ class RunRecord:
     settings: FedAvg
     engine: str
     rounds: Sequence[int]
-    loss: Sequence[float | None]
-    metrics: Mapping[str, Sequence[float | None]]
-    final: Mapping[str, float | None]
+    loss: Sequence[Finite | None]
+    metrics: Mapping[str, Sequence[Finite | None]]
+    final: Mapping[str, Finite | None]
     diverged_at: int | None
-    seconds: float
+    seconds: Finite
     pruned: bool = False
     trial: int | None = None
 
@@ -91,14 +91,29 @@ class RunRecord:
         """
         try:
             record = json.loads(line)
-            if record.pop("format") != _FORMAT:
-                raise FileError("not a run")
-            if record.pop("version") > _VERSION:
-                raise FileError("written by a later version: upgrade polyurn")
-            settings = FedAvg.from_record(record.pop("settings"))
-            return cls(settings=settings, **record)
-        except (ValueError, KeyError, TypeError, AttributeError, ParameterError) as error:
+        except (ValueError, RecursionError) as error:
             raise FileError(f"not a run: {error}") from error
+        if not isinstance(record, dict) or record.get("format") != _FORMAT:
+            raise FileError(f"not a run: expected format {_FORMAT!r}")
+        version = record.get("version")
+        if type(version) is not int or version < 1:
+            raise FileError("not a run: no valid format version")
+        if version > _VERSION:
+            raise FileError("written by a later version: upgrade polyurn")
+        try:
+            settings = _settings(record.get("settings"))
+            return read_record(cls, record, parsed={"settings": settings})
+        except FileError as error:
+            raise FileError(f"not a run: {error}") from error
+
+
+def _settings(record: object) -> FedAvg:
+    if not isinstance(record, dict):
+        raise FileError(f"settings: expected an object, got {shown(record)}")
+    try:
+        return FedAvg.from_record(record)
+    except InputError as error:
+        raise FileError(f"settings: {error}") from error
 
 
 def run_key(population: str, seed: int, settings: FedAvg, trial: int | None = None) -> str:
@@ -107,8 +122,8 @@ def run_key(population: str, seed: int, settings: FedAvg, trial: int | None = No
 
 
 def finite(values: Iterable[float]) -> list[float | None]:
-    """The values as JSON has them: None where they are not finite numbers."""
-    return [value if math.isfinite(value) else None for value in values]
+    """The values as JSON has them: None where they are not finite, or so large that a sum may not be."""
+    return [value if is_finite(value) else None for value in values]
 
 
 def read_runs(folder: str | os.PathLike[str]) -> list[RunRecord]:
@@ -181,7 +196,7 @@ class RunLog:
             os.ftruncate(self._file.fileno(), before)
             raise FileError(
                 f"cannot write {self._place}: {error.strerror}; the {len(self.runs)} finished "
-                "runs are kept: make room and start the sweep again"
+                "runs are kept: make space and start the sweep again"
             ) from error
         self.runs.extend(runs)
 

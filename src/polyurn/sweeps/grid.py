@@ -1,8 +1,8 @@
 """Sweeps: every setting on every population under every seed, in parallel, never twice.
 
-What is run where is decided here; `records.py` keeps it, `federated.py` trains, and `verdict.py` says
-what it means. Runs are spread with joblib, so that the backend which is active (processes of this
-machine, Dask, Ray) does them.
+What is run where is decided here. `storage/run_log.py` keeps it, `training/federated.py` trains, and
+`verdict.py` says what it means. Runs are spread with joblib, so that the backend which is active
+(processes of this machine, Dask, Ray) does them.
 """
 
 import hashlib

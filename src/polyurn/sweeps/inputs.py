@@ -18,8 +18,9 @@ from polyurn.datasets.sklearn_digits import digits
 from polyurn.errors import FileError, ParameterError
 from polyurn.partitioning.assign import partition
 from polyurn.populations import iid_counts, oracle_counts
-from polyurn.storage.files import load_saved, read_table
+from polyurn.storage.mdm_json import load_saved
 from polyurn.storage.partitions import load_partition
+from polyurn.storage.tables import read_table
 from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
 from polyurn.training.examples import Examples, Holdings, Population, holdings
 

@@ -1,4 +1,4 @@
-"""One task of a sweep: train, and return what is kept of it.
+"""One task of a sweep: trains some settings on one population, and returns their records.
 
 This is what is sent to other processes and machines. Nothing is written here.
 """

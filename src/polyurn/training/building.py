@@ -1,4 +1,4 @@
-"""A model with its first weights, tried on the data, and the data as tensors of its type.
+"""A model with its initial weights, tried on two points, and the data as tensors of its type.
 
 Nothing is trained here.
 """

@@ -125,9 +125,9 @@ def train(
     clients : a partition, a list of index arrays, or a function of the seed that returns one
         Which points of `data` each client holds.
     seed : int
-        Decides the first weights, the cohorts, the batches and the clients' dice. The same seed gives
-        the same bits for any number of workers, and the same numbers up to rounding on the other
-        engine; a model with dropout throws other dice there.
+        Decides the first weights, the cohorts, the batches and the clients' random streams. The same
+        seed gives the same bits for any number of workers, and the same numbers up to rounding on the
+        other engine; a model with dropout draws otherwise there.
     loss : function (outputs, labels) → one value per example
         Its mean over a batch is minimised.
     metrics : mapping of str to such functions

@@ -1,7 +1,7 @@
-"""Who takes part in a round, and in which order a client looks at its points.
+"""Cohorts, batches and random seeds of a run: functions of its seed, the round and the client alone.
 
-Each is a function of the seed and of nothing that happened before, so every engine and every number
-of workers sees the same. Nothing is trained here.
+Nothing depends on what happened before, so every engine and every number of workers sees the same.
+Nothing is trained here.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from polyurn.training.settings import FedAvg
 
 # What a stream of random numbers is for. It stands first in the seed, since numpy takes
 # (1, 2) and (1, 2, 0) for the same seed.
-_COHORT, _ORDER, _DICE, _START = 1, 2, 3, 4
+_COHORT, _ORDER, _CLIENT_STREAM, _START = 1, 2, 3, 4
 
 
 def cohort(settings: FedAvg, n_clients: int, *, seed: int, round_: int) -> NDArray[np.int64]:
@@ -54,9 +54,9 @@ def orders(
     return np.argsort(keys, axis=-1, kind="stable")
 
 
-def dice(*, seed: int, round_: int, client: int) -> int:
-    """The seed of a client's own chance in a round, such as dropout."""
-    return _number(_DICE, seed, round_, client)
+def client_stream(*, seed: int, round_: int, client: int) -> int:
+    """The seed of a client's random stream in a round, which dropout draws from."""
+    return _number(_CLIENT_STREAM, seed, round_, client)
 
 
 def start(*, seed: int) -> int:

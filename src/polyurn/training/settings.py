@@ -4,7 +4,7 @@ Settings are plain numbers and texts, so that they are the same in Python, JSON 
 here: nothing is trained.
 """
 
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -85,7 +85,11 @@ class FedAvg:
     def __post_init__(self) -> None:
         for name in ("n_rounds", "cohort_size", "local_epochs", "batch_size", "evaluate_every"):
             value: Any = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, Integral)
+                or not 1 <= int(value) < 2**63
+            ):
                 raise ParameterError(f"expected {name} as an integer of at least 1, got {value!r}")
             object.__setattr__(self, name, int(value))
         for name in ("local_learning_rate", "server_learning_rate"):
@@ -235,8 +239,10 @@ def check_names(names: Mapping[str, Any]) -> None:
             raise ParameterError(f"FedAvg has no setting {name!r}; {hint}")
 
 
-def _is_number(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+def _is_number(value: Any) -> bool:
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    # False for NaN, and for an integer that no float can hold.
+    return is_real and bool(abs(value) <= sys.float_info.max)
 
 
 def plain(value: Any) -> Any:

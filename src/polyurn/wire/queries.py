@@ -200,9 +200,9 @@ class Batch(Query[BatchStatistics]):
 
 @dataclass(frozen=True, eq=False)
 class Part(Query[S]):
-    """A query to the clients whose lot lies in [low, high).
+    """A query to the clients whose bucket lies in [low, high).
 
-    A client draws its lot, a number between 0 and 1, once and for itself, so two parts that do not
+    A client draws its bucket, a number between 0 and 1, once and for itself, so two parts that do not
     overlap never share a client, whoever is in the cohorts.
     """
 
@@ -225,7 +225,8 @@ class Part(Query[S]):
 class Aggregator(Protocol):
     """Whoever can put a query to a cohort of clients and bring back the sum of their answers.
 
-    Its clients keep their lot from round to round: `Part` goes by it.
+    Its clients keep their bucket from round to round: `Part` goes by it. An aggregator that knows how
+    many there are says so in `n_clients`: a cohort of all of them is not a sample.
     """
 
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:

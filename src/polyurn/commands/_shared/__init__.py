@@ -1,1 +1,1 @@
-"""What several commands need."""
+"""What several commands share: options, where they write, how tables are read and results are shown."""

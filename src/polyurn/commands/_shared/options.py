@@ -38,6 +38,9 @@ Rounds = Annotated[
     int, typer.Option(help="Maximum number of rounds; the paper's method uses all of them.")
 ]
 Tol = Annotated[float, typer.Option(help="Stop when less is left to gain, in nats per client.")]
+Patience = Annotated[
+    int, typer.Option(help="Rounds without a gain before the search stops; 0 is the fastest.")
+]
 Cohort = Annotated[int | None, typer.Option(help="Clients per round; all of them by default.")]
 Sampling = Annotated[
     Literal["fixed", "poisson"], typer.Option(help="How a cohort is drawn: fixed or poisson.")

@@ -1,1 +1,1 @@
-"""What the sums of one round say: likelihood, gradient, Hessian and EM step. Nothing is searched here."""
+"""What the sums of one round say: likelihood, gradient, Hessian and EM step. It searches nothing."""

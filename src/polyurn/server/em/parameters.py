@@ -103,9 +103,9 @@ def along_cap(
         normal[component, :c] = _normals(alphas[component])
         across = normal.reshape(-1)
         if across @ gradient >= -(np.finfo(float).eps ** 0.75):
-            bent = curvature @ across
-            curvature = curvature - np.outer(across, bent) - np.outer(bent, across)
-            curvature += (across @ bent) * np.outer(across, across)
+            product = curvature @ across
+            curvature = curvature - np.outer(across, product) - np.outer(product, across)
+            curvature += (across @ product) * np.outer(across, across)
     return curvature
 
 

@@ -11,7 +11,7 @@ class Policy:
     """What the search tries, how often, and when it believes that it has converged."""
 
     # Successive halving (Jamieson and Talwalkar, 2016): likelihood says little about a start at first.
-    starts: int = 48  # random groupings of the clients; sampled cohorts begin with half as many
+    starts: int = 48  # random groupings of the clients
     halve_every: int = 2  # rounds after which half of the starts leave ...
     finalists: int = 6  # ... until so many are left; so many climbers take Newton steps
 

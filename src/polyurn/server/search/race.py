@@ -35,33 +35,18 @@ from polyurn.wire import ExpectStatistics, Group, GroupStatistics, Parameters, Q
 class State:
     """What a search has come to after a round.
 
-    Attributes
-    ----------
-    n_clients : float
-        Who judged; `n_supporting` counts the clients of all cohorts, if they are samples.
-    best : Parameters or None
-        None while clients have judged nothing.
-    value : float
-        Mean log-likelihood of the best parameters.
-    starts : dict of int to float
-        Mean log-likelihood of every climber, by its number.
-    converged, nearly_done : bool
-        Whether there seems to be nothing left to gain; whether the next round may be the last.
-    promise : float
-        Nats per client that there may be left to gain, taken twofold.
-    n_agreeing : int or None
-        Starts that came to the leader's place, if that was counted.
+    Likelihoods and what there may be left to gain (`promise`, taken twofold) are in nats per client.
     """
 
-    n_clients: float
-    n_supporting: float
-    best: Parameters | None = None
-    value: float = float("nan")
-    starts: Mapping[int, float] = field(default_factory=dict)
+    n_clients: float  # who judged
+    n_supporting: float  # the clients of all cohorts, if they are samples
+    best: Parameters | None = None  # None while clients have judged nothing
+    value: float = float("nan")  # mean log-likelihood of the best parameters
+    starts: Mapping[int, float] = field(default_factory=dict)  # of every climber, by its number
     converged: bool = False
-    nearly_done: bool = False
+    nearly_done: bool = False  # the next round may be the last
     promise: float = float("inf")
-    n_agreeing: int | None = None
+    n_agreeing: int | None = None  # starts that came to the leader's place, if that was counted
 
 
 class Search(Protocol):
@@ -82,20 +67,15 @@ class Race:
 
     Parameters
     ----------
-    problem : Problem
     groups : list of Group
-        The groupings of the first round; or else
-    begin : Climber, optional
-        The one that climbs without a race.
-    policy : Policy
-    patience : int
-        Rounds without a gain before it stops.
+        The groupings of the first round; or else `begin`, a Climber, climbs without a race.
+    patience, tol : int, float
+        It stops after so many rounds without a gain of `tol` nats per client.
     max_upload : int
         Numbers that a client may send in a round.
-    tol : float
-        Nats per client that may be left to gain.
     rng : numpy.random.Generator
         For recombination.
+    problem, policy : Problem, Policy
     """
 
     def __init__(

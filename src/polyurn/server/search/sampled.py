@@ -3,8 +3,8 @@
 Starts take EM steps, and the worse half of them leaves by the likelihood of each cohort. From when one
 is left, earlier cohorts keep counting, in two averages: of what EM steps need (stepwise EM: Cappé and
 Moulines, 2009, with averaged iterates: Polyak and Juditsky, 1992), and of quadratic models of the
-likelihood, whose optimum does not wait for EM's small steps. Each round asks about both and about an earlier answer;
-the likelihoods of the same clients say which to believe, and whether there is still a gain.
+likelihood, whose optimum does not wait for EM's small steps. Each round asks about both and about an
+earlier answer; the likelihoods of the same clients say which to believe, and whether there is a gain.
 """
 
 from typing import Any

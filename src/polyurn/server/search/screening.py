@@ -6,6 +6,7 @@ starts on a part, always the same clients, and from its leader on all, which beg
 Hessian. Most clients then send a small fraction of what a race takes.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -28,18 +29,16 @@ def begin_search(
 
     Parameters
     ----------
-    n_clients : float
-        Who answers.
-    buckets : float
-        Their buckets are between 0 and this.
+    n_clients, buckets : float
+        How many clients answer, and that their buckets are between 0 and this.
     sampled : bool
         Whether a round reaches a sample of the clients, another one each time.
     problem, land, policy, patience, max_upload, tol, rng
         As in `Race`; the groupings are random ones of the landscape.
     """
     problem.check_upload(max_upload)
-    k, most = problem.n_components, max(policy.starts // 2, 1) if sampled else policy.starts
-    n_ways = 1 if k == 1 else min(most, max_upload // problem.trial_cost)
+    k = problem.n_components
+    n_ways = 1 if k == 1 else min(policy.starts, max_upload // problem.trial_cost)
     groups = random_groups(land, k, problem.size_bins, n_ways=n_ways, rng=rng)
     if sampled:
         return Sampled(problem, groups, policy=policy, max_upload=max_upload, tol=tol)
@@ -66,20 +65,18 @@ def begin_search(
 class Screened:
     """A race that a part of the clients judges, then the climb of its leader that all of them judge.
 
-    Parameters
-    ----------
-    race : Race
-    climb : callable
-        The second race, from the climber that begins it.
-    policy : Policy
-    buckets : float
-        Clients whose bucket is below this are in the part.
-    precision : float
-        Nats per client by which the part's optimum is expected to miss that of all clients.
+    `climb` makes the second race. Clients whose bucket is below `buckets` are in the part, whose optimum
+    is expected to miss that of all clients by `precision` nats per client.
     """
 
     def __init__(
-        self, race: Race, climb: Any, policy: Policy, *, buckets: float, precision: float
+        self,
+        race: Race,
+        climb: Callable[[Climber], Race],
+        policy: Policy,
+        *,
+        buckets: float,
+        precision: float,
     ) -> None:
         self.problem, self.max_upload = race.problem, race.max_upload
         self._race, self._climb, self._policy = race, climb, policy

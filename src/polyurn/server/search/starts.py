@@ -30,19 +30,11 @@ _Scores = tuple[NDArray[np.float64], NDArray[np.float64]]  # of each group: dire
 
 @dataclass(frozen=True)
 class Landscape:
-    """How clients vary: the mean of their features, and independent directions of unit variance.
+    """How clients vary: the mean of their features, and independent directions of unit variance."""
 
-    Attributes
-    ----------
-    mean : float array of shape (n_features,)
-    directions : float array of shape (n_features, n_directions)
-    deviations : float array of shape (n_directions,)
-        The standard deviation along each direction before it was scaled to one.
-    """
-
-    mean: NDArray[np.float64]
-    directions: NDArray[np.float64]
-    deviations: NDArray[np.float64]
+    mean: NDArray[np.float64]  # (n_features,)
+    directions: NDArray[np.float64]  # (n_features, n_directions)
+    deviations: NDArray[np.float64]  # (n_directions,), before each direction was scaled to one
 
 
 def survey(n_categories: int, max_size: int, *, max_upload: int) -> Survey:

@@ -1,4 +1,4 @@
-"""All clients of a cohort at once: one tensor operation serves every client and every column.
+"""The batched engine: one tensor operation (`torch.func.vmap`) serves every client of a cohort.
 
 For small models, where calling torch costs more than the arithmetic. Clients are stacked along a new
 axis with `torch.func.vmap`; clients with less work are padded with points of weight zero, which leave
@@ -30,9 +30,9 @@ _TEST_BYTES = 64 * 2**20
 _MOST_COLUMNS = 16  # reckoned with, whatever their number: a run must not depend on those beside it
 _LEVELS = 8  # distinct numbers of clients that a step is traced for; those in between are padded
 
-# A step is always the same list of operations, dice included: written down once, vmap's bookkeeping is
-# left out of the loop, which halves the time of a small step. Writing it down takes as long as this
-# many steps save.
+# A step is always the same list of operations, random draws included: written down once, vmap's
+# bookkeeping is left out of the loop, which halves the time of a small step. Writing it down takes as
+# long as this many steps save.
 TRACE_AFTER = 50
 
 _aten = torch.ops.aten
@@ -62,7 +62,7 @@ class BatchedEngine:
         share = np.stack([shares(settings, sizes.tolist()) for settings in columns], axis=1)
         longest_first = np.argsort(-sizes, kind="stable")
         mean = torch.zeros_like(weights)
-        torch.manual_seed(schedule.dice(seed=self._work.seed, round_=round_, client=0))
+        torch.manual_seed(schedule.client_stream(seed=self._work.seed, round_=round_, client=0))
         self._model.train()
         for cut in parts(
             sizes[longest_first],
@@ -250,7 +250,7 @@ def stacked_gradients(work: Work, *, several: bool) -> Gradients:
     """Gradients of stacked clients.
 
     Every argument has the clients as its first axis; with `several` columns, the parameters have those
-    as their second. Clients throw their own dice; all columns of a client see the same, so that a run
+    as their second. Clients draw on their own; all columns of a client see the same draws, so that a run
     does not depend on those beside it.
     """
     names = [slot.name for slot in work.layout.trained]

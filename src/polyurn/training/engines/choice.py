@@ -1,4 +1,4 @@
-"""Which engine trains a model: the rule, and the way around it.
+"""Which engine trains a model: a measured rule, unless the caller names one.
 
 The rule was measured with `benchmarks/training_speed.py --rule`. Nothing is trained here.
 """

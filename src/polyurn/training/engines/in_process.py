@@ -1,4 +1,4 @@
-"""What an engine is, and the simplest one: clients one after the other, in this process.
+"""The protocol of an engine, and the simplest one: clients one after the other, in this process.
 
 An engine answers two questions: what a cohort's mean update is, and how weights do on the test points.
 Several processes are `processes.py`, all clients at once is `batched.py`, and who is asked when is

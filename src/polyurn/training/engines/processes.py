@@ -1,4 +1,4 @@
-"""Several workers: one single-threaded process per core, around arrays that all of them see.
+"""The engine of several workers: one single-threaded process per core, around shared arrays.
 
 Data, weights and sums lie in files that are mapped into memory and removed as soon as every worker
 has opened them, so that nothing is left behind whatever ends the run. Tasks and answers go through
@@ -186,8 +186,8 @@ class _SharedFolder:
                     os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
         except OSError as error:
             raise FileError(
-                f"no room for the workers' data in {self.folder.parent}: {error.strerror}; "
-                "make room, set TMPDIR, or take n_workers=1"
+                f"no space for the workers' data in {self.folder.parent}: {error.strerror}; "
+                "make space, set TMPDIR, or take n_workers=1"
             ) from error
         return array
 

@@ -1,4 +1,4 @@
-"""What one worker does: train whole clients, one after the other, and look at test points.
+"""One worker: trains whole clients, one after the other, and evaluates test points.
 
 A worker keeps one model, which lives in one flat vector, and nothing else between clients. Who is
 asked, and what becomes of the sums, is not known here.
@@ -109,7 +109,7 @@ class Worker:
                 norm.eval()
         lengths = batch_lengths(len(held), settings.batch_size, joined=bool(self._norms))
         anchors = [slot.view(weights) for slot in work.layout.trained]
-        torch.manual_seed(schedule.dice(seed=work.seed, round_=round_, client=client))
+        torch.manual_seed(schedule.client_stream(seed=work.seed, round_=round_, client=client))
         for order in schedule.orders(settings, size, who, seed=work.seed, round_=round_)[0]:
             index = torch.from_numpy(held[order]).to(work.points.device)
             features, labels = work.points.features[index], work.points.labels[index]
@@ -225,9 +225,9 @@ def blocks(cohort_size: int, n_bytes: int) -> list[slice]:
 
 @contextmanager
 def alone(gpus: Sequence[torch.device] = ()) -> Iterator[None]:
-    """Torch's dice and threads for one run at a time, put back as they were.
+    """Torch's random stream and threads for one run at a time, put back as they were.
 
-    They belong to the process: runs in two of its threads would throw each other's dice. One torch
+    They belong to the process: runs in two of its threads would draw from each other's stream. One torch
     thread, since workers are one per core, and sums on several would differ in their bits.
     """
     with _ALONE, torch.random.fork_rng(gpus):

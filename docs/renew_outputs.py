@@ -1,0 +1,118 @@
+"""What the pages show of outputs and evidence, made again.
+
+    python docs/renew_outputs.py  # rewrites README.md and docs/quickstart.md (half a minute; extra demo)
+
+Runs every `$ command` of a page's console blocks, in an empty folder and after the examples above it,
+and puts below it what it prints; progress lines are left out, as a terminal does not keep them. Between
+the marks of the evidence it puts the table of experiments/front_door.py. docs/index.md includes README's
+first screen. `tests/test_docs.py` runs this and compares. No measurement is repeated here.
+"""
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import runpy
+import shlex
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+from polyurn import cli
+
+ROOT = Path(__file__).parents[1]
+PAGES = (ROOT / "README.md", ROOT / "docs" / "quickstart.md")
+WIDTH = 100
+HOME = "/home/me"  # stands for the folder in which the commands ran
+EVIDENCE = re.compile(r"(<!-- evidence -->\n)(.*?)(<!-- end of evidence -->)", re.DOTALL)
+BLOCK = re.compile(r"```(pycon|console)\n(.*?)```\n", re.DOTALL)
+
+
+def main():
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        with tempfile.TemporaryDirectory() as folder:
+            new = renewed(text, Path(folder))
+        page.write_text(new, encoding="utf-8")
+        print(f"{page.relative_to(ROOT)}: {'as it was' if new == text else 'renewed'}")
+
+
+def renewed(text, folder):
+    """A page with its evidence and its outputs made again in an empty folder."""
+    last = max(block.end() for block in BLOCK.finditer(text) if block[1] == "console")
+    known = {}
+    with in_folder(folder):
+        walked = BLOCK.sub(lambda block: renewed_block(block, known, folder), text[:last])
+    return EVIDENCE.sub(lambda found: found[1] + evidence() + found[3], walked + text[last:])
+
+
+def evidence():
+    """The table of experiments/front_door.py, as a paragraph."""
+    sys.path.insert(0, str(ROOT / "experiments"))
+    try:
+        import front_door
+    finally:
+        sys.path.pop(0)
+    return "\n" + "\n".join(front_door.table()) + "\n\n"
+
+
+def renewed_block(block, known, folder):
+    """A block of examples as it is, once they have been run; a block of commands with their outputs."""
+    if block[1] == "pycon":
+        for example in doctest.DocTestParser().get_examples(block[2]):
+            exec(example.source, known)
+        return block[0]
+    commands = [line[2:] for line in block[2].splitlines() if line.startswith("$ ")]
+    shown = [f"$ {command}\n{shown_output(command, folder)}" for command in commands]
+    return "```console\n" + "\n".join(shown) + "```\n"
+
+
+def shown_output(command, folder):
+    """What a terminal of some width keeps of what a command prints."""
+    lines = output(shlex.split(command)).replace(str(folder.resolve()), HOME).splitlines()
+    kept = [line.rstrip() for line in lines if not re.match(r"round \d+: ", line)]
+    return "".join(f"{short}\n" for line in kept for short in wrapped(line))
+
+
+def wrapped(line):
+    return textwrap.wrap(line, WIDTH) if len(line) > WIDTH else [line]
+
+
+def output(words):
+    """Run `python FILE` of this repository, or `polyurn COMMAND ...`, in this process."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        if words[0] == "python":
+            runpy.run_path(str(ROOT / words[1]), run_name="__main__")
+        else:
+            run_polyurn(words[1:], printed)
+    return printed.getvalue()
+
+
+def run_polyurn(arguments, printed):
+    try:
+        cli.main(arguments)
+    except SystemExit as ended:
+        if ended.code:
+            raise RuntimeError(f"polyurn {shlex.join(arguments)}\n{printed.getvalue()}") from ended
+
+
+@contextlib.contextmanager
+def in_folder(folder):
+    """Work there, on a terminal of a fixed width and without colours."""
+    before, environment = Path.cwd(), dict(os.environ)
+    os.chdir(folder)
+    os.environ.pop("FORCE_COLOR", None)
+    os.environ["COLUMNS"] = str(WIDTH)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        os.environ.clear()
+        os.environ.update(environment)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""What a command was asked: as a file records it, and as a resumed run compares it.
+
+Nothing is read, fitted or printed here.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from polyurn.errors import ParameterError
+
+
+def made_by(context: typer.Context, seed: int) -> dict[str, Any]:
+    """How a file came about."""
+    return {"seed": seed, "command": context.obj}
+
+
+def check_output(context: typer.Context, output: Path) -> None:
+    """Refuse to write over a file that the command reads."""
+    read: list[Any] = []
+    for name, value in context.params.items():
+        if name not in ("output", "checkpoint"):
+            read += value if isinstance(value, list | tuple) else [value]
+    for thing in read:
+        place = Path(str(thing).split("=", 1)[-1])  # some are NAME=FILE
+        if output.is_file() and place.is_file() and output.samefile(place):
+            raise ParameterError(f"{output} is read by this command; write to another file")
+
+
+def settings(context: typer.Context) -> dict[str, object]:
+    """What a command was asked for, as it is compared when it is resumed."""
+    return {"command": context.info_name, **context.params}

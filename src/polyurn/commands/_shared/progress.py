@@ -1,0 +1,170 @@
+"""Progress of a fit, a selection or a sweep: a bar on a terminal, lines when piped.
+
+Each is a context that gives a function to call after every round or run. What came of it is for the
+command to say.
+"""
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bar
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from polyurn.server.results import Progress as SelectionRound
+    from polyurn.server.results import Round
+    from polyurn.storage.run_log import RunRecord
+    from polyurn.sweeps.grid import Progress as SweepProgress
+
+_PIPED_LINES = 20  # of progress, at the most, where there is no terminal
+
+
+@contextlib.contextmanager
+def fit_progress(
+    console: Console, n_rounds: int, then: Callable[["Round"], None] | None = None
+) -> Iterator[Callable[["Round"], None]]:
+    """A function that shows each round as it ends: a bar on a terminal, lines when piped."""
+    previous = float("nan")
+
+    def line(done: "Round") -> str:
+        nonlocal previous
+        if math.isnan(done.log_likelihood):
+            return f"round {done.number}, looking where to start, {done.n_clients:,} clients"
+        change = done.log_likelihood - previous
+        previous = done.log_likelihood
+        step = "" if math.isnan(change) else f" ({change:+.2e})"
+        return f"round {done.number}, log-likelihood {done.log_likelihood:.4f}{step}"
+
+    if not console.is_terminal:
+        every = max(1, n_rounds // _PIPED_LINES)
+
+        def on_round(done: "Round") -> None:
+            if then is not None:
+                then(done)  # first, so that Ctrl-C never loses a round that was shown
+            text = line(done)
+            if done.number % every == 0:
+                console.out(text, highlight=False)
+
+        yield on_round
+        return
+
+    bar = Bar(
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+    with bar:
+        task = bar.add_task("asking the clients", total=n_rounds)
+
+        def on_round_bar(done: "Round") -> None:
+            if then is not None:
+                then(done)
+            bar.update(task, advance=1, description=line(done))
+
+        yield on_round_bar
+
+
+@contextlib.contextmanager
+def selection_progress(console: Console) -> Iterator[Callable[["SelectionRound"], None]]:
+    """A function that shows each round of a selection: all K at once, or a line when piped."""
+
+    def cells(done: "SelectionRound") -> list[tuple[str, str, str]]:
+        return [
+            (str(k), f"{value:.4f}", "climbing" if k in done.running else "done")
+            for k, value in done.values.items()
+        ]
+
+    if not console.is_terminal:
+
+        def on_round(done: "SelectionRound") -> None:
+            values = ", ".join(f"K={k} {value}" for k, value, _ in cells(done))
+            what = values or f"looking where to start, {done.n_clients:,} clients"
+            console.out(f"round {done.number}: {what}", highlight=False)
+
+        yield on_round
+        return
+
+    with Live(console=console, transient=True) as live:
+
+        def on_round_live(done: "SelectionRound") -> None:
+            table = Table(title=f"round {done.number}, {done.n_clients:,} fitted clients")
+            for heading in ("K", "log-likelihood", ""):
+                table.add_column(heading, justify="right")
+            for row in cells(done):
+                table.add_row(*row)
+            live.update(table)
+
+        yield on_round_live
+
+
+@contextlib.contextmanager
+def sweep_progress(console: Console) -> Iterator[Callable[["SweepProgress"], None]]:
+    """A function that shows each run as it ends, and the time left: a bar, or lines when piped."""
+    if not console.is_terminal:
+
+        def on_run(done: "SweepProgress") -> None:
+            every = max(1, done.n_total // _PIPED_LINES)
+            if done.run is not None and (done.n_done % every == 0 or done.n_done == done.n_total):
+                left = "" if done.seconds_left is None else f" ({_clock(done.seconds_left)} left)"
+                console.out(f"run {done.n_done} of {done.n_total}{left}: {_line(done.run)}")
+
+        yield on_run
+        return
+
+    bar = Bar(
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        _TimeLeft(),
+        TextColumn("{task.description}"),
+        console=console,
+    )
+    with bar:
+        task = bar.add_task("training", total=None, ends=None)
+
+        def on_run_bar(done: "SweepProgress") -> None:
+            if done.run is None:  # runs of an earlier start say nothing about the speed of this one
+                bar.reset(task, total=done.n_total, completed=done.n_done)
+            else:
+                left = done.seconds_left
+                ends = None if left is None else time.monotonic() + left
+                bar.update(task, completed=done.n_done, description=_line(done.run), ends=ends)
+
+        yield on_run_bar
+
+
+class _TimeLeft(ProgressColumn):
+    """Counts down to the end that the last run foretold, however long runs take."""
+
+    def render(self, task: Task) -> Text:
+        ends = task.fields["ends"]
+        left = "-:--:--" if ends is None else _clock(max(0.0, ends - time.monotonic()))
+        return Text(left, style="progress.remaining")
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=math.ceil(seconds)))
+
+
+def _line(run: "RunRecord") -> str:
+    scores = ", ".join(
+        f"{name} {value:.4f}" for name, value in run.final.items() if value is not None
+    )
+    outcome = f"diverged at round {run.diverged_at}" if run.diverged else scores
+    return f"{run.population}, seed {run.seed}: {outcome}{' (cut short)' if run.pruned else ''}"

@@ -1,0 +1,174 @@
+"""`polyurn select`: choose the number of components of an MDM by held-out clients of a table.
+
+Parses, calls one library function, writes.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from polyurn.commands._shared.console import INTERRUPTED, print_json, say, show, talk
+from polyurn.commands._shared.invocation import check_output, made_by, settings
+from polyurn.commands._shared.options import (
+    AsJson,
+    Categories,
+    Category,
+    Checkpoint,
+    Client,
+    Cohort,
+    Count,
+    DropEmpty,
+    MaxSize,
+    MaxUpload,
+    Output,
+    Patience,
+    Rounds,
+    Sampling,
+    Seed,
+    SizesOption,
+    TableArgument,
+    Threads,
+    Tol,
+    component_numbers,
+    declared_categories,
+)
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from polyurn.server.results import Candidate, Selection
+
+
+def select_command(
+    context: typer.Context,
+    table: TableArgument,
+    components: Annotated[
+        str, typer.Option(help="Numbers of components: 1:6, or 2,4,8, or auto.")
+    ] = "1:6",
+    output: Output = None,
+    client: Client = "client",
+    category: Category = "category",
+    count: Count = None,
+    categories: Categories = None,
+    max_size: MaxSize = None,
+    held_out: Annotated[
+        float, typer.Option(help="Share of the clients that scores and is never fitted.")
+    ] = 0.2,
+    rounds: Rounds = 50,
+    tol: Tol = 1e-3,
+    patience: Patience = 3,
+    cohort: Cohort = None,
+    sampling: Sampling = "fixed",
+    sizes: SizesOption = None,
+    max_upload: MaxUpload = 50_000,
+    checkpoint: Checkpoint = None,
+    threads: Threads = 1,
+    drop_empty: DropEmpty = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Choose the number of components by the likelihood of held-out clients.
+
+    All are fitted in the same rounds; the smallest within one standard error of the best is kept.
+
+    Example: `polyurn select clients.csv --components 1:6 -o mdm.json`
+    """
+    from polyurn.aggregate.local import LocalAggregator
+    from polyurn.commands._shared.checkpoints import recorded
+    from polyurn.commands._shared.client_tables import data_record, largest_size, read_clients
+    from polyurn.commands._shared.fitted_mdm import mdm_record
+    from polyurn.commands._shared.progress import selection_progress
+    from polyurn.server.records import SelectionRecord
+    from polyurn.server.select import select
+    from polyurn.storage.atomic import check_place
+    from polyurn.storage.mdm_json import save
+    from polyurn.storage.provenance import Made
+
+    made = Made(**made_by(context, seed))
+    if output is not None:
+        check_output(context, output)
+        check_place(output)
+    numbers = component_numbers(components)
+    read = read_clients(
+        table, client, category, count, declared_categories(categories), drop_empty, say
+    )
+    aggregator = LocalAggregator(read.counts, rng=seed, sampling=sampling, n_threads=threads)
+    try:
+        with selection_progress(talk) as on_round:
+            choice = select(
+                recorded(aggregator, checkpoint, settings(context), read, say),
+                numbers,
+                n_categories=read.shape[1],
+                max_size=largest_size(max_size, read, say),
+                held_out=held_out,
+                max_rounds=rounds,
+                cohort_size=cohort,
+                tol=tol,
+                patience=patience,
+                max_upload=max_upload,
+                sizes=sizes or "binned",
+                rng=seed,
+                on_round=on_round,
+            )
+    except KeyboardInterrupt:
+        kept = (
+            f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
+        )
+        say(f"interrupted; {kept}")
+        raise typer.Exit(INTERRUPTED) from None
+    for sentence in _sentences(choice):
+        say(sentence)
+    record = SelectionRecord.of(choice)
+    if output is not None:
+        made = replace(made, data=data_record(table, read), selection=record)
+        save(choice.mdm, output, categories=read.categories, made=made.to_record())
+        say(f"wrote {output}")
+    if as_json:
+        print_json({**record.to_record(), **mdm_record(choice.mdm, read.categories)})
+    else:
+        show(_table(choice))
+
+
+def _sentences(choice: "Selection") -> list[str]:
+    """What there is to say about a selection besides its table."""
+    from polyurn.commands._shared.fitted_mdm import component_sentences
+
+    said = [f"{choice.n_components} components, by {choice.n_held_out:,} held-out clients"]
+    if choice.unfinished:
+        said.append(choice.stopped)
+    if choice.skipped:
+        which = ", ".join(map(str, choice.skipped))
+        said.append(f"left out K = {which}: there are not as many clients to fit")
+    return said + component_sentences(choice.chosen)
+
+
+def _table(choice: "Selection") -> "Table":
+    """One row per number of components; the chosen one is marked."""
+    from rich.table import Table
+
+    table = Table(title=f"held-out log-likelihood per client ({choice.n_held_out:,} clients)")
+    if any(c.outdone for c in choice.candidates):
+        table.caption = (
+            "outdone: ended early, behind fewer components by more than it could still gain"
+        )
+    for heading in ("K", "mean ± s.e.", "behind the best ± s.e.", "rounds", "parameters", ""):
+        table.add_column(heading, justify="right")
+    for c in choice.candidates:
+        table.add_row(
+            str(c.n_components),
+            f"{c.log_likelihood:.4f} ± {c.standard_error:.4f}",
+            f"{c.behind:.4f} ± {c.behind_error:.4f}",
+            str(c.n_rounds),
+            str(c.n_parameters),
+            _state(c, choice),
+        )
+    return table
+
+
+def _state(candidate: "Candidate", choice: "Selection") -> str:
+    """What became of a candidate, in a word or two."""
+    if candidate.outdone:
+        return "outdone"
+    words = ["chosen"] if candidate.n_components == choice.n_components else []
+    return ", ".join(words + ([] if candidate.converged else ["unfinished"]))

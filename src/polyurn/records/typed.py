@@ -1,0 +1,209 @@
+"""Frozen dataclasses as JSON records and back: every field is checked once, against its annotation.
+
+A class that is written to a file calls `to_record` and `read_record` in its own `to_record` and
+`from_record`, so that a reader finds one beside the other. What a record means is the class's business;
+no file is read or written here.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, asdict, fields, is_dataclass
+from functools import cache
+from reprlib import Repr
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from polyurn.errors import FileError, InputError
+
+Value = TypeVar("Value")
+
+# A plain float may be NaN (null in a record) or infinite (a text); these may not.
+Finite: TypeAlias = Annotated[float, "finite"]
+Count: TypeAlias = Annotated[int, "at least 0"]
+
+# Larger numbers are damage: their squares would not be finite.
+_LARGEST = 1e150
+_INFINITIES = {"Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def to_record(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass for JSON, in their order: NaN is null, and infinities are texts.
+
+    Examples
+    --------
+    >>> from polyurn.comparison.estimates import Estimate
+    >>> to_record(Estimate(0.5, -math.inf, math.nan))
+    {'value': 0.5, 'low': '-Infinity', 'high': None}
+    """
+    record: dict[str, Any] = _for_json(asdict(value))
+    return record
+
+
+def read_record(
+    kind: type[Value],
+    record: object,
+    *,
+    where: str = "",
+    parsed: Mapping[str, object] | None = None,
+) -> Value:
+    """The dataclass that `to_record` wrote; fields that it does not have are passed over.
+
+    Parameters
+    ----------
+    kind : type
+        A dataclass of texts, numbers, truth values, tuples, sequences and mappings of those, and other
+        such dataclasses.
+    record : object
+        As it came from JSON.
+    where : str
+        What the record is called in an error, e.g. "made.fit".
+    parsed : mapping of str to object, optional
+        Fields that the caller has read already.
+
+    Raises
+    ------
+    FileError
+        A field is missing or not of its type: one line names it, what was expected and what arrived.
+
+    Examples
+    --------
+    >>> from polyurn.comparison.estimates import Estimate
+    >>> read_record(Estimate, {"value": 0.5, "low": None, "high": "Infinity"})
+    Estimate(value=0.5, low=nan, high=inf)
+    >>> read_record(Estimate, {"value": "half", "low": None, "high": None}, where="rows[0].auc")
+    Traceback (most recent call last):
+    ...
+    polyurn.errors.FileError: rows[0].auc.value: expected a number, got 'half'
+    """
+    if not isinstance(record, Mapping):
+        raise _unexpected(where or "the record", "an object", record)
+    values = dict(parsed or {})
+    annotated: Any = kind
+    for name, (has_default, inner) in _fields_of(annotated).items():
+        place = f"{where}.{name}" if where else name
+        if name in record and name not in values:
+            values[name] = _read(inner, record[name], place)
+        elif name not in values and not has_default:
+            raise FileError(f"{place}: expected {_expected(inner)}, got nothing")
+    try:
+        return kind(**values)
+    except InputError as error:
+        raise FileError(f"{where}: {error}" if where else str(error)) from error
+
+
+def shown(value: object) -> str:
+    """A value from outside, on one short line, however long or deep it is."""
+    return _REPR.repr(value)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether it is a number whose square is finite too."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) <= _LARGEST  # NaN is not
+
+
+@cache
+def _fields_of(kind: Any) -> dict[str, tuple[bool, Any]]:
+    """Whether a field has a default, and its annotation."""
+    kinds = get_type_hints(kind, include_extras=True)
+    nothing = (MISSING, MISSING)
+    return {
+        field.name: ((field.default, field.default_factory) != nothing, kinds[field.name])
+        for field in fields(kind)
+    }
+
+
+def _read(kind: Any, value: Any, where: str) -> Any:
+    """A value of the annotated kind."""
+    if is_dataclass(kind):
+        return read_record(kind, value, where=where)  # type: ignore[arg-type]
+    inner = get_args(kind)
+    match get_origin(kind):
+        case origin if origin in (Union, UnionType):
+            return None if value is None else _read(_something(kind), value, where)
+        case origin if origin is tuple and inner[-1] is not ...:
+            if not isinstance(value, list | tuple) or len(value) != len(inner):
+                raise _unexpected(where, _expected(kind), value)
+            pairs = enumerate(zip(inner, value, strict=True))
+            return tuple(_read(one, v, f"{where}[{i}]") for i, (one, v) in pairs)
+        case origin if origin in (tuple, Sequence):
+            if not isinstance(value, list | tuple):
+                raise _unexpected(where, _expected(kind), value)
+            values = [_read(inner[0], v, f"{where}[{i}]") for i, v in enumerate(value)]
+            return tuple(values) if origin is tuple else values
+        case origin if origin is Mapping:
+            if not isinstance(value, Mapping):
+                raise _unexpected(where, _expected(kind), value)
+            return {key: _read(inner[1], v, f"{where}[{shown(key)}]") for key, v in value.items()}
+    expected, fits = _PLAIN[kind]
+    if not fits(value):
+        raise _unexpected(where, expected, value)
+    return _number(value) if kind in (float, Finite) else value
+
+
+def _expected(kind: Any) -> str:
+    """What a value of this kind is called in an error."""
+    if kind in _PLAIN:
+        return _PLAIN[kind][0]
+    match get_origin(kind):
+        case origin if origin in (Union, UnionType):
+            return f"{_expected(_something(kind))} or null"
+        case origin if origin is tuple and get_args(kind)[-1] is not ...:
+            return f"a list of {len(get_args(kind))}"
+        case origin if origin in (tuple, Sequence):
+            return "a list"
+    return "an object"
+
+
+def _something(kind: Any) -> Any:
+    """What a kind that may be None is otherwise."""
+    (one,) = (one for one in get_args(kind) if one is not NoneType)
+    return one
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and is_finite(value)
+
+
+def _is_number(value: object) -> bool:
+    return value is None or is_finite(value) or (isinstance(value, str) and value in _INFINITIES)
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(_INFINITIES.get(value, value))
+
+
+_PLAIN: dict[Any, tuple[str, Callable[[Any], bool]]] = {
+    bool: ("true or false", lambda value: isinstance(value, bool)),
+    str: ("a text", lambda value: isinstance(value, str)),
+    int: ("an integer", _is_integer),
+    Count: ("an integer of at least 0", lambda value: _is_integer(value) and value >= 0),
+    float: ("a number", _is_number),
+    Finite: ("a finite number", is_finite),
+}
+
+
+def _unexpected(where: str, expected: str, value: object) -> FileError:
+    return FileError(f"{where}: expected {expected}, got {shown(value)}")
+
+
+def _short_repr() -> Repr:
+    short = Repr()
+    short.maxstring = short.maxother = 80
+    short.maxlevel = 3
+    return short
+
+
+_REPR = _short_repr()
+
+
+def _for_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _for_json(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_for_json(inner) for inner in value]
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value

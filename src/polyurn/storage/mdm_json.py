@@ -1,0 +1,128 @@
+"""An MDM as a JSON file: readable, versioned, and equal to the last bit when it is read back.
+
+Sizes are stored sparsely. What an MDM is, is `model/mdm.py`; how a file gets to its place whole is
+`atomic.py`.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from polyurn.counts import check_names
+from polyurn.errors import FileError, InputError
+from polyurn.model.mdm import MDM
+from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.storage.atomic import load_record, save_record
+from polyurn.storage.provenance import Made, checked_made
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class SavedMDM:
+    """What an MDM file holds.
+
+    Attributes
+    ----------
+    mdm : MDM
+    categories : tuple of str, or None
+        The name of each category.
+    made : Made
+        How the file came about: version, seed, command, data and rounds.
+    """
+
+    mdm: MDM
+    categories: tuple[str, ...] | None = None
+    made: Made = field(default_factory=Made)
+
+
+def save(
+    mdm: MDM,
+    path: str | os.PathLike[str],
+    *,
+    categories: Sequence[str] | None = None,
+    made: Mapping[str, Any] | None = None,
+) -> None:
+    """Write an MDM as JSON.
+
+    Parameters
+    ----------
+    mdm : MDM
+    path : path
+    categories : sequence of str, optional
+        The name of each category.
+    made : mapping, optional
+        How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "fit" and "selection" are
+        for the records of `FitRecord` and `SelectionRecord`.
+    """
+    record = {
+        "n_components": mdm.n_components,
+        "n_categories": mdm.n_categories,
+        "max_size": mdm.max_size,
+        "categories": check_names(categories, mdm.n_categories),
+        "components": [_component_record(mdm, k) for k in range(mdm.n_components)],
+        "size_edges": _edges_record(mdm.sizes.bins),
+    }
+    save_record(record, path, kind="mdm", version=_VERSION, made=checked_made(made or {}))
+
+
+def load(path: str | os.PathLike[str]) -> MDM:
+    """Read the MDM that `save` wrote, equal to the last bit."""
+    return load_saved(path).mdm
+
+
+def load_saved(path: str | os.PathLike[str]) -> SavedMDM:
+    """Read an MDM file with all that stands in it.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read, is damaged, or was written by a later version.
+    """
+    record = load_record(path, kind="mdm", version=_VERSION)
+    try:
+        return _saved(record)
+    except FileError as error:
+        raise FileError(f"{path} is damaged: {error}") from error
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
+        detail = str(error) if isinstance(error, InputError) else f"missing or malformed {error}"
+        raise FileError(f"{path} is damaged: {detail}") from error
+
+
+def _component_record(mdm: MDM, k: int) -> dict[str, Any]:
+    masses = mdm.sizes.masses[k]
+    held = np.flatnonzero(masses)
+    first_sizes = mdm.sizes.bins.edges[:-1]
+    return {
+        "weight": float(mdm.weights[k]),
+        "alpha": mdm.alphas[k].tolist(),
+        "sizes": {str(first_sizes[b]): float(masses[b]) for b in held},
+    }
+
+
+def _edges_record(bins: SizeBins) -> list[int] | None:
+    """None says one bin per size: a list of all the numbers up to N would only be noise."""
+    return None if bins.n_bins == bins.max_size else bins.edges.tolist()
+
+
+def _saved(record: dict[str, Any]) -> SavedMDM:
+    edges = record["size_edges"]
+    bins = SizeBins.exact(record["max_size"]) if edges is None else SizeBins(edges)
+    components = record["components"]
+    masses = np.zeros((len(components), bins.n_bins))
+    for k, component in enumerate(components):
+        sizes = component["sizes"]
+        masses[k, bins.locate([int(size) for size in sizes])] = list(sizes.values())
+    mdm = MDM(
+        [component["weight"] for component in components],
+        [component["alpha"] for component in components],
+        Sizes(bins, masses),
+    )
+    for name in ("n_components", "n_categories", "max_size"):
+        if record[name] != getattr(mdm, name):
+            raise InputError(f"{name} is {record[name]!r}, but the rest has {getattr(mdm, name)}")
+    categories = check_names(record["categories"], mdm.n_categories)
+    return SavedMDM(mdm, categories, Made.from_record(record["made"]))

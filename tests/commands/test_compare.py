@@ -1,0 +1,59 @@
+"""`polyurn compare`: files in, a verdict and its record out."""
+
+import json
+
+import pytest
+
+from cli_walk import assert_refused
+from comparison_cases import HELD_OUT, TRUTH
+from polyurn import MDM, Sizes, save, write_histograms
+
+
+@pytest.fixture
+def tables(run):
+    save(TRUTH, "mdm.json")
+    write_histograms(HELD_OUT[:40], "held-out.csv")
+    write_histograms(TRUTH.sample(50, rng=5), "simulated.csv")
+    write_histograms(HELD_OUT[20:], "fitted.csv", clients=list(range(20, 150)))
+    write_histograms(HELD_OUT[20:], "fitted.parquet", clients=list(range(20, 150)))
+    return run
+
+
+def test_the_command_compares_files_and_keeps_the_record(tables):
+    names = ("held-out.csv", "mdm=mdm.json", "drawn=simulated.csv")
+    ran = tables("compare", *names, "--splits", 100, "--folds", 2, "-o", "out.json")
+    assert ran.code == 0
+    assert "energy distance," in ran.out
+    assert "nobody said" in ran.err
+    with open("out.json") as file:
+        record = json.load(file)
+    assert (record["format"], record["version"]) == ("polyurn.comparison", 1)
+    assert record["made"]["command"].startswith("polyurn compare held-out.csv")
+    assert [row["name"] for row in record["rows"]] == ["mdm", "drawn"]
+    again = tables("compare", *names, "--splits", 100, "--folds", 2, "--json").json()
+    assert again["rows"] == record["rows"]
+
+
+@pytest.mark.parametrize("fitted", ["fitted.csv", "fitted.parquet"])
+def test_the_command_says_when_clients_were_fitted(tables, fitted):
+    ran = tables("compare", "held-out.csv", "mdm=mdm.json", "--folds", 0, "--fitted", fitted)
+    assert "compared with the clients that were fitted: 20 of 40" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["held-out.csv", "mdm.json"], "expected a population as NAME=FILE, got 'mdm.json'"),
+        (["held-out.csv", "a=mdm.json", "a=simulated.csv"], "'a' twice"),
+        (["held-out.csv", "a=none.json"], "cannot read none.json"),
+        (["none.csv", "a=mdm.json"], "cannot read none.csv"),
+        (["clients.csv", "a=mdm.json"], "at least 10 clients to compare with, got 6"),
+        (["held-out.csv", "a=mdm.json", "b=other.json"], "MDM files with the same categories"),
+        (["held-out.csv", "a=mdm.json", "--splits", "5"], "n_splits"),
+        (["held-out.csv", "a=mdm.json", "-o", "c.txt"], "expected a .json file"),
+    ],
+)
+def test_the_command_refuses_in_one_line(tables, arguments, words):
+    save(MDM([1.0], [[1.0, 1.0]], Sizes.constant(6)), "other.json")
+    place = [] if "-o" in arguments else ["-o", "out.json"]
+    assert_refused(tables("compare", *arguments, *place), words)

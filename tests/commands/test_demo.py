@@ -1,0 +1,20 @@
+"""`polyurn demo`, small."""
+
+import pytest
+
+
+@pytest.mark.slow
+def test_the_command_tells_the_whole_story(run, tmp_path):
+    pytest.importorskip("torch")
+    pytest.importorskip("altair")
+    small = ("--data", "digits", "--clients", 60, "--rounds", 5, "--training-rounds", 2)
+    ran = run("demo", *small, "--json")
+    told = ran.json()
+    assert told["n_clients"] == 48
+    assert {v["population"] for v in told["sweep"]["populations"]} == {"mdm", "iid", "oracle"}
+    for stage in range(1, 7):
+        assert f"{stage} " in ran.err
+    assert (tmp_path / "report.html").as_uri() in ran.err
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for section in ("verdict", "components", "choice", "populations", "sweep", "provenance"):
+        assert f'<section id="{section}"' in page

@@ -1,0 +1,210 @@
+"""`polyurn fit`: from a table to an MDM file."""
+
+import csv
+import io
+import shutil
+import signal
+import subprocess
+import sys
+
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from cli_walk import CLIENTS, EXAMPLE, HEAD, assert_leaves_no_trace, assert_refused, fit
+from polyurn.server.records import FitRecord
+from polyurn.storage.mdm_json import load_saved
+from polyurn.storage.tables import write_histograms
+
+# Python ignores SIGINT where its parent does (a job in the background); Ctrl-C must count here.
+POLYURN = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from polyurn.cli import main
+main()
+"""
+
+
+def test_tables_in_every_format_and_layout_give_the_same_fit(run, tmp_path):
+    rows = list(csv.DictReader(io.StringIO(CLIENTS)))
+    points = [f"{r['client']},{r['category']}" for r in rows for _ in range(int(r["count"]))]
+    (tmp_path / "raw.csv").write_text("\n".join(["client,category", *points]))
+    (tmp_path / "named.tsv").write_text(
+        CLIENTS.replace(",", "\t").replace("client\tcategory\tcount", "who\twhat\ttimes")
+    )
+    table = pyarrow.csv.read_csv(tmp_path / "clients.csv")
+    pyarrow.parquet.write_table(table, tmp_path / "clients.parquet")
+    expected = run(*fit("--json")).out
+    named = ("--client", "who", "--category", "what", "--count", "times")
+    for arguments in [
+        fit(table="raw.csv"),
+        fit(table="clients.parquet"),
+        fit(*named, table="named.tsv"),
+        fit("--categories", 3),
+        fit("--categories", "0,1, 2"),
+        fit("--max-size", 10),
+    ]:
+        assert run(*arguments, "--json").out == expected
+
+
+def test_a_file_keeps_the_rounds_of_its_fit(run):
+    told = run(*fit("-o", "mdm.json", "--json")).json()
+    kept = load_saved("mdm.json").made.fit
+    assert FitRecord.from_record(told) == kept
+    assert kept.paths
+
+
+def test_empty_clients_are_left_out_on_request_and_counted(run, tmp_path):
+    (tmp_path / "holes.csv").write_text(CLIENTS + "g,0,0\nh,1,0\n")
+    ran = run(*fit("--drop-empty", "--json", table="holes.csv"))
+    assert "left out 2 clients without points" in ran.err
+    assert ran.out == run(*fit("--json")).out
+
+
+def test_the_place_of_a_file_is_told_as_it_is(run):
+    assert "wrote a[red]:cat:.json" in run(*fit("-o", "a[red]:cat:.json")).err
+
+
+def test_ctrl_c_keeps_every_round_that_was_shown(run, tmp_path):
+    arguments = map(str, fit("--method", "paper", "--rounds", 20_000, "-o", "mdm.json"))
+    process = subprocess.Popen(
+        [sys.executable, "-c", POLYURN, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    for line in process.stderr:  # by then the kernels are compiled; 19,000 rounds are to come
+        if line.startswith("round 1000,"):
+            break
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert out == ""
+    saved = load_saved(tmp_path / "mdm.json")
+    assert saved.mdm.n_components == 2
+    last = saved.made.interrupted_after_round
+    assert last >= 1000
+    assert f"interrupted; the parameters after round {last} are in mdm.json" in err
+
+
+# --------------------------------------------------------------------------- what is refused
+
+
+BAD_TABLES = {
+    "negative": (HEAD + "a,0,5\nb,1,-2\n", ["at least 0", "-2", "row 1"]),
+    "fractional": (HEAD + "a,0,5\nb,1,2.5\n", ["whole numbers", "2.5", "row 1"]),
+    "nan": (HEAD + "a,0,5\nb,1,nan\n", ["'count'", "whole numbers", "nan in row 1"]),
+    "missing": (HEAD + "a,0,5\nb,1,\n", ["'count'", "missing", "row 1", "drop or fill"]),
+    "infinite": (HEAD + "a,0,5\nb,1,inf\n", ["whole numbers", "row 1"]),
+    "overflow": (HEAD + "a,0,5\nb,1,4294967296\n", ["4294967296", "largest supported"]),
+    "huge": (HEAD + "a,0,5\nb,1,99999999999999999999999\n", ["largest supported"]),
+    "sum overflow": (HEAD + "a,0,2147483647\na,0,1\nb,1,1\n", ["2147483648", "largest supported"]),
+    "text": (HEAD + "a,0,many\nb,1,few\n", ["numbers in column 'count', got string"]),
+    "no category": (HEAD + "a,,5\nb,1,2\n", ["'category'", "missing", "row 0"]),
+    "no rows": (HEAD, ["empty"]),
+    "no bytes": ("", ["empty", "header"]),
+    "no points": (HEAD + "a,0,5\nb,1,0\nc,1,1\n", ["1 of 3 clients", "--drop-empty"]),
+    "one category": (HEAD + "a,0,5\nb,0,2\n", ["at least two categories, got 1"]),
+    "one name": (HEAD + "a,x,5\nb,x,2\n", ["at least two categories, got 1"]),
+    "no client column": ("who,category,count\na,0,1\n", ["'client'", "who, category, count"]),
+    "twice": ("client,category,count,count\na,0,1,1\nb,1,2,2\n", ["one column 'count', got 2"]),
+    "ragged": (HEAD + "a,0,5\nb,1,2,9\n", ["table.csv", "Row #3: Expected 3 columns, got 4"]),
+    "ids": (HEAD + f"a,0,5\nb,{10**12},2\n", ["at most 1000000 categories", "--categories"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "words"), BAD_TABLES.values(), ids=BAD_TABLES)
+def test_a_bad_table_is_one_line_and_no_file(run, tmp_path, content, words):
+    (tmp_path / "table.csv").write_text(content)
+    assert_leaves_no_trace(tmp_path, run, fit(table="table.csv"), *words)
+
+
+@pytest.mark.parametrize("categories", [[], ["--categories", 2], ["--categories", "x,y"]], ids=str)
+def test_a_table_without_rows_is_empty_whatever_is_declared(run, tmp_path, categories):
+    (tmp_path / "table.csv").write_text(HEAD)
+    assert_refused(run(*fit(*categories, table="table.csv")), "empty table")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--components", 0], ["n_components of 1 to 65535, got 0"]),
+        (["--components", -1], ["n_components of 1 to 65535, got -1"]),
+        (["--components", 7], ["7 components", "cohort of 6"]),
+        (["--components", 6, "--method", "paper"], ["received no client", "use fewer components"]),
+        (["--components", 10**14], ["n_components of 1 to 65535"]),
+        (["--cohort", 7], ["cohort of 1 to 6 clients, got 7"]),
+        (["--cohort", 0], ["cohort of 1 to 6 clients, got 0"]),
+        (["--rounds", -1], ["max_rounds of at least 3, got -1"]),
+        (["--max-size", 9], ["holds 10 points but max_size is 9", "larger max_size"]),
+        (["--max-size", 0], ["max_size from 1 to", "got 0"]),
+        (["--max-size", 10**20], ["max_size from 1 to", "got 1000"]),
+        (["--max-size", 10**9, "--sizes", "exact"], ["max_size of at most", "--sizes binned"]),
+        (["--size-prior", -1], ["prior"]),
+        (["--size-prior", "nan"], ["prior"]),
+        (["--category-prior", "inf"], ["prior"]),
+        (["--threads", 0], ["n_threads of at least 1, got 0"]),
+        (["--seed", -1], ["seed", "-1"]),
+        (["--categories", 2], ["not in the declared categories", "position"]),
+        (["--categories", "0,0"], ["names that differ"]),
+        (["--categories", "²"], ["at least two categories, got 1"]),
+        (["--categories", 10**30], ["at most 1000000 categories"]),
+        (["--client", "who"], ["expected a column 'who', got client, category, count"]),
+        (["--category", "what"], ["expected a column 'what', got client, category, count"]),
+        (["--count", "times"], ["expected a column 'times', got client, category, count"]),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if "--" in str(value[0]) else "",
+)
+def test_a_bad_setting_of_a_fit_is_one_line_and_no_file(run, tmp_path, options, words):
+    assert_leaves_no_trace(tmp_path, run, fit(*options), *words)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("missing.csv", ["cannot read missing.csv", "No such file"]),
+        ("folder.csv", ["cannot read folder.csv", "is a directory"]),
+        ("clients.txt", [".parquet, .csv or .tsv", "clients.txt"]),
+        ("parquet.csv", ["parquet.csv is not a readable csv"]),
+        ("csv.parquet", ["csv.parquet is not a readable parquet"]),
+        ("cut.parquet", ["cut.parquet is not a readable parquet"]),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_one_line_and_no_file(run, tmp_path, name, words):
+    (tmp_path / "folder.csv").mkdir()
+    shutil.copy("clients.csv", "csv.parquet")
+    write_histograms(EXAMPLE.sample(50, rng=0), "whole.parquet")
+    shutil.copy("whole.parquet", "parquet.csv")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "whole.parquet").read_bytes()[:-9])
+    assert_leaves_no_trace(tmp_path, run, fit(table=name), *words)
+
+
+def test_a_fit_that_cannot_be_written_is_refused_before_it_is_run(run):
+    ran = run(*fit("-o", "nowhere/mdm.json"))
+    assert_refused(ran, "cannot write nowhere/mdm.json", "No such file or directory")
+    assert "round" not in ran.err
+
+
+def test_a_checkpoint_of_other_clients_is_refused(run, tmp_path):
+    asked = fit("--checkpoint", "kept")
+    assert run(*asked).code == 0
+    table = tmp_path / "clients.csv"
+    table.write_text(table.read_text().replace("a,0,5", "a,0,4"))
+    assert_refused(run(*asked), "kept holds a run with other settings")
+
+
+def test_a_checkpoint_goes_on_with_more_rounds(run, tmp_path):
+    short = run("fit", "clients.csv", "--components", 2, "--rounds", 4, "--checkpoint", "kept")
+    assert "stopped at max_rounds=4" in short.err
+    more = run("fit", "clients.csv", "--components", 2, "--rounds", 40, "--checkpoint", "kept")
+    assert "going on after 4 rounds" in more.err
+    assert "converged" in more.err
+
+
+def test_a_damaged_round_of_a_checkpoint_is_named(run, tmp_path):
+    asked = fit("--checkpoint", "kept")
+    run(*asked)
+    (tmp_path / "kept" / "round-0002.npy").write_bytes(b"")
+    assert_refused(run(*asked), "round-0002.npy: delete it to ask again")

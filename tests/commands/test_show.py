@@ -1,0 +1,42 @@
+"""`polyurn show`: the components as a table, and files that are none."""
+
+import pytest
+
+from cli_walk import EXAMPLE, assert_refused
+from polyurn.storage.mdm_json import save
+
+
+@pytest.mark.parametrize("name", ["[0, 5)", "[red]", "[/b]", ":cat:"])
+def test_category_names_that_look_like_markup_are_shown_as_they_are(run, monkeypatch, name):
+    monkeypatch.setenv("COLUMNS", "200")
+    save(EXAMPLE, "mdm.json", categories=[name, "other"])
+    assert f"{name} " in run("show", "mdm.json").out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("show",), ("score",), ("sample", "--clients", 3, "-o", "out.csv")],
+    ids=lambda command: command[0],
+)
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("missing.json", ["cannot read missing.json", "No such file"]),
+        ("folder", ["cannot read folder", "directory"]),
+        ("cut.json", ["cut.json is not an MDM file, or was cut off"]),
+        ("future.json", ["version 99", "upgrade polyurn"]),
+        ("clients.csv", ["clients.csv is not an MDM file"]),
+        ("damaged.json", ["damaged.json is damaged"]),
+    ],
+)
+def test_an_mdm_that_cannot_be_read_is_one_line_and_no_file(run, tmp_path, command, name, words):
+    (tmp_path / "folder").mkdir()
+    save(EXAMPLE, "whole.json")
+    whole = (tmp_path / "whole.json").read_text()
+    (tmp_path / "cut.json").write_text(whole[: len(whole) // 2])
+    (tmp_path / "future.json").write_text(whole.replace('"version": 1', '"version": 99'))
+    (tmp_path / "damaged.json").write_text(whole.replace('"weight": 0.5', '"weight": 0.6'))
+    first, *rest = command
+    table = ["clients.csv"] if first == "score" else []
+    assert_refused(run(first, name, *table, *rest), *words)
+    assert not (tmp_path / "out.csv").exists()

@@ -1,0 +1,118 @@
+"""The partitioner inside flwr-datasets, with the real library."""
+
+import numpy as np
+import pytest
+
+from partition_cases import LABELS, MIXTURE, NAMES
+from polyurn import MDM, Sizes, iid_counts
+from polyurn.errors import CountsError, ParameterError, PartitionError
+
+
+@pytest.fixture
+def flower(monkeypatch, proxy, tmp_path):
+    """FederatedDataset on a local Parquet file; telemetry off."""
+    monkeypatch.setenv("FLWR_TELEMETRY_ENABLED", "0")
+    flwr_datasets = pytest.importorskip("flwr_datasets")
+    proxy.to_parquet(tmp_path / "train.parquet")
+
+    def federated(partitioner):
+        return flwr_datasets.FederatedDataset(
+            dataset="parquet",
+            partitioners={"train": partitioner},
+            data_files={"train": str(tmp_path / "train.parquet")},
+            cache_dir=str(tmp_path / "cache"),
+        )
+
+    return federated
+
+
+def test_the_partitioner_works_inside_federated_dataset(flower):
+    from flwr_datasets.partitioner import Partitioner
+
+    from polyurn.integrations.flwr_datasets import MDMPartitioner
+
+    federated = flower(MDMPartitioner(MIXTURE, num_partitions=7, seed=3))
+    partitioner = federated.partitioners["train"]
+    assert isinstance(partitioner, Partitioner)
+    assert partitioner.num_partitions == 7
+    asked = MIXTURE.sample(7, rng=np.random.default_rng(3))
+    for i in range(7):
+        mine = federated.load_partition(i)
+        assert np.bincount(mine["label"][:], minlength=3).tolist() == asked[i].tolist()
+        assert len(set(mine["row"][:])) == 12
+    again = flower(MDMPartitioner(MIXTURE, num_partitions=7, seed=3))
+    assert again.load_partition(4)["row"][:] == federated.load_partition(4)["row"][:]
+    assert partitioner.partition.report.exact
+
+
+def test_without_a_number_the_partitioner_uses_every_row_once(flower):
+    from polyurn.integrations.flwr_datasets import MDMPartitioner
+
+    federated = flower(MDMPartitioner(MIXTURE, partition_by="label"))
+    partitioner = federated.partitioners["train"]
+    rows = [
+        row for i in range(partitioner.num_partitions) for row in federated.load_partition(i)["row"]
+    ]
+    assert sorted(rows) == list(range(len(LABELS)))
+
+
+@pytest.mark.filterwarnings("ignore:The figure layout has changed")  # by flwr-datasets itself
+def test_the_plots_of_flwr_datasets_draw_the_partitioner(flower):
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from flwr_datasets.visualization import (
+        plot_comparison_label_distribution,
+        plot_label_distributions,
+    )
+
+    from polyurn.integrations.flwr_datasets import MDMPartitioner
+
+    partitioner = flower(MDMPartitioner(MIXTURE, num_partitions=5)).partitioners["train"]
+    figure, _, frame = plot_label_distributions(
+        partitioner, label_name="label", verbose_labels=True
+    )
+    assert frame.sum(axis=1).tolist() == [12] * 5
+    assert list(frame.columns) == NAMES
+    other = MDMPartitioner(
+        lambda n, rng: iid_counts(n, sizes=[12], marginal=[2, 1, 1], rng=rng), num_partitions=5
+    )
+    other.dataset = partitioner.dataset
+    compared, _, _ = plot_comparison_label_distribution([partitioner, other], label_name="label")
+    import matplotlib.pyplot as plt
+
+    plt.close(figure)
+    plt.close(compared)
+
+
+def test_the_partitioner_says_what_does_not_fit(proxy):
+    pytest.importorskip("flwr_datasets")
+    from polyurn.integrations.flwr_datasets import MDMPartitioner
+
+    def made(*arguments, dataset=proxy, **settings):
+        partitioner = MDMPartitioner(*arguments, **settings)
+        partitioner.dataset = dataset
+        return partitioner.partition
+
+    with pytest.raises(ParameterError, match="leave out replace and shortfall"):
+        MDMPartitioner(MIXTURE, shortfall="refuse")
+    with pytest.raises(ParameterError, match="leave out replace and shortfall"):
+        MDMPartitioner(MIXTURE, replace=False)
+    two_of_them = MDMPartitioner(MIXTURE, num_partitions=2)
+    two_of_them.dataset = proxy
+    for number in (-1, 2):
+        with pytest.raises(ParameterError, match=f"a partition from 0 to 1, got {number}"):
+            two_of_them.load_partition(number)
+    with pytest.raises(ParameterError, match="at least one partition, got 0"):
+        MDMPartitioner(MIXTURE, num_partitions=0)
+    two = MDM([1.0], [[1.0, 1.0]], Sizes.constant(3))
+    with pytest.raises(ParameterError, match=r"the MDM has 2 categories, but .* 'label' has 3"):
+        made(two, num_partitions=2)
+    with pytest.raises(CountsError, match="expected a column 'breed'"):
+        made(MIXTURE, "breed", num_partitions=2)
+    with pytest.raises(PartitionError, match="short of"):
+        made(MIXTURE, num_partitions=90, replace=False, shortfall="refuse")
+    tight = made(MIXTURE, num_partitions=16, replace=False, shortfall="resample")
+    assert tight.report.n_reused == 0
+    numbers = proxy.remove_columns("label").add_column("label", LABELS % 2)
+    assert len(made(MIXTURE, num_partitions=9, shortfall="resample", dataset=numbers)) == 9

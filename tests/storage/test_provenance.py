@@ -1,0 +1,105 @@
+"""What stands under "made" in our files."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polyurn as pu
+from polyurn.errors import FileError, ParameterError
+from polyurn.model.paper_truths import truth
+from polyurn.server.records import FitRecord, SelectionRecord
+from polyurn.storage.mdm_json import load_saved, save
+from polyurn.storage.provenance import DataRecord, Made
+from report_material import fitted, selection
+
+COUNTS = st.integers(0, 10**9)
+DATA = st.builds(DataRecord, file=st.text(), n_clients=COUNTS, n_categories=COUNTS, n_points=COUNTS)
+KNOWN = {
+    "polyurn",
+    "seed",
+    "command",
+    "data",
+    "interrupted_after_round",
+    "fit",
+    "selection",
+    "more",
+}
+MADE = st.builds(
+    Made,
+    polyurn=st.none() | st.text(),
+    seed=st.none() | st.integers() | st.text(),
+    command=st.none() | st.text(),
+    data=st.none() | st.text() | DATA,
+    interrupted_after_round=st.none() | COUNTS,
+    fit=st.sampled_from([None, FitRecord.of(fitted())]),
+    selection=st.sampled_from([None, SelectionRecord.of(selection())]),
+    more=st.dictionaries(st.text().filter(lambda name: name not in KNOWN), COUNTS),
+)
+
+
+@given(MADE)
+def test_how_a_file_came_about_comes_back_from_its_record(made):
+    text = json.dumps(made.to_record(), allow_nan=False)
+    assert Made.from_record(json.loads(text)) == made
+
+
+def test_an_mdm_file_keeps_it(tmp_path):
+    made = Made(seed=2**100, command="x y", fit=FitRecord.of(fitted()), more={"weather": ["fine"]})
+    save(fitted().mdm, tmp_path / "mdm.json", made=made.to_record())
+    again = load_saved(tmp_path / "mdm.json").made
+    assert again.to_record() == {"polyurn": pu.__version__, **made.to_record()}
+
+
+@pytest.mark.parametrize(
+    ("said", "data"),
+    [
+        ("survey 2024", "survey 2024"),
+        (2024, "2024"),
+        ({"name": "survey", "year": 2024}, "{'name': 'survey', 'year': 2024}"),
+        (["a.csv", "b.csv"], "['a.csv', 'b.csv']"),
+        (None, None),
+    ],
+    ids=str,
+)
+def test_what_a_user_says_about_the_data_is_taken_as_it_is(said, data):
+    assert Made.from_record({"data": said}).data == data
+
+
+@pytest.mark.parametrize("seed", [[1, 2], 1.5, {"a": 1}, True], ids=str)
+def test_a_seed_of_any_kind_is_a_text(seed):
+    assert Made.from_record({"seed": seed}).seed == repr(seed)
+
+
+@pytest.mark.parametrize(
+    ("record", "line"),
+    [
+        (7, "made: expected an object, got 7"),
+        ({"fit": "by hand"}, "made.fit: expected an object, got 'by hand'"),
+        ({"fit": {}}, "made.fit.n_clients: expected an integer of at least 0, got nothing"),
+        ({"selection": []}, "made.selection: expected an object, got []"),
+        (
+            {"data": {"file": "a.csv", "n_clients": "six", "n_categories": 2, "n_points": 9}},
+            "made.data.n_clients: expected an integer of at least 0, got 'six'",
+        ),
+        (
+            {"interrupted_after_round": -1},
+            "made.interrupted_after_round: expected an integer of at least 0, got -1",
+        ),
+    ],
+    ids=str,
+)
+def test_a_damaged_record_is_one_line_that_names_the_file_and_is_not_written(
+    tmp_path, record, line
+):
+    place = tmp_path / "mdm.json"
+    save(truth("low/1"), place)
+    whole = json.loads(place.read_text())
+    place.write_text(json.dumps({**whole, "made": record}))
+    with pytest.raises(FileError) as error:
+        load_saved(place)
+    assert str(error.value) == f"{place} is damaged: {line}"
+    with pytest.raises(ParameterError) as error:
+        save(truth("low/1"), place, made=record)
+    assert str(error.value) == line

@@ -1,0 +1,80 @@
+"""The record of a sweep on disk."""
+
+import json
+
+import pytest
+
+from polyurn.errors import FileError
+from polyurn.storage.run_log import RunLog, RunRecord, finite, read_runs
+from report_material import runs
+from sweep_cases import small_sweep
+
+RUN = runs(seeds=(0,))[0]
+
+
+def line(**changes):
+    return json.dumps({**json.loads(RUN.to_json()), **changes})
+
+
+def test_records_come_back_from_json_as_they_were():
+    for run in small_sweep(seeds=[0]).runs:
+        assert RunRecord.from_json(run.to_json()) == run
+
+
+def test_a_run_that_diverged_comes_back_with_what_is_not_a_number_as_none():
+    record = line(loss=finite([float("nan")]), final={"accuracy": None}, diverged_at=3)
+    read = RunRecord.from_json(record)
+    assert (read.loss, read.final, read.diverged) == ([None], {"accuracy": None}, True)
+
+
+def test_numbers_that_have_no_finite_square_are_none():
+    assert finite([0.5, 1e200, float("inf"), float("nan"), -1e200]) == [0.5, None, None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"population": 3}, "population: expected a text, got 3"),
+        ({"seed": "one"}, "seed: expected an integer, got 'one'"),
+        ({"rounds": None}, "rounds: expected a list, got None"),
+        (
+            {"final": {"accuracy": "high"}},
+            "final['accuracy']: expected a finite number, got 'high'",
+        ),
+        ({"metrics": {"accuracy": 1}}, "metrics['accuracy']: expected a list, got 1"),
+        ({"seconds": 1e300}, "seconds: expected a finite number, got 1e+300"),
+        ({"settings": []}, "settings: expected an object, got []"),
+        ({"settings": {}}, "settings: FedAvg needs n_rounds and cohort_size"),
+        (
+            {"settings": {"n_rounds": 1, "cohort_size": 1, "proximal": 10**400}},
+            "settings: expected proximal of at least 0, got 1000",
+        ),
+        ({"format": "polyurn.mdm"}, "expected format 'polyurn.run'"),
+        ({"version": "1"}, "no valid format version"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_damaged_line_says_what_is_wrong_with_which_field(changes, said):
+    with pytest.raises(FileError) as error:
+        RunRecord.from_json(line(**changes))
+    assert str(error.value).startswith(f"not a run: {said}")
+
+
+def test_two_sweeps_cannot_write_to_one_folder(tmp_path):
+    with RunLog(tmp_path, {"a": 1}), pytest.raises(FileError, match="another sweep is running"):
+        RunLog(tmp_path, {"a": 1})
+
+
+def test_a_damaged_line_is_named(tmp_path):
+    small_sweep(tmp_path, seeds=[0])
+    log = tmp_path / "runs.jsonl"
+    lines = log.read_text().splitlines()
+    for damage in ("{", "[]", json.dumps({"format": "other"}), lines[1].replace('"seed"', '"sed"')):
+        log.write_text("\n".join([lines[0], damage, *lines[2:], ""]))
+        with pytest.raises(FileError, match=r"runs\.jsonl, line 2: not a run"):
+            read_runs(tmp_path)
+    log.write_text(lines[0].replace('"version": 1', '"version": 2') + "\n")
+    with pytest.raises(FileError, match="later version"):
+        read_runs(tmp_path)
+    with pytest.raises(FileError, match="cannot read"):
+        read_runs(tmp_path / "nowhere")

@@ -5,7 +5,7 @@ import pytest
 
 from polyurn import Journal, LocalAggregator, RecordedAggregator, fit, select
 from polyurn.model.paper_truths import truth
-from polyurn.server.records import fit_record
+from polyurn.server.records import FitRecord
 from polyurn.server.search.policy import DEFAULT, Policy
 from polyurn.server.search.screening import begin_search
 from polyurn.wire import Batch, Group, Part
@@ -141,7 +141,7 @@ def test_which_search_is_begun_follows_from_the_clients():
     (part,) = first(8_000)
     assert (part.low, part.high) == (0.0, pytest.approx(1_000 / 8_000))
     assert [type(q) for q in part.query.queries] == [Group] * 48
-    assert [type(q) for q in first(8_000, sampled=True)] == [Group] * 24
+    assert [type(q) for q in first(8_000, sampled=True)] == [Group] * 48
     assert len(first(7_999, max_upload=5 * problem.trial_cost)) == 5
 
 
@@ -210,10 +210,8 @@ def test_the_path_of_a_start_has_no_gap():
     for r in result.rounds:
         for start in r.starts:
             judged.setdefault(start, []).append(r.number)
-    for path in fit_record(result)["paths"]:
-        rounds = judged[path["start"]]
-        assert rounds == list(range(path["first_round"], path["first_round"] + len(rounds)))
-        assert len(path["values"]) == len(rounds)
+    for path in FitRecord.of(result).paths:
+        assert judged[path.start] == list(range(path.first_round, path.last_round + 1))
 
 
 def test_a_fit_that_only_the_part_has_judged_says_so():

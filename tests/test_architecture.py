@@ -194,12 +194,7 @@ OF_SEVERAL_MODULES = {
     "test_project.py": "the files of a public project: workflow, templates, hooks",
     "test_real_data.py": "fits and sources, where the real data are at hand",
     "report/test_browser.py": "a whole page in Chromium",
-    "server/test_paper.py": "fit with the paper's method, which will be server/paper.py",
     "server/test_recovery.py": "fit and select: known parameters come back",
-    "server/search/test_search.py": "the search as a whole",
-    "server/search/test_settle.py": "when a search stops",
-    "server/search/test_track.py": "climbers",
-    "server/search/test_vanguard.py": "screening",
 }
 
 

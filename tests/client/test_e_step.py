@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from polyurn import MDM, SizeBins, Sizes, answer, reference
-from polyurn.wire import Update
+from polyurn.model.paper_truths import truth
+from polyurn.wire import Batch, Expect, Parameters, Update
 from strategies import mdms
 
 
@@ -49,3 +50,18 @@ def test_an_alpha_of_zero_leaves_no_nan():
     got = answer(Update(mdm), [[2, 1], [3, 0]])
     assert np.isfinite(got.to_vector()).all()
     assert got.numerators[0, 1] == 0
+
+
+def test_queries_with_different_size_bins_are_answered_each_with_its_own():
+    mdm = truth("medium/2")
+    counts = mdm.sample(40, rng=0)
+    exact = Parameters(mdm.weights, mdm.alphas, mdm.sizes)
+    bins = SizeBins.logarithmic(20)
+    binned = Parameters(
+        mdm.weights, mdm.alphas, Sizes(bins, np.full((2, bins.n_bins), 1 / bins.n_bins))
+    )
+    together = answer(Batch((Expect(exact), Expect(binned), Expect(exact))), counts).answers
+    for asked, found in zip((exact, binned, exact), together, strict=True):
+        alone = answer(Expect(asked), counts)
+        assert found.log_likelihood == alone.log_likelihood
+        np.testing.assert_array_equal(found.size_counts, alone.size_counts)

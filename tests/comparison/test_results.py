@@ -4,6 +4,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,7 +105,9 @@ def test_an_impossible_client_is_a_likelihood_of_minus_infinity_and_strict_json(
 
 
 def test_the_table_has_a_line_for_every_measure_and_a_column_for_every_population():
-    verdict = compare({"mdm": TRUTH, "iid": iid}, HELD_OUT, rng=0, **QUICK)
+    verdict = compare(
+        {"mdm": TRUTH, "iid": iid(80, np.random.default_rng(0))}, HELD_OUT, rng=0, **QUICK
+    )
     head, mdm, simulated, true = verdict.table()
     assert (mdm[0], simulated[0], true[0]) == ("mdm", "iid", "true")
     assert len({len(row) for row in (head, mdm, simulated, true)}) == 1

@@ -218,8 +218,7 @@ def test_a_policy_is_passed_on(more):
     trial = problem_of(counts, 2).trial_cost
     for starts in (4, 10):
         done = run(counts, 2, policy=Policy(starts=starts), max_rounds=5, **more)
-        n_starts = starts // 2 if more else starts
-        assert done.rounds[2].n_numbers == n_starts * trial
+        assert done.rounds[2].n_numbers == starts * trial
 
 
 # ------------------------------------------------------------------------------ uploads

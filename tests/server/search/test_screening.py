@@ -141,7 +141,7 @@ def test_which_search_is_begun_follows_from_the_clients():
     (part,) = first(8_000)
     assert (part.low, part.high) == (0.0, pytest.approx(1_000 / 8_000))
     assert [type(q) for q in part.query.queries] == [Group] * 48
-    assert [type(q) for q in first(8_000, sampled=True)] == [Group] * 24
+    assert [type(q) for q in first(8_000, sampled=True)] == [Group] * 48
     assert len(first(7_999, max_upload=5 * problem.trial_cost)) == 5
 
 
@@ -211,8 +211,7 @@ def test_the_path_of_a_start_has_no_gap():
         for start in r.starts:
             judged.setdefault(start, []).append(r.number)
     for path in FitRecord.of(result).paths:
-        rounds = judged[path.start]
-        assert rounds == list(range(path.first_round, path.last_round + 1))
+        assert judged[path.start] == list(range(path.first_round, path.last_round + 1))
 
 
 def test_a_fit_that_only_the_part_has_judged_says_so():

@@ -223,7 +223,7 @@ class _Work:
             # The held-out clients are asked in the round that may be the last, and so cost none.
             ends = all(self.states[k].nearly_done for k in climbing)
             scoring = left > 1 and (ends or self._doubts(climbing))
-            before = {k: self.states[k].value for k in climbing if scoring}
+            before = {k: self.states[k] for k in climbing if scoring}
             self._learn({k: searches[k] for k in climbing}, scoring=scoring)
             if scoring:
                 self.outdone |= self._outdone(before)
@@ -272,10 +272,11 @@ class _Work:
         old = [k for k in climbing if self.n_searched[k] >= _ASK_FROM]
         return bool(done and old) and max(old) > min(done) and self.n_rounds % _ASK_EVERY == 0
 
-    def _outdone(self, before: dict[int, float]) -> set[int]:
+    def _outdone(self, before: dict[int, State]) -> set[int]:
         """Those that fewer components are ahead of by more than they may still gain, and an error.
 
-        `before` has the likelihoods of what was scored: the round has brought some of the gain already.
+        `before` is what was scored: the round has brought some of the gain already. Likelihoods before and
+        after it can be compared where the same clients judged.
         """
         assert self.scores is not None
         numbers = sorted(self.states)
@@ -286,8 +287,10 @@ class _Work:
         short, errors = behind(self.scores, best)
 
         def is_outdone(i: int, k: int) -> bool:
-            to_gain = self.states[k].value - before[k] + self.states[k].promise
-            return bool(short[i] - errors[i] > to_gain)
+            after = self.states[k]
+            to_gain = after.value - before[k].value + after.promise
+            same = after.n_clients == before[k].n_clients
+            return same and bool(short[i] - errors[i] > to_gain)
 
         return {
             k

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polyurn import IID, MDM, Dirichlet, Oracle, Sizes, memory, partition
-from polyurn.errors import RoomError
+from polyurn.errors import MemoryLimitError
 
 MIB = 2**20
 
@@ -28,7 +28,7 @@ def little(monkeypatch):
 )
 def test_what_needs_more_than_is_available_is_refused_in_one_line(little, call):
     with pytest.raises(
-        RoomError, match=r"GiB and do not fit into memory, of which 0\.0977 GiB"
+        MemoryLimitError, match=r"GiB and do not fit into memory, of which 0\.0977 GiB"
     ) as no:
         call(2_000_000)
     assert "\n" not in str(no.value)
@@ -37,7 +37,7 @@ def test_what_needs_more_than_is_available_is_refused_in_one_line(little, call):
 
 def test_a_machine_that_says_nothing_is_trusted(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: None)
-    memory.check_room(2**60, "a thing", "do nothing")
+    memory.check_memory(2**60, "a thing", "do nothing")
 
 
 def test_the_least_of_machine_container_and_process_counts(monkeypatch, tmp_path):

@@ -6,7 +6,7 @@ PolyurnError
 │   ├── SizeError                               a client larger than the declared max_size
 │   ├── PartitionError                          proxy data that cannot give clients what they ask for
 │   │   └── ShortfallError                      categories of which there are too few points
-│   ├── RoomError                               what was asked for does not fit into memory
+│   ├── MemoryLimitError                               what was asked for does not fit into memory
 │   └── ParameterError                          parameters or settings out of range
 ├── FitError              (also a RuntimeError) the fit cannot go on
 │   ├── EmptyComponentError                     a component received no client
@@ -76,7 +76,7 @@ class ShortfallError(PartitionError):
         return ShortfallError(*self._parts, names)
 
 
-class RoomError(InputError):
+class MemoryLimitError(InputError):
     """What was asked for does not fit into memory."""
 
 

@@ -8,7 +8,7 @@ be read. Only the system's own accounts are read here, and nothing is allocated.
 import os
 from pathlib import Path
 
-from polyurn.errors import RoomError
+from polyurn.errors import MemoryLimitError
 
 # Less is not worth a look.
 _SMALL = 2**26
@@ -24,8 +24,8 @@ _CONTAINERS = (
 _CONTAINER_ROOT = Path("/sys/fs/cgroup")
 
 
-def check_room(n_bytes: int, what: str, advice: str) -> None:
-    """Raise a `RoomError`, in one line, if so many bytes are more than is available.
+def check_memory(n_bytes: int, what: str, advice: str) -> None:
+    """Raise a `MemoryLimitError`, in one line, if so many bytes are more than is available.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def check_room(n_bytes: int, what: str, advice: str) -> None:
         return
     available = available_memory()
     if available is not None and n_bytes > available:
-        raise RoomError(
+        raise MemoryLimitError(
             f"{what} need {n_bytes / 2**30:.3g} GiB and do not fit into memory, of which "
             f"{available / 2**30:.3g} GiB are available; {advice}"
         )

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import ParameterError
-from polyurn.memory import check_room
+from polyurn.memory import check_memory
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
 
@@ -246,7 +246,7 @@ def _checked(n_clients: int, n_categories: int) -> int:
     if not 1 <= n_clients < 2**31 or int(n_clients) != n_clients:
         raise ParameterError(f"expected a number of clients of at least 1, got {n_clients}")
     what = f"the histograms of {n_clients} clients"
-    check_room(8 * n_clients * n_categories, what, "draw fewer at a time")
+    check_memory(8 * n_clients * n_categories, what, "draw fewer at a time")
     return int(n_clients)
 
 

@@ -24,7 +24,7 @@ def test_the_command_compares_files_and_keeps_the_record(tables):
     ran = tables("compare", *names, "--splits", 100, "--folds", 2, "-o", "out.json")
     assert ran.code == 0
     assert "energy distance," in ran.out
-    assert "nobody said" in ran.err
+    assert "not known" in ran.err
     with open("out.json") as file:
         record = json.load(file)
     assert (record["format"], record["version"]) == ("polyurn.comparison", 1)

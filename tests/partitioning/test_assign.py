@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from polyurn import IID, MDM, Dirichlet, Sizes, cover, partition
-from polyurn.errors import CountsError, ParameterError, PartitionError, RoomError, SizeError
+from polyurn.errors import CountsError, MemoryLimitError, ParameterError, PartitionError, SizeError
 from polyurn.partitioning.redraw import redraw
 from strategies import counts as tables
 from strategies import mdms
@@ -292,7 +292,7 @@ def test_a_seed_gives_the_same_partition_everywhere():
         ([0, 1], [[-1, 1, 0, 0]], CountsError, "at least 0"),
         ([0, 1], np.empty((0, 4), int), CountsError, "at least one client"),
         ([0, 1], [[1, 1, 0, 0], [0, 0, 0, 0]], CountsError, "hold no points"),
-        ([0, 1], [[2**31 - 1, 1]] * 1_000_000, RoomError, "do not fit into memory"),
+        ([0, 1], [[2**31 - 1, 1]] * 1_000_000, MemoryLimitError, "do not fit into memory"),
         ([[0], [1, 1]], [[1, 1, 0, 0]], PartitionError, "lists of different lengths"),
         (np.ma.array([0, 1], mask=[0, 1]), [[1, 1]], PartitionError, "masked.* position 1"),
         ([0, 1], np.ma.array([[1, 1]], mask=[[0, 1]]), CountsError, "masked"),

@@ -63,7 +63,7 @@ def compare_command(
         int | None, typer.Option(help="Clients to draw from each MDM; 5 times those held out.")
     ] = None,
     max_clients: Annotated[
-        int, typer.Option(help="A larger table is represented by so many clients, by lot.")
+        int, typer.Option(help="A larger table is represented by so many clients, drawn at random.")
     ] = 2_000,
     splits: Annotated[int, typer.Option(help="Splits of true clients, for the noise.")] = 1_000,
     folds: Annotated[int, typer.Option(help="Folds of the two-sample test; 0: none.")] = 5,

@@ -149,9 +149,7 @@ def _table(choice: "Selection") -> "Table":
 
     table = Table(title=f"held-out log-likelihood per client ({choice.n_held_out:,} clients)")
     if any(c.outdone for c in choice.candidates):
-        table.caption = (
-            "outdone: ended early, behind fewer components by more than it could still gain"
-        )
+        table.caption = "stopped early: a smaller K was already better than this one could become"
     for heading in ("K", "mean ± s.e.", "behind the best ± s.e.", "rounds", "parameters", ""):
         table.add_column(heading, justify="right")
     for c in choice.candidates:
@@ -169,6 +167,6 @@ def _table(choice: "Selection") -> "Table":
 def _state(candidate: "Candidate", choice: "Selection") -> str:
     """What became of a candidate, in a word or two."""
     if candidate.outdone:
-        return "outdone"
+        return "stopped early"
     words = ["chosen"] if candidate.n_components == choice.n_components else []
     return ", ".join(words + ([] if candidate.converged else ["unfinished"]))

@@ -85,7 +85,7 @@ def dispersion_index(counts: object, mdm: MDM) -> NDArray[np.float64]:
     squares = (dense.astype(np.float64) ** 2).sum(axis=1)[:, None]
     cross = dense @ means.T
     deviation = squares - 2 * size[:, None] * cross + size[:, None] ** 2 * (1 - spread)
-    # A component of one category leaves its clients no room to vary: just what a multinomial does.
+    # A component of one category does not let its clients vary: just as a multinomial.
     varies = spread > 0
     index = np.where(varies, deviation / (size[:, None] * np.where(varies, spread, 1.0)), 1.0)
     return np.asarray((mdm.responsibilities(table) * index).sum(axis=1))

@@ -69,7 +69,7 @@ def compare(
         The true clients, at least ten. A `ClientSplit` is known not to share any with those fitted.
     clients, fitted : sequences of ids, optional
         The ids of the clients in `to`, and of those that anything was fitted to; the result says how
-        many are in both, or that nobody said.
+        many are in both, or that it is not known.
     n_clients : int, optional
         How many clients a population is asked for; five times those held out by default, at most
         `max_clients`.

@@ -91,8 +91,8 @@ class Comparison:
     heterogeneity : Heterogeneity
         Of the held-out clients themselves.
     n_clients, n_compared : int
-        How many clients were held out, and how many of them, by lot, stand for all in what is not a
-        likelihood.
+        How many clients were held out, and how many of them, drawn at random, stand for all in what is
+        not a likelihood.
     n_fitted : int or None
         How many of them had been fitted; None if it was not said.
     n_twins : int
@@ -121,7 +121,7 @@ class Comparison:
     def standing(self) -> str:
         """Whether the clients were held out, as far as it was said."""
         if self.n_fitted is None:
-            return f"compared with {self.n_clients:,} clients; nobody said whether they were fitted"
+            return f"compared with {self.n_clients:,} clients; it is not known whether they were fitted"
         if self.n_fitted == 0:
             return f"compared with {self.n_clients:,} clients that were held out from fitting"
         return (
@@ -142,7 +142,9 @@ class Comparison:
             f"{sliced} (sliced Wasserstein), {sizes} (size)",
         ]
         if self.n_compared < self.n_clients:
-            said.append(f"{self.n_compared:,} of them, by lot, stand for all but in the likelihood")
+            said.append(
+                f"{self.n_compared:,} of them, drawn at random, stand for all but in the likelihood"
+            )
         said.extend(self._copy(row) for row in self.rows if self._has_copies(row))
         return tuple(said)
 

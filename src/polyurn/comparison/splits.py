@@ -33,7 +33,7 @@ class ClientSplit:
 def split_clients(
     counts: object, *, held_out: float = 0.2, rng: int | np.random.Generator | None = None
 ) -> ClientSplit:
-    """Set some clients aside, by lot, before anything is fitted.
+    """Set some clients aside, at random, before anything is fitted.
 
     Parameters
     ----------

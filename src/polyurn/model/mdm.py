@@ -14,7 +14,7 @@ from scipy.special import gammaln, logsumexp
 
 from polyurn.counts import Counts, check_counts, client_sizes, distinct
 from polyurn.errors import CountsError, ParameterError
-from polyurn.memory import check_room
+from polyurn.memory import check_memory
 from polyurn.model.rising_factorials import log_rising
 from polyurn.model.sizes import SUM_TOLERANCE, Sizes
 
@@ -159,12 +159,12 @@ class MDM:
 
         Raises
         ------
-        RoomError
+        MemoryLimitError
             They are larger than the memory that is available.
         """
         if not 0 <= n_clients < 2**31:
             raise ParameterError(f"expected 0 to 2**31 - 1 clients, got {n_clients}")
-        check_room(
+        check_memory(
             8 * n_clients * (self.n_categories + 2),  # with each client's component and size
             f"the histograms of {n_clients} clients",
             "draw fewer at a time",

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import ParameterError, PartitionError, ShortfallError
-from polyurn.memory import check_room
+from polyurn.memory import check_memory
 from polyurn.partitioning.redraw import dense, redraw, sample_counts, serve
 from polyurn.partitioning.result import Partition, PartitionReport, Shortfall, check_labels
 from polyurn.populations import Population, check_population, drawn_from
@@ -68,7 +68,7 @@ def partition(
     PartitionError
         A category that is asked for has no points, labels are not categories, a category is short
         under "refuse", or a client cannot be drawn again.
-    RoomError
+    MemoryLimitError
         The partition is larger than the memory that is available.
 
     Examples
@@ -215,7 +215,7 @@ def _drawn(
     offsets = np.concatenate([[0], np.cumsum(client_sizes(table))])
     n_given, n_points = int(offsets[-1]), len(codes)
     # The indices; for each proxy point its place in the urns and whether it was used; cursors.
-    check_room(
+    check_memory(
         8 * n_given + 9 * n_points + 8 * len(offsets),
         f"the indices of the {n_given} points that clients ask for",
         "partition fewer clients at a time",

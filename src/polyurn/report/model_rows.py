@@ -14,7 +14,7 @@ from polyurn.model.mdm import MDM
 from polyurn.report.parts import Rows
 from polyurn.server.records import SelectionRecord, StartPath
 
-# More lines than colours that an eye tells apart, and more columns than a page has room for.
+# More lines than colours that an eye tells apart, and more columns than fit on a page.
 MOST_COMPONENTS, MOST_CATEGORIES = 8, 64
 _MOST_SIZES = 200
 _N_TELLING = 12

@@ -215,7 +215,7 @@ def _candidates(selection: SelectionRecord) -> Figure:
                     f"{row['behind']:.4f} ± {row['behind_error']:.4f}",
                     str(row["n_rounds"]),
                     f"{row['n_parameters']:,}",
-                    "yes" if row["converged"] else "outdone" if row["outdone"] else "no",
+                    "yes" if row["converged"] else "stopped early" if row["outdone"] else "no",
                     "yes" if row["chosen"] else "",
                 )
                 for row in rows

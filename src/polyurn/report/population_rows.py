@@ -193,7 +193,7 @@ def distance_ratios(comparison: Comparison) -> dict[str, list[float]]:
 
 
 def some_clients(counts: Counts, n: int, *, rng: np.random.Generator) -> NDArray[np.int64]:
-    """At most n clients by lot, as a dense table of shape (n, n_categories)."""
+    """At most n clients, at random, as a dense table of shape (n, n_categories)."""
     chosen = counts[np.sort(rng.permutation(counts.shape[0])[:n])]
     dense = chosen if isinstance(chosen, np.ndarray) else chosen.toarray()
     return np.asarray(dense, dtype=np.int64)

@@ -212,7 +212,7 @@ class Selection:
     def stopped(self) -> str:
         """What ended the rounds, with advice if it was not convergence."""
         if not self.unfinished:
-            return "converged: every number of components, or it was outdone"
+            return "converged: every K, or a smaller one was already better than it could become"
         which = ", ".join(map(str, self.unfinished))
         return (
             f"stopped at max_rounds before K = {which} converged; allow more rounds: held-out "

@@ -275,8 +275,8 @@ class _Work:
     def _outdone(self, before: dict[int, State]) -> set[int]:
         """Those that fewer components are ahead of by more than they may still gain, and an error.
 
-        `before` is what was scored: the round has brought some of the gain already. Likelihoods before and
-        after it can be compared where the same clients judged.
+        `before` is what was scored: the round has brought some of the gain already. Likelihoods before
+        and after it can be compared where the same clients judged.
         """
         assert self.scores is not None
         numbers = sorted(self.states)
@@ -353,8 +353,8 @@ class _Work:
             )
         if not np.isfinite(scores.log_likelihoods).any():
             raise ZeroLikelihoodError(
-                "every number of components calls some held-out client impossible: one larger than "
-                "max_size, or of a size that no fitted client has and size_prior=0 rules out"
+                "some held-out client has probability zero for every number of components: one larger "
+                "than max_size, or of a size that no fitted client has and size_prior=0 rules out"
             )
 
     def _ask(self, queries: list[Query[Any]], *, scoring: bool) -> list[Statistics]:

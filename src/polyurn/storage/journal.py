@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from polyurn.errors import FileError
 from polyurn.storage.atomic import write_whole
 
-_VERSION = 5  # 1 to 4: other searches, which asked other questions
+_VERSION = 6  # 1 to 5: other searches, which asked other questions
 
 
 class Journal:

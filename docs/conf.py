@@ -20,6 +20,7 @@ napoleon_use_ivar = True  # a dataclass field is described once, under its class
 napoleon_use_param = napoleon_use_rtype = False  # types are prose: "int array of shape ..."
 autodoc_typehints = "none"  # the docstrings give types together with shapes
 autodoc_member_order = "bysource"
+suppress_warnings = ["ref.python"]  # "shape (n_clients,)" is prose, whatever else has that name
 
 
 def setup(app):

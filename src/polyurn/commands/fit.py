@@ -144,7 +144,10 @@ def _sentences(done: "Fit") -> list[str]:
     """What there is to say about a fit besides its parameters."""
     from polyurn.commands._shared.fitted_mdm import component_sentences
 
-    return [f"{done.n_rounds} rounds; {done.stopped}", *component_sentences(done)]
+    said = [f"{done.n_rounds} rounds; {done.stopped}"]
+    if done.n_agreeing is not None and done.mdm.n_components > 1:
+        said.append(f"starts that ended at this optimum: {done.n_agreeing}")
+    return said + component_sentences(done)
 
 
 def _keep_interrupted(

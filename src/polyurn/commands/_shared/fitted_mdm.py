@@ -49,9 +49,6 @@ def mdm_record(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
 def component_sentences(done: Fit | Candidate) -> list[str]:
     """What there is to say about the components besides their parameters."""
     said = []
-    if done.n_agreeing is not None and done.mdm.n_components > 1:
-        starts = f"{done.n_agreeing} start{'s' if done.n_agreeing > 1 else ''}"
-        said.append(f"{starts} ended at this optimum; few of many mean that another may be better")
     if done.n_dropped:
         said.append(
             f"dropped {done.n_dropped} components that were left with less than half a client"

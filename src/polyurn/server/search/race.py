@@ -11,7 +11,7 @@ Its first round groups the clients in random ways, which makes the starts. Then 
                Pernkopf and Bouchaffra, 2005)
     propose    all: an EM step; the best few: the Hessian and Newton steps of three dampings
 
-A race says what to ask and takes in the answers; it asks nobody itself.
+A race says what to ask and takes in the answers; it asks no client itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ class State:
 
 
 class Search(Protocol):
-    """Whoever says what to ask in a round and learns from the answers; it asks nobody itself."""
+    """Whoever says what to ask in a round and learns from the answers; it asks no client itself."""
 
     problem: Problem
     max_upload: int  # may be changed between rounds

@@ -85,14 +85,14 @@ def federation(
         chosen = np.sort(rng.choice(records.n_clients, n_wanted, replace=False))
     true = chosen[: len(chosen) // 2] if disjoint else chosen
     rows = np.flatnonzero(np.isin(records.clients, chosen))
-    lot = rng.random(len(rows))
+    bucket = rng.random(len(rows))
     mine = np.isin(records.clients[rows], true)
-    train = rows[lot < settings.train_share]
-    test = rows[(lot >= 1 - settings.test_share) & mine]
+    train = rows[bucket < settings.train_share]
+    test = rows[(bucket >= 1 - settings.test_share) & mine]
     data = pu.Examples(
         records.features[train], records.labels[train], records.features[test], records.labels[test]
     )
-    held = mine[lot < settings.train_share]
+    held = mine[bucket < settings.train_share]
     at = np.flatnonzero(held)
     clients = pu.Partition.by_owner(records.clients[train][held]).renumbered(at)
     made = tables.Federation(data, clients, np.flatnonzero(~held) if disjoint else at)

@@ -34,7 +34,7 @@ SETTINGS = Settings()
 
 
 def run(n_clients: int, seed: int) -> dict[str, Any]:
-    """One selection. Clients fall into the two parts by lot, so M is met up to chance."""
+    """One selection. Clients fall into the two parts at random, so M is met up to chance."""
     hidden = truth("appendix-a")
     everyone = n_clients + SETTINGS.n_validation
     choice = pu.select(

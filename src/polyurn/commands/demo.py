@@ -1,6 +1,6 @@
 """`polyurn demo`: the whole story on built-in data, stage by stage.
 
-What happens in each stage is `polyurn/demo.py`.
+What happens in each stage is `demo.py`.
 """
 
 import contextlib

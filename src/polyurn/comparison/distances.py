@@ -6,9 +6,9 @@ divided by it.
 
 *Energy distance*, 2E|X - Y| - E|X - X'| - E|Y - Y'|. Over all splits of the held-out clients into
 halves of h and h', its mean is exactly d(1/h + 1/h'), where d is the mean distance of two different
-held-out clients. So the floor needs no lot: it is 2d/m. The estimate D of the distance itself leaves
-out each client's distance to itself, so that its mean is 0 when nothing differs; the ratio is
-1 + D/floor, and its mean does not depend on how many clients were simulated, as long as they are m at
+held-out clients. So the floor needs no random splits: it is 2d/m. The estimate D of the distance
+itself leaves out each client's distance to itself, so that its mean is 0 when nothing differs; the ratio
+is 1 + D/floor, and its mean does not depend on how many clients were simulated, as long as they are m at
 least. Of n < m clients D has the noise of so few, about d(1/n + 1/m), and that is the floor then.
 
 What a ratio may be when nothing differs is seen on splits of the held-out clients into n and the rest,

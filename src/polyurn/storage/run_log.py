@@ -2,7 +2,7 @@
 
 A folder holds `sweep.json` (what was asked) and `runs.jsonl` (what came of it). A line is written at
 once and forced to disk; one that was cut off by a crash is dropped, and its run is done again. What
-runs mean is `verdict.py`.
+runs mean is `sweeps/verdict.py`.
 
 A line has "format" ("polyurn.run"), "version" (1), "population", "seed", "settings" (those of
 `FedAvg`), "engine", "rounds", "loss" and "metrics" (the learning curve: one value per evaluated round,

@@ -1,6 +1,6 @@
 """Points of the parameter space that clients have judged: value, gradient and EM image.
 
-All trials of a round are worked out together. What is tried next is `climber.py`.
+All trials of a round are worked out together. What is tried next is `search/climber.py`.
 """
 
 from collections.abc import Sequence

@@ -139,4 +139,5 @@ def test_hundreds_of_damaged_files_are_pages_or_one_clear_line_each(tmp_path, na
 )
 def test_whatever_a_user_says_about_a_model_is_a_page(tmp_path, made):
     save(selection().mdm, tmp_path / "m.json", made=made)
-    html_report(load_saved(tmp_path / "m.json")).encode()
+    page = html_report(load_saved(tmp_path / "m.json")).encode()
+    assert page.startswith(b"<!doctype html>")

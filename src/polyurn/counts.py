@@ -5,7 +5,7 @@ already whole numbers. How histograms are made from records is `client/histogram
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -159,7 +159,7 @@ def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[st
     Raises
     ------
     ParameterError
-        They are not texts, not as many as there are categories, or not different.
+        They are not texts, not as many as there are categories, not different, or not Unicode.
     """
     if categories is None:
         return None
@@ -170,7 +170,17 @@ def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[st
             f"expected {n_categories} different category names, got {len(categories)} names, "
             f"{len(set(categories))} of them different"
         )
+    check_texts(categories, "category names")
     return tuple(categories)
+
+
+def check_texts(texts: Iterable[str], what: str) -> None:
+    """Raise a `ParameterError` if a text has half a surrogate pair in it, which no file can hold."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ParameterError(f"expected {what} in Unicode, got {text!a}") from error
 
 
 def _table(counts: object) -> Counts:

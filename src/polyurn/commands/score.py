@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say
+from polyurn.commands._shared.console import print_data, print_json, say
 from polyurn.commands._shared.options import (
     AsJson,
     Category,
@@ -38,9 +38,9 @@ def score_command(
     Example: `polyurn score mdm.json held-out.csv`
     """
     from polyurn.commands._shared.client_tables import read_clients
-    from polyurn.storage.mdm_json import load_saved
+    from polyurn.commands._shared.model_files import read_model
 
-    saved = load_saved(mdm)
+    saved = read_model(mdm)
     declared = saved.categories or saved.mdm.n_categories
     read = read_clients(table, client, category, count, declared, drop_empty, say)
     result = {
@@ -52,7 +52,8 @@ def score_command(
         print_json({name: value if isfinite(value) else None for name, value in result.items()})
         return
     for name, value in result.items():
-        typer.echo(f"{name:<42} {value:,}" if name == "n_clients" else f"{name:<42} {value:.4f}")
+        text = f"{value:,}" if name == "n_clients" else f"{value:.4f}"
+        print_data([f"{name:<42} {text}\n".encode()])
 
 
 def _mean_record(name: str, values: "NDArray[np.float64]") -> dict[str, float]:

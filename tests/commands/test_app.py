@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_walk import EXAMPLE, assert_refused
+from cli_walk import CLIENTS, EXAMPLE, assert_refused
 from polyurn import load, save
 from polyurn.storage.mdm_json import load_saved
 
@@ -65,3 +65,27 @@ def test_an_error_of_the_system_that_names_a_file_is_not_taken_for_a_full_stdout
     monkeypatch.setattr("polyurn.commands._shared.model_files.load_saved", broken)
     with pytest.raises(OSError, match="Input/output"):
         run("show", "mdm.json")
+
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+class Interrupts:
+    def find_spec(name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts)
+from polyurn.cli import main
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "rich.text", "numpy", "scipy", "numba", "pyarrow"])
+def test_ctrl_c_in_the_first_second_is_exit_130_in_silence(tmp_path, module):
+    (tmp_path / "clients.csv").write_text(CLIENTS)
+    command = ("fit", "clients.csv", "--components", 2, "-o", "mdm.json")
+    code = [sys.executable, "-c", INTERRUPTED_IMPORT, module, *map(str, command)]
+    ended = subprocess.run(code, cwd=tmp_path, capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
+    assert os.listdir(tmp_path) == ["clients.csv"]

@@ -57,7 +57,7 @@ class MDM:
 
     def __init__(self, weights: ArrayLike, alphas: ArrayLike, sizes: Sizes | ArrayLike) -> None:
         weights = np.array(weights, dtype=np.float64)
-        alphas = np.array(alphas, dtype=np.float64)
+        alphas = np.array(alphas, dtype=np.float64) + 0.0  # -0.0 is 0
         sizes = sizes if isinstance(sizes, Sizes) else Sizes.from_table(sizes)
         _check_parameters(weights, alphas, sizes)
         order = np.argsort(-weights, kind="stable")

@@ -17,6 +17,7 @@ from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.storage.atomic import load_record, save_record
 from polyurn.storage.provenance import Made, checked_made
+from polyurn.typed.records import shown
 
 _VERSION = 1
 
@@ -122,6 +123,8 @@ def _saved(record: dict[str, Any]) -> SavedMDM:
     )
     for name in ("n_components", "n_categories", "max_size"):
         if record[name] != getattr(mdm, name):
-            raise InputError(f"{name} is {record[name]!r}, but the rest has {getattr(mdm, name)}")
+            raise InputError(
+                f"{name} is {shown(record[name])}, but the rest has {getattr(mdm, name)}"
+            )
     categories = check_names(record["categories"], mdm.n_categories)
     return SavedMDM(mdm, categories, Made.from_record(record.get("made", {})))

@@ -164,7 +164,7 @@ def test_a_bad_setting_of_a_fit_is_one_line_and_no_file(run, tmp_path, options, 
     ("name", "words"),
     [
         ("missing.csv", ["cannot read missing.csv", "No such file"]),
-        ("folder.csv", ["cannot read folder.csv", "is a directory"]),
+        ("folder.csv", ["cannot read folder.csv", "Is a directory"]),
         ("clients.txt", [".parquet, .csv or .tsv", "clients.txt"]),
         ("parquet.csv", ["parquet.csv is not a readable csv file: it is a Parquet file"]),
         ("csv.parquet", ["csv.parquet is not a readable parquet"]),

@@ -164,7 +164,7 @@ def missing_column(wanted: str, names: Sequence[str], *, option: str | None = No
     text = f"expected a column {wanted!r}, got {_listed(names) or 'no columns'}"
     near = _nearest(wanted, names)
     if option is not None:
-        return f"{text}; name yours: {option} {shlex.quote(near or 'NAME')}"
+        return f"{text}; name yours with {option}{'' if near is None else ' ' + shlex.quote(near)}"
     return text if near is None else f"{text}; did you mean {near!r}?"
 
 
@@ -174,9 +174,8 @@ def _find(
     """The column that plays a role; None if there is none by a name that tells."""
     if asked is not None:
         return find_column(names, asked, option=f"--{role}")
-    if remembered is not None and remembered in names:
-        return remembered
-    return _alike(role, names)
+    earlier = None if remembered is None else _alike(remembered, names)
+    return _alike(role, names) if earlier is None else earlier
 
 
 def _alike(wanted: str, names: Sequence[str]) -> str | None:

@@ -167,6 +167,7 @@ def as_arrow(table: object) -> "pa.Table":
     """Any frame as an Arrow table; where names have spaces around them, names and texts lose those."""
     try:
         import pyarrow as pa
+        import pyarrow.compute
     except ImportError as error:
         raise MissingDependencyError("pyarrow", "tables", "reading tables") from error
     if not hasattr(table, "__arrow_c_stream__"):

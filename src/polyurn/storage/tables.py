@@ -53,6 +53,7 @@ def read_table(
     pa = arrow("reading tables")
     kind = _kind(path)
     try:
+        open(path, "rb").close()  # Arrow's own words for what cannot be opened are long
         if kind == "parquet":
             return pa.parquet.read_table(path)
         dialect = _dialect(pa, path, kind)
@@ -192,7 +193,9 @@ def _kind(path: Path) -> str:
     packed = path.suffix == ".gz"
     kind = kinds.get(path.with_suffix("").suffix if packed else path.suffix)
     if kind is None or (packed and kind == "parquet"):
-        raise FileError(f"expected a .parquet, .csv or .tsv file, got {path.name!r}")
+        raise FileError(
+            f"expected a .parquet, .csv or .tsv file, got {path.name!r}; save it as one of them"
+        )
     return kind
 
 

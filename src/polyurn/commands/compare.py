@@ -55,8 +55,8 @@ def compare_command(
         Path | None,
         typer.Option(help="Table of the clients that were fitted: says how many are in both."),
     ] = None,
-    client: Client = "client",
-    category: Category = "category",
+    client: Client = None,
+    category: Category = None,
     count: Count = None,
     categories: Categories = None,
     clients: Annotated[
@@ -83,14 +83,15 @@ def compare_command(
     if held_out.is_dir():
         if populations:
             raise ParameterError(f"expected nothing but the folder of a sweep with {held_out}")
-        others = set(context.params) - _OF_BOTH - _OF_SWEEPS
-        refuse_options(context, others, f"with the folder of a sweep, {held_out}")
+        unheard = set(context.params) - _OF_BOTH - _OF_SWEEPS
+        refuse_options(context, unheard, f"with the folder of a sweep, {held_out}")
         from polyurn.commands._shared.verdicts import compare_runs
 
         compare_runs(held_out, true=true, metric=metric, as_json=as_json)
         return
     refuse_options(context, _OF_SWEEPS, f"with the table {held_out}")
-    from polyurn.commands._shared.client_tables import read_clients
+    from polyurn.client.layout import Columns
+    from polyurn.commands._shared.client_tables import Reading, read_clients
     from polyurn.commands._shared.model_files import read_model
     from polyurn.comparison.populations import compare
     from polyurn.storage.atomic import check_place, save_record
@@ -109,19 +110,17 @@ def compare_command(
     else:
         refuse_options(context, ["clients"], "without an MDM file to draw them from")
     declared = declared_categories(categories) or _categories_of(saved)
-    read = read_clients(held_out, client, category, count, declared, drop_empty, say)
+    reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
+    for one in saved.values():
+        reading = reading.like(one)
+    read = read_clients(held_out, reading, declared)
+    others = reading.after(read)
     everything = read.categories or read.shape[1]
     compared: dict[str, Compared] = {
-        name: saved[name].mdm
-        if name in saved
-        else read_clients(path, client, category, count, everything, drop_empty, say).counts
+        name: saved[name].mdm if name in saved else read_clients(path, others, everything).counts
         for name, path in places.items()
     }
-    known = (
-        None
-        if fitted is None
-        else read_clients(fitted, client, category, count, everything, drop_empty, say).clients
-    )
+    known = None if fitted is None else read_clients(fitted, others, everything).clients
     verdict = compare(
         compared,
         read.counts,

@@ -6,15 +6,18 @@ already whole numbers. How histograms are made from records is `client/histogram
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import scipy  # `scipy.sparse` is loaded when it is used: showing a file does not wait for it
 from numpy.typing import NDArray
-from scipy import sparse
 
 from polyurn.errors import CountsError, ParameterError
 
-Counts: TypeAlias = NDArray[np.integer[Any]] | sparse.csr_array[Any]
+if TYPE_CHECKING:
+    Counts: TypeAlias = NDArray[np.integer[Any]] | scipy.sparse.csr_array[Any]
+else:
+    Counts = Any
 
 # Counts beyond this would overflow the 32-bit tables of the kernels; no client holds two billion points.
 _LARGEST = 2**31 - 1
@@ -62,7 +65,7 @@ def check_counts(
         table = _as_integers(table)
     else:
         _check_values(table.data)
-        table = sparse.csr_array(
+        table = scipy.sparse.csr_array(
             (_as_integers(table.data), table.indices, table.indptr), shape=table.shape
         )
     empty = 0 if allow_empty else int((client_sizes(table) == 0).sum())
@@ -122,10 +125,10 @@ def digest(counts: Counts) -> str:
 
     Examples
     --------
-    >>> digest(np.array([[1, 0], [2, 3]])) == digest(sparse.csr_array([[1, 0], [2, 3]]))
+    >>> digest(np.array([[1, 0], [2, 3]])) == digest(scipy.sparse.csr_array([[1, 0], [2, 3]]))
     True
     """
-    table = _canonical(sparse.csr_array(counts))
+    table = _canonical(scipy.sparse.csr_array(counts))
     parts = (np.array(table.shape), table.indptr, table.indices, table.data)
     return hashlib.sha256(b"".join(p.astype(np.int64).tobytes() for p in parts)).hexdigest()
 
@@ -184,11 +187,11 @@ def check_texts(texts: Iterable[str], what: str) -> None:
 
 
 def _table(counts: object) -> Counts:
-    return _canonical(counts) if sparse.issparse(counts) else _two_dimensional(counts)
+    return _canonical(counts) if scipy.sparse.issparse(counts) else _two_dimensional(counts)
 
 
-def _canonical(counts: Any) -> sparse.csr_array[Any]:
-    table = sparse.csr_array(counts.reshape(1, -1) if counts.ndim == 1 else counts)
+def _canonical(counts: Any) -> "scipy.sparse.csr_array[Any]":
+    table = scipy.sparse.csr_array(counts.reshape(1, -1) if counts.ndim == 1 else counts)
     if not table.has_canonical_format or (table.data == 0).any():
         table = table.copy()
         table.sum_duplicates()

@@ -52,16 +52,16 @@ TOP = {"cli", "commands"}
 EVERYWHERE = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 ONLY_IN = {
     "numba": {
-        "client.kernels", "client.simd", "model.urn_kernels", "partitioning.kernels",
-        "server.em.m_step_kernel",
+        "client.kernels", "client.simd", "comparison.line_kernel", "model.urn_kernels",
+        "partitioning.kernels", "report.tsne_kernel", "server.em.m_step_kernel",
     },
     "llvmlite": {"client.simd"},
     "h5py": {"datasets.emnist_writers"},
     "pyarrow": {"client.tables", "datasets.columns", "storage"},
     "sklearn": {
         "comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn",
-        "report.population_rows",
     },
+    "threadpoolctl": {"comparison.two_sample"},
     "datasets": {"integrations.flwr_datasets", "integrations.huggingface"},
     "flwr_datasets": {"integrations.flwr_datasets"},
     "torch": {"integrations.torch", "sweeps.grid", "training"},

@@ -91,7 +91,7 @@ def federation(
     """
     if n_clients is not None and n_clients < _FEWEST_CLIENTS:
         raise ParameterError(
-            f"expected at least {_FEWEST_CLIENTS} clients, of whom a fifth judges, got {n_clients}"
+            f"expected at least {_FEWEST_CLIENTS} clients, of whom a fifth judges, got {n_clients:,}"
         )
     rng = np.random.default_rng(rng)
     if source is None:
@@ -243,8 +243,8 @@ def _digits(n_clients: int | None, rng: np.random.Generator) -> Federation:
     return Federation(
         name="digits",
         story=(
-            f"{n_live:,} clients hold handwritten digits; who holds which follows a hidden mixture "
-            "of three components"
+            f"{n_live:,} clients hold handwritten digits; who holds which follows a hidden mixture of "
+            "three components"
         ),
         categories=data.categories,
         max_size=hidden.max_size,

@@ -15,6 +15,7 @@ from polyurn.commands._shared.console import print_json, say, talk
 from polyurn.commands._shared.invocation import made_by
 from polyurn.commands._shared.options import AsJson, Seed
 from polyurn.errors import MissingDependencyError
+from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
     from polyurn.demo import Federation
@@ -67,12 +68,13 @@ def demo_command(
             choice = demo.learn(there, max_rounds=rounds, rng=streams[1], on_round=on_round)
         sent = max(r.n_numbers for r in choice.rounds)
         end(
-            f"{choice.n_components} components after {choice.n_rounds} rounds; a client sent at "
-            f"most {sent:,} numbers a round, and the server saw only sums"
+            f"{counted(choice.n_components, 'component')} after {counted(choice.n_rounds, 'round')}; "
+            f"a client sent at most {sent:,} numbers a round, and the server saw only sums"
         )
     with _stage("3 Simulated clients") as end:
         simulated = demo.simulate(there, choice.mdm, rng=streams[2])
-        end(f"{len(simulated['mdm']):,} clients cut from {there.proxy.n_records:,} proxy records")
+        n_simulated = counted(len(simulated["mdm"]), "client")
+        end(f"{n_simulated} cut from {there.proxy.n_records:,} proxy records")
     with _stage("4 Comparison with true clients that were never fitted") as end:
         likeness = demo.judge(there, choice.mdm, simulated, rng=streams[3])
         close, iid = (likeness[name].energy_ratio for name in ("mdm", "iid"))

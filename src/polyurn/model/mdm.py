@@ -17,6 +17,7 @@ from polyurn.errors import CountsError, ParameterError
 from polyurn.memory import check_memory
 from polyurn.model.rising_factorials import log_rising
 from polyurn.model.sizes import SUM_TOLERANCE, Sizes
+from polyurn.wording.numbers import counted
 
 # Cells (clients x categories) that are handled at once: 32 MB of float64, whatever the table's size.
 _BLOCK_CELLS = 4_000_000
@@ -137,8 +138,9 @@ class MDM:
         joint = self._joint(counts)
         total = logsumexp(joint, axis=1, keepdims=True)
         if np.isneginf(total).any():
+            n_impossible = int(np.isneginf(total).sum())
             raise CountsError(
-                f"{int(np.isneginf(total).sum())} clients have probability zero under every "
+                f"{counted(n_impossible, 'client has', 'clients have')} probability zero under every "
                 "component: a category or size was never seen; fit with priors or size bins"
             )
         return _per_client(np.exp(joint - total), counts)
@@ -166,7 +168,7 @@ class MDM:
             raise ParameterError(f"expected 0 to 2**31 - 1 clients, got {n_clients}")
         check_memory(
             8 * n_clients * (self.n_categories + 2),  # with each client's component and size
-            f"the histograms of {n_clients} clients",
+            f"the histograms of {counted(n_clients, 'client')}",
             "draw fewer at a time",
         )
         rng = np.random.default_rng(rng)
@@ -325,7 +327,7 @@ def _check_parameters(
         )
     if sizes.n_components != len(weights):
         raise ParameterError(
-            f"expected sizes for {len(weights)} components, got {sizes.n_components}"
+            f"expected sizes for {counted(len(weights), 'component')}, got {sizes.n_components}"
         )
     if not (weights > 0).all() or not np.isfinite(weights).all():
         raise ParameterError("expected positive, finite weights")

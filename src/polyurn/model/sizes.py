@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import ParameterError, SizeError
+from polyurn.wording.numbers import counted
 
 # Probabilities may miss one by accumulated rounding over a few thousand bins, not by more.
 SUM_TOLERANCE = 1e-9
@@ -104,7 +105,7 @@ class SizeBins:
         sizes = np.asarray(sizes)
         if sizes.size and sizes.max() > self.max_size:
             raise SizeError(
-                f"a client holds {sizes.max()} points but max_size is {self.max_size}; "
+                f"a client holds {counted(sizes.max(), 'point')} but max_size is {self.max_size}; "
                 "fit with a larger max_size, or cap clients with histogram(..., cap=max_size)"
             )
         if sizes.size and sizes.min() < 1:

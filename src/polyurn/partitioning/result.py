@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import ParameterError, PartitionError
+from polyurn.wording.numbers import counted
 
 Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
 
@@ -121,7 +122,9 @@ class Partition:
         if self.ids is not None:
             object.__setattr__(self, "ids", np.asarray(self.ids))
             if self.ids.shape != (len(self),):
-                raise ParameterError(f"expected {len(self)} ids, got shape {self.ids.shape}")
+                raise ParameterError(
+                    f"expected {counted(len(self), 'id')}, got shape {self.ids.shape}"
+                )
 
     @classmethod
     def by_owner(cls, owners: ArrayLike) -> "Partition":
@@ -143,7 +146,9 @@ class Partition:
         if len(given) == 0:
             raise ParameterError("expected at least one client, got none")
         if given.dtype.kind == "f" and np.isnan(given).any():
-            raise ParameterError(f"{int(np.isnan(given).sum())} points have no owner (NaN)")
+            raise ParameterError(
+                f"{counted(int(np.isnan(given).sum()), 'point has', 'points have')} no owner (NaN)"
+            )
         try:
             ids, which = np.unique(given, return_inverse=True)
         except TypeError as error:
@@ -282,9 +287,8 @@ def check_labels(labels: ArrayLike, n_categories: int) -> NDArray[np.int64]:
         ) from error
     if np.ma.is_masked(labels):
         hidden = np.flatnonzero(np.ma.getmaskarray(np.ma.asarray(labels)))
-        raise PartitionError(
-            f"{len(hidden)} labels are masked, the first at position {hidden[0]}; drop them first"
-        )
+        are = counted(len(hidden), "label is", "labels are")
+        raise PartitionError(f"{are} masked, the first at position {hidden[0]}; drop them first")
     if given.ndim != 1:
         raise PartitionError(f"expected labels of shape (n_points,), got shape {given.shape}")
     if given.size and given.dtype.kind not in "iufb":

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.partitioning.result import Partition
+from polyurn.wording.numbers import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,7 @@ class Examples:
 
     def __repr__(self) -> str:
         return (
-            f"Examples({len(self)} points of shape {self.features.shape[1:]}, "
+            f"Examples({counted(len(self), 'point')} of shape {self.features.shape[1:]}, "
             f"{len(self.test_features)} test points)"
         )
 
@@ -110,7 +111,7 @@ def check_clients(clients: object, *, n_points: int, name: str = "clients") -> P
     last = int(clients.indices.max())
     if last >= n_points:
         raise ParameterError(
-            f"{name}: somebody holds point {last}, but the data have {n_points} points"
+            f"{name}: somebody holds point {last}, but the data have {counted(n_points, 'point')}"
         )
     return clients
 

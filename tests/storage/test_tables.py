@@ -28,8 +28,8 @@ each_suffix = pytest.mark.parametrize("suffix", [".parquet", ".csv", ".tsv"])
     [
         (["one"], "got 1 names"),
         (["a", "b", "b"], "2 of them different"),
-        ("abc", "list of texts"),
-        ([1, 2, 3], "list of texts"),
+        ("abc", "categories as a list or None, got 'abc'"),
+        ([1, 2, 3], "got 1 at position 0, in place of a text"),
     ],
     ids=str,
 )

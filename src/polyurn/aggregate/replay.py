@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import FileError
+from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator, Query, S
 
 
@@ -22,6 +23,7 @@ class Answers(Protocol):
     def append(self, vector: NDArray[np.float64]) -> None: ...
 
 
+@checked
 class RecordedAggregator:
     """Answers from the record as long as it lasts, then from clients, whose answers it records.
 

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from polyurn.model.mdm import MDM
 from polyurn.server.em.m_step import multinomial
+from polyurn.typed.arguments import checked
 from polyurn.wire import ScoreStatistics
 
 
+@checked
 @dataclass(frozen=True)
 class Round:
     """What one round of a fit came to.
@@ -44,6 +46,7 @@ class Round:
     starts: Mapping[int, float] = field(default_factory=dict, repr=False)
 
 
+@checked
 @dataclass(frozen=True)
 class Fit:
     """A fitted MDM and how it came about.
@@ -170,6 +173,7 @@ class Progress:
     starts: dict[int, dict[int, float]] = field(default_factory=dict, repr=False)
 
 
+@checked
 @dataclass(frozen=True)
 class Selection:
     """The chosen number of components, and the table it was chosen from.

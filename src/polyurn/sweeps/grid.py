@@ -20,6 +20,7 @@ from time import monotonic
 from typing import Any
 
 from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
+from polyurn.typed.arguments import checked
 
 try:
     import joblib
@@ -43,9 +44,11 @@ from polyurn.training.models import ModelFunction
 from polyurn.training.server_optimizer import check_server
 from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg, plain
 
+_MOST_JOBS = 10_000
 MOST_COLUMNS = 16  # settings trained side by side in one task
 
 
+@checked
 @dataclass(frozen=True)
 class Sweep:
     """The runs of a sweep.
@@ -81,6 +84,7 @@ class Progress:
     seconds_left: float | None = None
 
 
+@checked
 def sweep(
     settings: FedAvg,
     model: ModelFunction | str,
@@ -158,7 +162,7 @@ def sweep(
     """
     if (grid is None) == (optuna is None):
         raise ParameterError("expected either a grid or optuna")
-    if n_jobs is not None and (type(n_jobs) is not int or n_jobs == 0):
+    if n_jobs is not None and not 1 <= abs(n_jobs) <= _MOST_JOBS:
         raise ParameterError(f"expected n_jobs as a number of runs at a time, got {n_jobs!r}")
     seeds = _checked_seeds(seeds)
     if not populations:

@@ -20,6 +20,7 @@ from polyurn.training.engines.worker import Points, Work, alone
 from polyurn.training.examples import Examples
 from polyurn.training.losses import PerExample
 from polyurn.training.models import ModelFunction, named_model
+from polyurn.typed.records import shown
 
 
 def prepare(
@@ -34,7 +35,7 @@ def prepare(
 ) -> Work:
     """The model with its first weights, and the data as tensors of its type, on the device."""
     module = build(model, data, seed=seed)
-    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    place = _device(device)
     dtype = layout(module).dtype
     points = Points(
         *(
@@ -51,6 +52,15 @@ def prepare(
         metrics=metrics,
         seed=seed,
     )
+
+
+def _device(name: str | None) -> torch.device:
+    try:
+        return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except RuntimeError as error:
+        raise ParameterError(
+            f"expected device as torch names one ('cpu', 'cuda', ...), got {shown(name)}"
+        ) from error
 
 
 def build(model: ModelFunction | str, data: Examples, *, seed: int) -> nn.Module:

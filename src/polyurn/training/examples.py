@@ -12,8 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.partitioning.result import Partition
+from polyurn.typed.arguments import checked, expected_as
+from polyurn.typed.arrays import numbers
 
 
+@checked
+@expected_as("Examples", advice="make them: Examples(features, labels, test_features, test_labels)")
 @dataclass(frozen=True, eq=False)
 class Examples:
     """Points to train on and points to test on.
@@ -53,8 +57,8 @@ class Examples:
             "test_labels": test_labels,
         }
         for name, values in given.items():
-            array = np.ascontiguousarray(values)
-            if array.dtype.kind not in "biuf" or array.ndim < 1 or len(array) == 0:
+            array = np.ascontiguousarray(numbers(values, name))
+            if np.ndim(values) < 1 or len(array) == 0:
                 raise ParameterError(f"expected {name} as a non-empty array of numbers")
             object.__setattr__(self, name, array)
         for part in ("", "test_"):

@@ -239,7 +239,7 @@ def _check_points(
     training: Training, points: Sequence[FedAvg], clients: Mapping[tuple[str, int], Partition]
 ) -> None:
     """Find out before the first run what would stop a later one."""
-    module = build(training.model, training.data, seed=0)
+    module = build(training.model, training.data, seed=0, loss=training.loss)
     found = layout(module)
     for (name, _), held in clients.items():
         for point in points:

@@ -15,6 +15,9 @@ from polyurn.partitioning.result import Partition
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import numbers
 
+# More classes than this are no classes.
+_MOST_CLASSES = 1_000_000
+
 
 @checked
 @expected_as("Examples", advice="make them: Examples(features, labels, test_features, test_labels)")
@@ -117,6 +120,36 @@ def check_clients(clients: object, *, n_points: int, name: str = "clients") -> P
             f"{name}: somebody holds point {last}, but the data have {n_points} points"
         )
     return clients
+
+
+def class_labels(labels: ArrayLike, name: str, *, n_classes: int = _MOST_CLASSES) -> NDArray[Any]:
+    """The same labels, if they are the numbers of classes.
+
+    Parameters
+    ----------
+    labels : int array of shape (n_points,)
+    name : str
+        Used in error messages.
+    n_classes : int
+        Labels are below it.
+
+    Raises
+    ------
+    ParameterError
+        They are not; the position of the first that is not is named.
+    """
+    given = numbers(labels, name)
+    if given.ndim != 1:
+        raise ParameterError(f"expected {name} of shape (n_points,), got shape {given.shape}")
+    bad = np.flatnonzero(~((given >= 0) & (given < n_classes) & (given == np.rint(given))))
+    if len(bad):
+        raise ParameterError(
+            f"expected {name} as classes 0, 1, ... below {n_classes}, got {given[bad[0]]} at position "
+            f"{bad[0]}, and {len(bad) - 1} more that are not"
+        )
+    if given.dtype.kind == "f":
+        raise ParameterError(f"expected {name} as integers, got {given.dtype}; convert them to int")
+    return given
 
 
 def fingerprint(*arrays: NDArray[Any]) -> str:

@@ -190,6 +190,7 @@ OTHER_FOLDERS = {name: TESTS.parent / name for name in ("experiments", "fuzz")}
 
 # Tests of more than a module of one room: what they test instead.
 OF_SEVERAL_MODULES = {
+    "test_api.py": "everything public, called with one argument that is wrong",
     "test_architecture.py": "the imports of all modules, and the places of all tests",
     "test_docs.py": "the documentation",
     "test_project.py": "the files of a public project: workflow, templates, hooks",

@@ -211,10 +211,10 @@ def _sound(counts: Any) -> Any:
             parts = counts
     try:
         made = type(counts)(parts, shape=counts.shape)
+        if hasattr(made, "check_format"):
+            made.check_format(full_check=True)
         rows = sparse.csr_array(made.reshape(1, -1) if made.ndim == 1 else made)
-        for table in (made, rows):
-            if table.format in ("csr", "csc", "bsr"):
-                table.check_format(full_check=True)
+        rows.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
         raise CountsError(
             f"expected a sparse matrix in order, got one that is not: {error}"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from polyurn.errors import FileError
 from polyurn.typed.arguments import checked
+from polyurn.typed.arrays import floats
 from polyurn.wire import Aggregator, Query, S
 
 
@@ -63,7 +64,7 @@ class RecordedAggregator:
             answer = self._aggregator.aggregate(query, cohort_size)
             self._answers.append(answer.to_vector())
             return answer
-        vector = self._answers[self._round - 1]
+        vector = floats(self._answers[self._round - 1], f"round {self._round} of the record")
         if len(vector) != query.n_numbers:
             raise FileError(
                 f"round {self._round} of the record has {len(vector)} numbers and the question "

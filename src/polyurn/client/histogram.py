@@ -25,6 +25,7 @@ Categories: TypeAlias = int | Sequence[str] | Bins
 _MOST_CATEGORIES = 1_000_000
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Histograms:
     """The histograms of many clients.

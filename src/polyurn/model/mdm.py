@@ -248,12 +248,10 @@ def dirichlet_multinomial_logpmf(counts: ArrayLike, alpha: ArrayLike) -> NDArray
     np.float64(-2.467)
     """
     counts, alpha = _checked_counts(counts), _checked_alpha(alpha)
-    try:
-        np.broadcast_shapes(counts.shape, alpha.shape)
-    except ValueError as error:
+    if counts.shape[-1] != alpha.shape[-1] or not _broadcast(counts.shape, alpha.shape):
         raise CountsError(
             f"expected counts that fit alpha of shape {alpha.shape}, got shape {counts.shape}"
-        ) from error
+        )
     n, alpha_0 = counts.sum(axis=-1), alpha.sum(axis=-1)
     # Γ(c + α)/Γ(α) over Γ(n + α_0)/Γ(α_0), each divided by α_0 per point so that α_0 → ∞ is exact.
     totals = gammaln(n + 1) - log_rising(alpha_0, n, scale=alpha_0)
@@ -330,6 +328,14 @@ def _checked_counts(counts: ArrayLike) -> NDArray[Any]:
     if given.ndim == 0:
         raise CountsError("expected counts of shape (..., n_categories), got a single number")
     return given
+
+
+def _broadcast(*shapes: tuple[int, ...]) -> bool:
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        return False
+    return True
 
 
 def _checked_alpha(alpha: ArrayLike) -> NDArray[np.float64]:

@@ -212,6 +212,13 @@ class Partition:
         position %= len(self)
         return self.indices[self.offsets[position] : self.offsets[position + 1]]
 
+    def __array__(self, *_: object, **__: object) -> NDArray[Any]:
+        # Clients of equal size would pass for a table of histograms.
+        raise ParameterError(
+            "expected a table, got a Partition; its histograms are "
+            "partition.histograms(labels, n_categories)"
+        )
+
     def __iter__(self) -> Iterator[NDArray[np.int64]]:
         return (self[client] for client in range(len(self)))
 

@@ -164,6 +164,8 @@ def sweep(
         raise ParameterError("expected either a grid or optuna")
     if n_jobs is not None and not 1 <= abs(n_jobs) <= _MOST_JOBS:
         raise ParameterError(f"expected n_jobs as a number of runs at a time, got {n_jobs!r}")
+    if n_clients is not None and n_clients < 1:
+        raise ParameterError(f"expected n_clients of at least 1, got {n_clients}")
     seeds = _checked_seeds(seeds)
     if not populations:
         raise ParameterError("expected at least one population")

@@ -122,6 +122,8 @@ def compare_sweeps(
     """
     if not 0 < confidence < 1:
         raise ParameterError(f"expected confidence between 0 and 1, got {confidence}")
+    if diverged_score is not None and not math.isfinite(diverged_score):
+        raise ParameterError(f"expected diverged_score as a finite number, got {diverged_score}")
     scores = _scores(runs, metric, diverged_score)
     if true not in scores:
         raise ParameterError(

@@ -153,7 +153,7 @@ def _kind(annotation: Any) -> _Kind | None:
     if origin in (Mapping, dict):
         return _mapping(*inner)
     kind = origin or annotation
-    if kind in _PLAIN:  # Callable[...] and os.PathLike[...] of anything
+    if kind in _PLAIN:  # Callable[...], os.PathLike[...] and np.ndarray[...] of anything
         return _PLAIN[kind]
     is_class = isinstance(kind, type) and kind is not object and not _is_of_numpy(kind)
     return _instance(kind) if is_class else None
@@ -269,7 +269,7 @@ def _listed(texts: Iterable[str]) -> str:
 
 
 def _is_of_numpy(kind: type) -> bool:
-    """Arrays, and numpy's protocols for what can be made one: they have gates of their own."""
+    """What can be made an array, in numpy's protocols: it has gates of its own."""
     return kind.__module__.split(".")[0] == "numpy" and kind is not np.random.Generator
 
 
@@ -277,6 +277,13 @@ def _is_list(value: Any) -> bool:
     has_places = hasattr(value, "__len__") and hasattr(value, "__getitem__")
     is_other = isinstance(value, str | bytes | Mapping | type)
     return has_places and not is_other and getattr(value, "ndim", 1) == 1
+
+
+def _is_array(value: Any) -> bool:
+    """Whether it has numbers in places; which numbers is for its gate to see."""
+    return isinstance(value, list | tuple) or (
+        hasattr(value, "__array__") and hasattr(value, "__len__")
+    )
 
 
 def _integer(value: Any) -> int:
@@ -317,7 +324,7 @@ def _path(value: Any) -> Any:
     if not isinstance(value, str | os.PathLike):
         raise _UnfitError(got(value))
     text = os.fspath(value)
-    if not isinstance(text, str) or "\0" in text:
+    if not isinstance(text, str) or not text or "\0" in text:
         raise _UnfitError(got(text))
     return value
 
@@ -326,7 +333,7 @@ def _json(value: Any) -> Any:
     if not isinstance(value, Mapping):
         raise _UnfitError(got(value))
     try:
-        json.dumps(dict(value), allow_nan=False)
+        json.dumps(dict(value), allow_nan=False, sort_keys=True)
     except (TypeError, ValueError, RecursionError) as error:
         raise _UnfitError(f"something else in it: {error}") from None
     return value
@@ -347,4 +354,5 @@ _PLAIN: dict[Any, _Kind | None] = {
     NoneType: _if("None", lambda value: value is None),
     os.PathLike: _Kind("a path", _path),
     Callable: _if("a function", callable),
+    np.ndarray: _if("an array", _is_array),
 }

@@ -72,6 +72,8 @@ def plain_array(
         given = np.asarray(values)
         # Columns that can miss values come as objects; numpy finds their type from the values.
         return np.array(given.tolist()) if given.dtype.kind == "O" else given
+    except InputError:  # of ours, which says more
+        raise
     except (ValueError, TypeError, RuntimeError) as failed:
         raise error(f"expected {what} as an array, got lists of different lengths") from failed
 

@@ -22,6 +22,7 @@ from polyurn.server.search.race import Search, State
 from polyurn.server.search.screening import begin_search
 from polyurn.server.search.starts import Landscape, landscape, survey
 from polyurn.server.settings import SizeModel, check_settings, size_bins
+from polyurn.typed.arguments import checked
 from polyurn.wire import (
     Aggregator,
     Batch,
@@ -50,6 +51,7 @@ _FEWEST_HELD_OUT, _ENOUGH_HELD_OUT = 2, 5
 _ASK_EVERY, _ASK_FROM = 4, 8
 
 
+@checked
 def select(
     aggregator: Aggregator,
     n_components: Iterable[int] | Literal["auto"],
@@ -107,7 +109,7 @@ def select(
     for k in asked:
         check_settings(
             n_components=k, max_rounds=max_rounds, tol=tol, patience=patience,
-            max_upload=max_upload, size_prior=size_prior, category_prior=category_prior,
+            max_upload=max_upload, size_prior=size_prior, category_prior=category_prior, policy=policy,
         )  # fmt: skip
     if max_rounds < _FEWEST_ROUNDS:
         raise ParameterError(

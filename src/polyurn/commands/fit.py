@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 
 from polyurn.commands._shared.console import INTERRUPTED, print_json, say, show, talk
-from polyurn.commands._shared.invocation import check_output, made_by, settings
+from polyurn.commands._shared.invocation import check_output, made_by, refuse_options, settings
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
@@ -99,6 +99,12 @@ def fit_command(
     from polyurn.storage.mdm_json import save
     from polyurn.storage.provenance import Made
 
+    if method == "paper":
+        refuse_options(context, ["tol", "patience", "max_upload"], "with --method paper")
+    else:
+        refuse_options(context, ["moments"], "without --method paper")
+    if cohort is None:
+        refuse_options(context, ["sampling"], "without --cohort")
     made = Made(**made_by(context, seed))
     if output is not None:
         check_output(context, output)

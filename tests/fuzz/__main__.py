@@ -1,0 +1,142 @@
+"""`python -m fuzz`: many bad inputs, on all cores, and a table of what became of them.
+
+Every case has a name, such as tables/4711, and is a function of it alone: `--only tables/4711` runs it again
+and shows it. Defects are written to build/fuzz/defects.jsonl.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fuzz.cases import KINDS, case_of
+from fuzz.harness import Outcome
+from fuzz.judge import judge, prepare
+from fuzz.pool import run_all
+
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the cases that were asked for; 1 if there is a defect."""
+    asked = _parser().parse_args(arguments)
+    if asked.only:
+        return _show(asked.only)
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")  # the cores are taken by the workers
+    names = list(_names(asked.kind or [*KINDS], asked.first, asked.cases))
+    tally = _Tally(asked.output)
+    began = time.monotonic()
+    try:
+        for name, outcome in run_all(names, judge, n_workers=asked.workers, prepare=prepare):
+            tally.add(name, outcome)
+            if tally.n % 50 == 0 or outcome.defects:
+                _progress(tally, len(names), time.monotonic() - began)
+    except KeyboardInterrupt:
+        print(f"\ninterrupted after {tally.n} cases", file=sys.stderr)
+        print(tally.table())
+        return _INTERRUPTED
+    print(file=sys.stderr)
+    print(tally.table())
+    print(f"{tally.n:,} cases in {time.monotonic() - began:.0f} s, {tally.n_defects} with defects")
+    if tally.n_defects:
+        print(f"in {tally.place}:")
+        print(tally.groups())
+    return 1 if tally.n_defects else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
+    parser.add_argument("--cases", type=int, default=20_000, help="how many, over all kinds")
+    parser.add_argument("--kind", action="append", choices=[*KINDS], help="only cases of this kind")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case of a kind")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--only", metavar="NAME", help="run one case here, and show it")
+    parser.add_argument("--output", type=Path, default=Path("build/fuzz"), help="folder for defects")
+    return parser
+
+
+def _names(kinds: Sequence[str], first: int, n_cases: int) -> Iterator[str]:
+    """The names of so many cases, kind after kind in turn."""
+    return (f"{kinds[i % len(kinds)]}/{first + i // len(kinds)}" for i in range(n_cases))
+
+
+def _show(name: str) -> int:
+    """Run one case in this process, with all that there is to see."""
+    case = case_of(name)
+    print("$", "polyurn" if case.call is None else case.title, *map(repr, case.command))
+    for file, content in case.files.items():
+        size = "folder" if content is None else f"{len(content)} bytes"
+        print(f"  {file} ({size})", "" if content is None or len(content) > 2000 else content)
+    outcome = judge(name)
+    print(outcome.said)
+    print("worked" if outcome.worked else "refused", f"in {outcome.seconds:.2f} s")
+    for defect in outcome.defects:
+        print(f"{defect.what}: {defect.detail} {defect.place}")
+    return 1 if outcome.defects else 0
+
+
+def _progress(tally: "_Tally", n: int, seconds: float) -> None:
+    left = seconds / tally.n * (n - tally.n)
+    text = f"{tally.n:,} of {n:,} cases, {tally.n_defects} with defects, {left / 60:.0f} min left"
+    print(f"\r{text:<70}", end="", file=sys.stderr, flush=True)
+
+
+class _Tally:
+    """What became of the cases; defects are written down at once."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.place = folder / "defects.jsonl"
+        self.place.write_text("")
+        self.n = self.n_defects = 0
+        self._kinds: dict[str, Counter[str]] = defaultdict(Counter)
+        self._seconds: Counter[str] = Counter()
+        self._groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+        self._details: dict[tuple[str, str, str], str] = {}
+
+    def add(self, name: str, outcome: Outcome) -> None:
+        kind = name.split("/")[0]
+        self.n += 1
+        self.n_defects += bool(outcome.defects)
+        self._kinds[kind]["worked" if outcome.worked else "refused"] += 1
+        self._kinds[kind]["defects"] += bool(outcome.defects)
+        self._seconds[kind] += outcome.seconds
+        if outcome.defects:
+            with open(self.place, "a", encoding="utf-8") as file:
+                file.write(json.dumps({"case": name, **outcome.to_record()}) + "\n")
+        for defect in outcome.defects:
+            # Numbers and names differ from case to case; the sentence around them does not.
+            shape = re.sub(r"'[^']*'|\"[^\"]*\"|[0-9.]+|\([^)]*\)|\{[^}]*\}|\S*/\S*", "…", defect.detail)
+            group = (defect.what, defect.place, shape[:70])
+            self._groups[group].append(name)
+            self._details.setdefault(group, defect.detail)
+
+    def table(self) -> str:
+        """One line per kind."""
+        lines = [f"{'kind':<14}{'cases':>8}{'refused':>9}{'worked':>8}{'defects':>9}{'seconds':>9}"]
+        for kind, became in self._kinds.items():
+            n = became["worked"] + became["refused"]
+            lines.append(
+                f"{kind:<14}{n:>8,}{became['refused']:>9,}{became['worked']:>8,}"
+                f"{became['defects']:>9,}{self._seconds[kind]:>9.0f}"
+            )
+        return "\n".join(lines)
+
+    def groups(self) -> str:
+        """One line per distinct defect, the most frequent first, with a case that shows it."""
+        ordered = sorted(self._groups.items(), key=lambda item: -len(item[1]))
+        return "\n".join(
+            f"{len(names):>5} {what}: {self._details[what, place, shape][:220]}"
+            f"{f' [{place}]' if place else ''} ({', '.join(names[:3])})"
+            for (what, place, shape), names in ordered
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,19 @@
+"""The kinds of bad input: one module each, with a function `cases(rng) -> Case`."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fuzz.case import Case, stream
+from fuzz.cases import options, tables
+
+KINDS: dict[str, Callable[[np.random.Generator], Case]] = {
+    "tables": tables.cases,
+    "options": options.cases,
+}
+
+
+def case_of(name: str) -> Case:
+    """The case of a name such as `tables/4711`."""
+    kind, number = name.split("/")
+    return KINDS[kind](stream(kind, int(number)))

@@ -5,19 +5,16 @@ and shows it. Defects are written to build/fuzz/defects.jsonl.
 """
 
 import argparse
-import json
 import os
-import re
 import sys
 import time
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fuzz.cases import KINDS, case_of
-from fuzz.harness import Outcome
 from fuzz.judge import judge, prepare
 from fuzz.pool import run_all
+from fuzz.tally import Tally
 
 _INTERRUPTED = 130
 
@@ -30,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")  # the cores are taken by the workers
     names = list(_names(asked.kind or [*KINDS], asked.first, asked.cases))
-    tally = _Tally(asked.output)
+    tally = Tally(asked.output)
     began = time.monotonic()
     try:
         for name, outcome in run_all(names, judge, n_workers=asked.workers, prepare=prepare):
@@ -45,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(tally.table())
     print(f"{tally.n:,} cases in {time.monotonic() - began:.0f} s, {tally.n_defects} with defects")
     if tally.n_defects:
-        print(f"in {tally.place}:")
+        print(f"in {asked.output}:")
         print(tally.groups())
     return 1 if tally.n_defects else 0
 
@@ -81,61 +78,10 @@ def _show(name: str) -> int:
     return 1 if outcome.defects else 0
 
 
-def _progress(tally: "_Tally", n: int, seconds: float) -> None:
+def _progress(tally: Tally, n: int, seconds: float) -> None:
     left = seconds / tally.n * (n - tally.n)
     text = f"{tally.n:,} of {n:,} cases, {tally.n_defects} with defects, {left / 60:.0f} min left"
     print(f"\r{text:<70}", end="", file=sys.stderr, flush=True)
-
-
-class _Tally:
-    """What became of the cases; defects are written down at once."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.place = folder / "defects.jsonl"
-        self.place.write_text("")
-        self.n = self.n_defects = 0
-        self._kinds: dict[str, Counter[str]] = defaultdict(Counter)
-        self._seconds: Counter[str] = Counter()
-        self._groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-        self._details: dict[tuple[str, str, str], str] = {}
-
-    def add(self, name: str, outcome: Outcome) -> None:
-        kind = name.split("/")[0]
-        self.n += 1
-        self.n_defects += bool(outcome.defects)
-        self._kinds[kind]["worked" if outcome.worked else "refused"] += 1
-        self._kinds[kind]["defects"] += bool(outcome.defects)
-        self._seconds[kind] += outcome.seconds
-        if outcome.defects:
-            with open(self.place, "a", encoding="utf-8") as file:
-                file.write(json.dumps({"case": name, **outcome.to_record()}) + "\n")
-        for defect in outcome.defects:
-            # Numbers and names differ from case to case; the sentence around them does not.
-            shape = re.sub(r"'[^']*'|\"[^\"]*\"|[0-9.]+|\([^)]*\)|\{[^}]*\}|\S*/\S*", "…", defect.detail)
-            group = (defect.what, defect.place, shape[:70])
-            self._groups[group].append(name)
-            self._details.setdefault(group, defect.detail)
-
-    def table(self) -> str:
-        """One line per kind."""
-        lines = [f"{'kind':<14}{'cases':>8}{'refused':>9}{'worked':>8}{'defects':>9}{'seconds':>9}"]
-        for kind, became in self._kinds.items():
-            n = became["worked"] + became["refused"]
-            lines.append(
-                f"{kind:<14}{n:>8,}{became['refused']:>9,}{became['worked']:>8,}"
-                f"{became['defects']:>9,}{self._seconds[kind]:>9.0f}"
-            )
-        return "\n".join(lines)
-
-    def groups(self) -> str:
-        """One line per distinct defect, the most frequent first, with a case that shows it."""
-        ordered = sorted(self._groups.items(), key=lambda item: -len(item[1]))
-        return "\n".join(
-            f"{len(names):>5} {what}: {self._details[what, place, shape][:220]}"
-            f"{f' [{place}]' if place else ''} ({', '.join(names[:3])})"
-            for (what, place, shape), names in ordered
-        )
 
 
 if __name__ == "__main__":

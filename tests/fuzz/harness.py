@@ -143,7 +143,7 @@ def _performed(
             code = _REFUSED
             defects.append(Defect("traceback", _line_of(error), _place(error)))
     said, told = _text(out), _text(err)
-    defects += [_warning(w) for w in warned]
+    defects += [_warning(w) for w in warned[:1]]  # the others follow from it
     if case.call is None:
         defects += _defects_of_talk(code, said, told, defects)
     return Ran(code if isinstance(code, int) else _REFUSED, said, told, folder), defects

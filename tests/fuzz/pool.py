@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import resource
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -130,7 +131,15 @@ def _work(pipe: Connection, judge: Judge, prepare: Callable[[], None] | None) ->
             prepare()
         _limit_memory()
         while True:
-            pipe.send(judge(pipe.recv()))
+            pipe.send(_judged(judge, pipe.recv()))
+
+
+def _judged(judge: Judge, name: str) -> Outcome:
+    """The outcome of a case; what is wrong with the case itself is shown like any other defect."""
+    try:
+        return judge(name)
+    except Exception:  # a mistake in a generator or an oracle must not look like a dead process
+        return Outcome(False, (Defect("harness", traceback.format_exc()[-600:]),))
 
 
 def _limit_memory() -> None:

@@ -5,11 +5,28 @@ from collections.abc import Callable
 import numpy as np
 
 from fuzz.case import Case, stream
-from fuzz.cases import options, tables
+from fuzz.cases import (
+    arrays,
+    checkpoints,
+    damaged_files,
+    frames,
+    options,
+    records,
+    runs,
+    sweeps,
+    tables,
+)
 
 KINDS: dict[str, Callable[[np.random.Generator], Case]] = {
     "tables": tables.cases,
+    "frames": frames.cases,
     "options": options.cases,
+    "records": records.cases,
+    "runs": runs.cases,
+    "sweeps": sweeps.cases,
+    "arrays": arrays.cases,
+    "checkpoints": checkpoints.cases,
+    "damaged_files": damaged_files.cases,
 }
 
 

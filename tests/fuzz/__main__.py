@@ -22,6 +22,7 @@ _INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases that were asked for; 1 if there is a defect."""
     asked = _parser().parse_args(arguments)
+    sys.stdout.reconfigure(errors="backslashreplace")  # what is shown is the worst that there is
     if asked.only:
         return _show(asked.only)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -69,7 +70,7 @@ def _show(name: str) -> int:
     print("$", "polyurn" if case.call is None else case.title, *map(repr, case.command))
     for file, content in case.files.items():
         size = "folder" if content is None else f"{len(content)} bytes"
-        print(f"  {file} ({size})", "" if content is None or len(content) > 2000 else content)
+        print(f"  {file} ({size})", "" if content is None else content[:300])
     outcome = judge(name)
     print(outcome.said)
     print("worked" if outcome.worked else "refused", f"in {outcome.seconds:.2f} s")

@@ -137,11 +137,15 @@ def _performed(
             code = _REFUSED
             if case.call is None:
                 defects.append(Defect("traceback", _line_of(error), _place(error)))
-            elif fault(str(error)):
-                defects.append(Defect("message", f"{fault(str(error))}: {error}", _place(error)))
+            elif fault(str(error), to_programmer=True):
+                wrong = fault(str(error), to_programmer=True)
+                defects.append(
+                    Defect("message", f"{wrong}: {error} in {case.title}"[:500], _place(error))
+                )
         except (Exception, KeyboardInterrupt) as error:
             code = _REFUSED
-            defects.append(Defect("traceback", _line_of(error), _place(error)))
+            what = f"{_line_of(error)} in {case.title}" if case.title else _line_of(error)
+            defects.append(Defect("traceback", what, _place(error)))
     said, told = _text(out), _text(err)
     defects += [_warning(w) for w in warned[:1]]  # the others follow from it
     if case.call is None:
@@ -268,6 +272,8 @@ def _defects_of_files(
         kept = _within(name, case.keeps)
         if ".polyurn-" in name:
             defects.append(Defect("left over", f"{name}"))
+        elif case.call is not None:  # writes where it was told to, and nobody told us
+            continue
         elif name in before and not (name in case.outputs and ran.code == 0) and not kept:
             defects.append(Defect("changed input", f"{name}"))
         elif not (name in case.outputs or kept):

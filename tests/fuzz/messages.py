@@ -12,7 +12,8 @@ LONGEST = 700
 _HELPS = re.compile(
     r"""
     \bexpected\b | \bneeds?\b | \bonly\b | \bat\ (least|most)\b | \bone\ of\b | \bbetween\b
-    | \bdid\ you\ mean\b | \bhas\ no\ meaning\b | (^|\W)--?[a-z][a-z-]* | \bpip\ install\b
+    | \bis\ missing\b | \bis\ an?\ .*,\ got\b | \bbeyond\ the\ largest\b | ;\ it\ has\ \w | \?$
+    | \(at\ line\ [0-9] | \bdid\ you\ mean\b | \bhas\ no\ meaning\b | (^|\W)--?[a-z][a-z-]* | \bpip\ install\b
     | [;:,.]\ (or\ )?(please\ )?
       (allow|ask|check|choose|copy|declare|delete|draw|drop|export|fill|fit|give|leave|lower|make|merge
        |move|name|pass|put|quote|raise|remove|rename|repeat|replace|run|save|set|start|take|train
@@ -42,8 +43,14 @@ _INTERNAL = re.compile(
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
 
-def fault(text: str) -> str | None:
+def fault(text: str, *, to_programmer: bool = False) -> str | None:
     """What is wrong with an error's text, or None.
+
+    Parameters
+    ----------
+    text : str
+    to_programmer : bool
+        Raised by a call, not printed by a command: it may go over lines, and speak of arrays.
 
     Examples
     --------
@@ -55,13 +62,13 @@ def fault(text: str) -> str | None:
     """
     if not text.strip():
         return "says nothing"
+    if not (_HELPS.search(text) or _OF_THE_SYSTEM.search(text)):
+        return "does not say what to do"
+    if to_programmer:
+        return None
     if len(text) > LONGEST:
         return f"longer than {LONGEST} characters"
     if _CONTROL.search(text):
         return "has control characters"
     inside = _INTERNAL.search(text)
-    if inside:
-        return f"speaks of the inside: {inside[0]!r}"
-    if not (_HELPS.search(text) or _OF_THE_SYSTEM.search(text)):
-        return "does not say what to do"
-    return None
+    return f"speaks of the inside: {inside[0]!r}" if inside else None

@@ -3,7 +3,6 @@
 What a file means is not asked.
 """
 
-import json
 from pathlib import Path
 
 from polyurn.errors import PolyurnError
@@ -27,16 +26,14 @@ def _read(path: Path) -> None:
     from polyurn.storage.partitions import load_partition
     from polyurn.storage.tables import read_table
 
-    if path.suffix == ".html":
+    if path.read_bytes().startswith(b"<!"):  # a page, whatever it is called
         if not path.read_text(encoding="utf-8").rstrip().endswith("</html>"):
             raise ValueError("the page has no end")
-    elif path.suffix == ".json" and format_of(path) == "polyurn.mdm":
+    elif format_of(path) == "polyurn.mdm":
         load_saved(path)
-    elif path.suffix == ".json" and format_of(path) == "polyurn.comparison":
+    elif format_of(path) == "polyurn.comparison":
         SavedComparison.from_record(load_record(path, kind="comparison", version=1))
     elif path.suffix == ".json":
         load_partition(path)
-    elif path.suffix in (".parquet", ".csv", ".tsv", ".gz"):
+    else:
         read_table(path)
-    else:  # `fit -o` writes an MDM whatever it is called
-        json.loads(path.read_bytes())

@@ -45,8 +45,7 @@ class Tally:
         with open(self._place, "a", encoding="utf-8") as file:
             file.write(json.dumps({"case": name, **outcome.to_record()}) + "\n")
         for defect in outcome.defects:
-            shape = " ".join(_PARTICULAR.sub("…", defect.detail).split()[:14])
-            self._groups[defect.what, defect.place, shape].append((name, defect))
+            self._groups[defect.what, defect.place, _shape(defect)].append((name, defect))
 
     def table(self) -> str:
         """One line per kind."""
@@ -67,3 +66,10 @@ class Tally:
             where = f" [{place}]" if place else ""
             lines.append(f"{len(found):>5} {what}{where}: {found[0][1].detail[:250]} ({names})")
         return "\n".join(lines)
+
+
+def _shape(defect: Defect) -> str:
+    """What two defects have to share besides their place: the words, or the exception's class."""
+    if defect.what == "traceback" and defect.place:
+        return defect.detail.split(":")[0]
+    return " ".join(_PARTICULAR.sub("…", defect.detail).split()[:14])

@@ -6,6 +6,7 @@ import numpy as np
 
 from fuzz.case import Case, stream
 from fuzz.cases import (
+    api,
     arrays,
     checkpoints,
     damaged_files,
@@ -27,6 +28,7 @@ KINDS: dict[str, Callable[[np.random.Generator], Case]] = {
     "arrays": arrays.cases,
     "checkpoints": checkpoints.cases,
     "damaged_files": damaged_files.cases,
+    "api": api.cases,
 }
 
 

@@ -1,7 +1,7 @@
 """`python -m fuzz`: many bad inputs, on all cores, and a table of what became of them.
 
-Every case has a name, such as tables/4711, and is a function of it alone: `--only tables/4711` runs it again
-and shows it. Defects are written to build/fuzz/defects.jsonl.
+Every case has a name, such as tables/4711, and is a function of it alone: `--only tables/4711` runs it
+again and shows it. Defects are written to build/fuzz/defects.jsonl.
 """
 
 import argparse
@@ -55,7 +55,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--first", type=int, default=0, help="number of the first case of a kind")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", metavar="NAME", help="run one case here, and show it")
-    parser.add_argument("--output", type=Path, default=Path("build/fuzz"), help="folder for defects")
+    parser.add_argument(
+        "--output", type=Path, default=Path("build/fuzz"), help="folder for defects"
+    )
     return parser
 
 

@@ -167,13 +167,15 @@ def _defects_of_talk(code: Any, out: str, err: str, earlier: list[Defect]) -> li
     if code == 0 and errors:
         defects.append(Defect("exit code", f"0 after {errors[-1]!r}"))
     if code == _REFUSED:
-        if errors != lines[-1:]:
+        if not errors or errors != lines[-1:]:
             defects.append(Defect("message", f"not one line of error at the end: {err[-300:]!r}"))
         elif fault(errors[0].removeprefix("error: ")):
             text = errors[0].removeprefix("error: ")
             defects.append(Defect("message", f"{fault(text)}: {text[:300]}"))
         if out:
-            defects.append(Defect("half-written", f"{len(out)} characters on stdout, then an error"))
+            defects.append(
+                Defect("half-written", f"{len(out)} characters on stdout, then an error")
+            )
     return defects
 
 
@@ -300,6 +302,7 @@ def _within(name: str, folders: tuple[str, ...]) -> bool:
 def _is_of_use(folder: str, after: Mapping[str, bytes | None]) -> bool:
     """Whether there is a finished round or run in a folder."""
     return any(
-        name.startswith(f"{folder}/") and ("round-" in name or (name.endswith(".jsonl") and content))
+        name.startswith(f"{folder}/")
+        and ("round-" in name or (name.endswith(".jsonl") and content))
         for name, content in after.items()
     )

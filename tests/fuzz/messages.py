@@ -13,7 +13,8 @@ _HELPS = re.compile(
     r"""
     \bexpected\b | \bneeds?\b | \bonly\b | \bat\ (least|most)\b | \bone\ of\b | \bbetween\b
     | \bis\ missing\b | \bis\ an?\ .*,\ got\b | \bbeyond\ the\ largest\b | ;\ it\ has\ \w | \?$
-    | \(at\ line\ [0-9] | \bdid\ you\ mean\b | \bhas\ no\ meaning\b | (^|\W)--?[a-z][a-z-]* | \bpip\ install\b
+    | \(at\ line\ [0-9] | \bdid\ you\ mean\b | \bhas\ no\ meaning\b
+    | (^|\W)--?[a-z][a-z-]* | \bpip\ install\b
     | [;:,.]\ (or\ )?(please\ )?
       (allow|ask|check|choose|copy|declare|delete|draw|drop|export|fill|fit|give|leave|lower|make|merge
        |move|name|pass|put|quote|raise|remove|rename|repeat|replace|run|save|set|start|take|train
@@ -31,8 +32,9 @@ _OF_THE_SYSTEM = re.compile(
 # Words of the program, not of its user.
 _INTERNAL = re.compile(
     r"""
-    Traceback | \bat\ 0x[0-9a-f]+ | <class | \bNoneType\b | \bndarray\b | \bdtype\b | \bargument\ of\ type
-    | \bunsupported\ operand | \bobject\ (is|has|cannot|does|of)\b | \bnot\ subscriptable
+    Traceback | \bat\ 0x[0-9a-f]+ | <class | \bNoneType\b | \bndarray\b | \bdtype\b
+    | \bargument\ of\ type | \bunsupported\ operand | \bobject\ (is|has|cannot|does|of)\b
+    | \bnot\ subscriptable
     | \bout\ of\ (range|bounds)\ for\b | \bindex\ out\ of\ range | \[Errno | positional\ argument
     | \bkeyword\ argument | \bunhashable | \bbroadcast | \binvalid\ literal | \bcodec\b
     | \bcould\ not\ convert | \bNot\ a\ Parquet\ | \bKeyError | \bArrow[A-Z] | \bnan\b\ is\ not

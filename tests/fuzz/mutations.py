@@ -4,7 +4,8 @@ import numpy as np
 
 from fuzz.case import one_of
 
-_FOREIGN = (b"\x00", b"\xff", b"\n", b'"', b",", b"\x1b[31m", b"\xef\xbb\xbf", b"9" * 50, b"{", b"]", b"\r", b"-", b"NaN", b"\xed\xa0\x80")  # fmt: skip
+_FOREIGN = (b"\x00", b"\xff", b"\n", b'"', b",", b"\x1b[31m", b"\xef\xbb\xbf", b"9" * 50, b"{",
+    b"]", b"\r", b"-", b"NaN", b"\xed\xa0\x80")  # fmt: skip
 
 
 def mutated(data: bytes, *, rng: np.random.Generator) -> bytes:

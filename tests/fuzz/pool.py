@@ -31,6 +31,7 @@ class _Worker:
     pipe: Connection
     name: str = ""
     since: float = 0.0
+    ready: bool = False
 
 
 def run_all(
@@ -70,15 +71,14 @@ def run_all(
                     continue
                 yield worker.name, outcome
                 name = next(waiting, "")
-                if not worker.process.is_alive():
-                    workers.remove(worker)
-                    worker = _started(judge, prepare) if name else worker
-                    workers += [worker] if name else []
-                if name:
+                if name and worker.process.is_alive():
                     _hand_over(worker, name)
-                else:
-                    _end(worker)
-                    workers = [other for other in workers if other is not worker]
+                    continue
+                workers.remove(worker)
+                _end(worker)
+                if name:
+                    workers.append(_started(judge, prepare))
+                    _hand_over(workers[-1], name)
     finally:
         for worker in workers:
             worker.process.kill()
@@ -104,12 +104,15 @@ def _outcome(worker: _Worker, patience: float) -> Outcome | None:
     """What a worker has to say; None while it is busy."""
     if worker.pipe.poll():
         try:
-            return worker.pipe.recv()
+            said: Outcome | None = worker.pipe.recv()
         except EOFError:
             worker.process.join()
             died = Defect("death", f"the process ended with {worker.process.exitcode}")
             return Outcome(False, (died,))
-    if time.monotonic() - worker.since > patience:
+        worker.ready = True
+        worker.since = time.monotonic()
+        return said
+    if worker.ready and time.monotonic() - worker.since > patience:
         worker.process.kill()
         worker.process.join()
         return Outcome(False, (Defect("slow", f"ended after {patience:.0f} s"),))
@@ -130,6 +133,7 @@ def _work(pipe: Connection, judge: Judge, prepare: Callable[[], None] | None) ->
         if prepare is not None:
             prepare()
         _limit_memory()
+        pipe.send(None)  # ready: from here on it is a case that takes time
         while True:
             pipe.send(_judged(judge, pipe.recv()))
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from fuzz.harness import Defect, Outcome
 
 # What differs between two cases of one defect: what is quoted, numbers, paths, and all in brackets.
-_PARTICULAR = re.compile(r"""'[^']*'|"[^"]*"|\([^)]*\)|\{[^}]*\}|\[[^]]*\]|[^ :]*[0-9][^ :]*|\S*/\S*|\S+\.\w+""")
+_PARTICULAR = re.compile(
+    r"""'[^']*'|"[^"]*"|\([^)]*\)|\{[^}]*\}|\[[^]]*\]|[^ :]*[0-9][^ :]*|\S*/\S*|\S+\.\w+"""
+)
 
 
 class Tally:
@@ -34,7 +36,7 @@ class Tally:
 
     def add(self, name: str, outcome: Outcome) -> None:
         """One more case."""
-        kind = name.split("/")[0]
+        kind = name.partition("/")[0]
         self.n += 1
         self._kinds[kind]["worked" if outcome.worked else "refused"] += 1
         self._seconds[kind] += outcome.seconds

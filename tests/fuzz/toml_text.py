@@ -6,7 +6,7 @@ from typing import Any
 
 
 def toml_text(table: Any) -> bytes:
-    """A table as TOML; tables in it on one line each. What TOML cannot say is left as Python's word for it.
+    """A table as TOML, the tables in it on one line each; what TOML cannot say is Python's word for it.
 
     Examples
     --------

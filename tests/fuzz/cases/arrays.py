@@ -8,7 +8,7 @@ import numpy as np
 
 from damage import damaged
 from fuzz.case import Case, chance, one_of
-from fuzz.material import arrays, packed, some
+from fuzz.material import arrays, packed
 
 _SWEEP = """\
 seeds = [0]
@@ -46,7 +46,7 @@ def cases(rng: np.random.Generator) -> Case:
         file, content = "points.parquet", _as_parquet(given)
     else:
         file, content = "points.npz", _as_npz(given, rng)
-    iid = one_of(rng, ('"true"', '5\nn_clients = 3'))
+    iid = one_of(rng, ('"true"', "5\nn_clients = 3"))
     files |= {file: content, "sweep.toml": _SWEEP.format(file=file, true=true, iid=iid).encode()}
     command = ("sweep", "sweep.toml", "-o", "swept", "--jobs", "1")
     return Case(command, files, keeps=("swept",))
@@ -62,7 +62,15 @@ def _changed(given: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str
         case 0:
             return {other: value for other, value in given.items() if other != name}
         case 1:
-            shapes = (array[:0], array[:1], array[:-1], array[None], array[..., None], np.array(3), array.T)
+            shapes = (
+                array[:0],
+                array[:1],
+                array[:-1],
+                array[None],
+                array[..., None],
+                np.array(3),
+                array.T,
+            )
             return given | {name: one_of(rng, shapes)}
         case 2:
             with np.errstate(all="ignore"):

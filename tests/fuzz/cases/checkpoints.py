@@ -16,7 +16,8 @@ from fuzz.mutations import mutated
 
 _COMMAND = (*FIT, "--checkpoint", "checkpoint", "-o", "out.json")
 _ODD = (
-    np.array("x"), np.array([]), np.array([np.nan] * 3), np.zeros((2, 2)), np.array(["a", "b"]), np.array(3.0),
+    np.array("x"), np.array([]), np.array([np.nan] * 3), np.zeros((2, 2)), np.array(["a", "b"]),
+    np.array(3.0),
     np.zeros(4, dtype=complex), np.zeros(3, dtype=[("a", "f8")]),
 )  # fmt: skip
 
@@ -70,7 +71,13 @@ def _change(files: dict[str, bytes | None], rng: np.random.Generator) -> None:
                 material()["checkpoint/settings.json"], rng=rng
             )
         case 9:
-            extra = ("round-0005.npy", "round-0000.npy", "x.txt", ".polyurn-0123456789abcdef", "round-1.npy")
+            extra = (
+                "round-0005.npy",
+                "round-0000.npy",
+                "x.txt",
+                ".polyurn-0123456789abcdef",
+                "round-1.npy",
+            )
             files[f"checkpoint/{one_of(rng, extra)}"] = one_of(rng, (b"", files[name]))
         case _:
             files.pop("checkpoint/settings.json", None)
@@ -92,7 +99,11 @@ def _numbers(content: bytes | None) -> np.ndarray | None:
 def _is_the_same(ran: Ran) -> str | None:
     """The result of the fit that was never stopped."""
     written = (ran.folder / "out.json").read_bytes()
-    return None if _without_command(written) == _undisturbed() else "another result than without a stop"
+    return (
+        None
+        if _without_command(written) == _undisturbed()
+        else "another result than without a stop"
+    )
 
 
 def _has_its_own_settings(files: dict[str, bytes | None]):
@@ -111,5 +122,4 @@ def _undisturbed() -> dict:
 
 
 def _without_command(content: bytes) -> dict:
-    record = json.loads(re.sub(rb'"command": "[^"]*"', b'"command": ""', content))
-    return record
+    return json.loads(re.sub(rb'"command": "[^"]*"', b'"command": ""', content))

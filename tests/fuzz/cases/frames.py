@@ -12,7 +12,8 @@ import pyarrow.parquet
 from fuzz.case import Case, Ran, chance, one_of
 
 _COUNT_TYPES = (
-    pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float32(),
+    pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(),
+    pa.uint64(), pa.float32(),
     pa.float64(), pa.string(), pa.large_string(), pa.decimal128(9, 0), pa.decimal128(9, 2),
     pa.dictionary(pa.int8(), pa.int64()), pa.dictionary(pa.int32(), pa.string()), pa.float16(),
 )  # fmt: skip
@@ -20,8 +21,10 @@ _NAME_TYPES = (
     pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string()), pa.binary(), pa.string_view(),
     pa.dictionary(pa.int64(), pa.large_string()), pa.large_binary(), pa.binary_view(),
 )  # fmt: skip
-_CODE_TYPES = (pa.int8(), pa.int64(), pa.uint64(), pa.float64(), pa.float32(), pa.decimal128(5, 0), pa.date32(),
-               pa.timestamp("s"), pa.timestamp("ns", "UTC"), pa.time32("s"), pa.duration("s"))  # fmt: skip
+_CODE_TYPES = (pa.int8(), pa.int64(), pa.uint64(), pa.float64(), pa.float32(), pa.decimal128(5, 0),
+    pa.date32(),
+               pa.timestamp("s"), pa.timestamp("ns", "UTC"), pa.time32("s"),
+               pa.duration("s"))  # fmt: skip
 
 
 def cases(rng: np.random.Generator) -> Case:
@@ -38,16 +41,18 @@ def cases(rng: np.random.Generator) -> Case:
         client, category, readable = _spoiled(client, category, rng)
     columns = {"client": client, "category": category, "count": count}
     if chance(rng, 0.1):
-        columns["Count" if chance(rng, 0.5) else "n"] = columns.pop("count")
+        columns[one_of(rng, ("Count", "n", "opens"))] = columns.pop("count")
     try:
         content = _parquet(pa.table(columns), rng)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a type that Parquet does not have
         content = _parquet(pa.table({"client": owners, "category": codes}), rng)
         truth = Counter(cells)
         readable = True
-    oracle = _same(truth, readable)
+    oracle = _same(truth, readable, [*columns][-1])
     if chance(rng, 0.8):
-        return Case(("histogram", "table.parquet", "--json"), {"table.parquet": content}, oracle=oracle)
+        return Case(
+            ("histogram", "table.parquet", "--json"), {"table.parquet": content}, oracle=oracle
+        )
     command = ("histogram", "table.parquet", "-o", one_of(rng, ("out.csv", "out.parquet")))
     return Case(command, {"table.parquet": content}, outputs=(command[-1],))
 
@@ -58,7 +63,11 @@ def _ids(codes: list[int], rng: np.random.Generator) -> pa.Array:
         if chance(rng, 0.5):
             return pa.array([f"n{code}" for code in codes]).cast(one_of(rng, _NAME_TYPES))
         kind = one_of(rng, _CODE_TYPES)
-        return pa.array([Decimal(c) for c in codes]).cast(kind) if "decimal" in str(kind) else pa.array(codes).cast(kind)
+        return (
+            pa.array([Decimal(c) for c in codes]).cast(kind)
+            if "decimal" in str(kind)
+            else pa.array(codes).cast(kind)
+        )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return pa.array(codes)
 
@@ -76,11 +85,15 @@ def _counts(values: list[int], rng: np.random.Generator) -> tuple[pa.Array, bool
                 strange = ([[n] for n in values], [{"n": n} for n in values], [True] * len(values))
                 return pa.array(one_of(rng, strange)), False
             case 3:
-                return pa.array([one_of(rng, ("x", "", "1,5", "-1", "NaN")), *map(str, values[1:])]), False
+                return pa.array(
+                    [one_of(rng, ("x", "", "1,5", "-1", "NaN")), *map(str, values[1:])]
+                ), False
         kind = one_of(rng, _COUNT_TYPES)
         if pa.types.is_dictionary(kind):
             return pa.array(values).cast(kind.value_type).dictionary_encode().cast(kind), True
-        return pa.array(values).cast(pa.string()).cast(kind) if "decimal" in str(kind) else pa.array(values).cast(kind), True
+        return pa.array(values).cast(pa.string()).cast(kind) if "decimal" in str(
+            kind
+        ) else pa.array(values).cast(kind), True
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return pa.array(values), True
 
@@ -125,7 +138,7 @@ def _parquet(table: pa.Table, rng: np.random.Generator) -> bytes:
     return file.getvalue()
 
 
-def _same(truth: Counter, readable: bool | None):
+def _same(truth: Counter, readable: bool | None, last: str):
     """Whether as many clients hold as many points as in truth: ids may be spelled in several ways."""
 
     def oracle(ran: Ran) -> str | None:
@@ -134,8 +147,12 @@ def _same(truth: Counter, readable: bool | None):
             return None
         rows = sorted(sorted(n for n in row if n) for row in record["counts"])
         n_clients = max(i for i, _ in truth) + 1
-        asked = sorted(sorted(truth[i, j] for j in range(3) if truth[i, j]) for i in range(n_clients))
+        asked = sorted(
+            sorted(truth[i, j] for j in range(3) if truth[i, j]) for i in range(n_clients)
+        )
         if readable and rows == asked:
+            return None
+        if not readable and f"not read: column {last}" in ran.err:  # it need not hold counts
             return None
         return f"read {rows}, the truth is {asked if readable else 'spoiled'}"
 

@@ -18,12 +18,37 @@ _WHOLE = (
     "2,3", "9" * 5000,
 )  # fmt: skip
 # How often something is done: many times is what the user asked for, and takes its time.
-_REPEATED = ("0", "-1", "1", "2", "3", "9223372036854775808", "100000000000000000000", "1.5", "", "x", "nan")
+_REPEATED = (
+    "0",
+    "-1",
+    "1",
+    "2",
+    "3",
+    "9223372036854775808",
+    "100000000000000000000",
+    "1.5",
+    "",
+    "x",
+    "nan",
+)
 _SEEDS = ("0", "1", "42", "-1", "4294967296", "18446744073709551616", "9" * 40, "1.0", "", "x")
 _REAL = (
-    "0", "-1", "0.5", "1", "1e-300", "1e300", "nan", "inf", "-inf", "", "x", "1,5", "1e400", "-0.0", "0.1%",
+    "0", "-1", "0.5", "1", "1e-300", "1e300", "nan", "inf", "-inf", "", "x", "1,5", "1e400",
+    "-0.0", "0.1%",
 )  # fmt: skip
-_NAMES = ("client", "category", "count", "Client", "nothing", "", " ", "--count", "a\nb", "\x1b[31m", "é")
+_NAMES = (
+    "client",
+    "category",
+    "count",
+    "Client",
+    "nothing",
+    "",
+    " ",
+    "--count",
+    "a\nb",
+    "\x1b[31m",
+    "é",
+)
 _CATEGORIES = (
     "3", "0", "-1", "2", "1000", "1000000000", "99999999999999999999", "apple,pear,plum", "apple,pear",
     "apple,pear,plum,plum", "plum,pear,apple,fig", ",", "", " ", "apple", "Apple,Pear,Plum", "３",
@@ -32,25 +57,68 @@ _CATEGORIES = (
 _PLACES = (
     "clients.csv", "mdm.json", "nothing.csv", "nothing.json", ".", "", "runs", "labels.csv", "clients",
     "clients.txt", "comparison.json", "sweep.toml", "points.npz", "checkpoint", "missing/clients.csv",
-    "clients.csv/inner.csv", "partition.json", "partition.parquet", "/dev/null", "/dev/zero", "a" * 300 + ".csv",
-    "nul\x00.csv", os.fsdecode(b"caf\xe9.csv"), "clients.csv.gz", "runs/runs.jsonl", "~/x.csv", "-", "records.csv",
+    "clients.csv/inner.csv", "partition.json", "partition.parquet", "/dev/null", "/dev/zero",
+    "a" * 300 + ".csv",
+    "nul\x00.csv", os.fsdecode(b"caf\xe9.csv"), "clients.csv.gz", "runs/runs.jsonl", "~/x.csv",
+    "-", "records.csv",
     "mdm=mdm.json", "=", "x=", "=mdm.json", "simulated.parquet", "selected.json", "plain.json", "~",
 )  # fmt: skip
 _OUTPUTS = (
-    "out.json", "out.csv", "out.parquet", "out.html", "out.tsv", "out.csv.gz", "out", "out.txt", "out.JSON",
+    "out.json", "out.csv", "out.parquet", "out.html", "out.tsv", "out.csv.gz", "out", "out.txt",
+    "out.JSON",
     "missing/out.json", "missing/out.csv", ".", "", "runs", "clients.csv", "mdm.json", "labels.csv",
     "held-out.csv", "simulated.csv", "/dev/null", "/dev/full", "a" * 300 + ".json", "nul\x00.json",
-    os.fsdecode(b"caf\xe9.json"), os.fsdecode(b"caf\xe9.html"), "clients.csv/out.json", "../../nowhere/out.json",
-    "./clients.csv", "comparison.json", "sweep.toml", "points.npz", "é.json", "-", "out.gz", ".json", ".csv",
+    os.fsdecode(b"caf\xe9.json"), os.fsdecode(b"caf\xe9.html"), "clients.csv/out.json",
+    "../../nowhere/out.json",
+    "./clients.csv", "comparison.json", "sweep.toml", "points.npz", "é.json", "-", "out.gz",
+    ".json", ".csv",
 )  # fmt: skip
-_TITLES = ("", "x", "<script>alert(1)</script>", os.fsdecode(b"caf\xe9"), "a\nb", "\x1b[31m", "x" * 5000, "é\u202e")
-_EDGES = ("0,10,inf", "-inf,10,inf", "10,0", "0,0,1", "nan,1", "x", "", "0", ",", "0,10", "0;10;20", "1e400,2", "0,inf,inf")
+_TITLES = (
+    "",
+    "x",
+    "<script>alert(1)</script>",
+    os.fsdecode(b"caf\xe9"),
+    "a\nb",
+    "\x1b[31m",
+    "x" * 5000,
+    "é\u202e",
+)
+_EDGES = (
+    "0,10,inf",
+    "-inf,10,inf",
+    "10,0",
+    "0,0,1",
+    "nan,1",
+    "x",
+    "",
+    "0",
+    ",",
+    "0,10",
+    "0;10;20",
+    "1e400,2",
+    "0,inf,inf",
+)
 _SHARES = ("0", "1", "0.2", "-0.1", "1.1", "nan", "0.0001", "0.9999", "inf", "x", "20%")
 
 _COLUMNS = {"--client": _NAMES, "--category": _NAMES, "--count": _NAMES}
 _EVERY = {"--json": None, "--quiet": None, "--help": None, "-q": None}
 _SEARCH = {
-    "--components": ("1", "2", "3", "0", "-1", "19", "20", "21", "1000000", "1.5", "x", "", "1:3", "9" * 30),
+    "--components": (
+        "1",
+        "2",
+        "3",
+        "0",
+        "-1",
+        "19",
+        "20",
+        "21",
+        "1000000",
+        "1.5",
+        "x",
+        "",
+        "1:3",
+        "9" * 30,
+    ),
     "--categories": _CATEGORIES,
     "--max-size": _WHOLE,
     "--rounds": _REPEATED,
@@ -60,7 +128,16 @@ _SEARCH = {
     "--sampling": ("fixed", "poisson", "Fixed", "other", ""),
     "--sizes": ("exact", "binned", "shared", "other", ""),
     "--max-upload": _WHOLE,
-    "--checkpoint": ("kept", "checkpoint", "clients.csv", "runs", ".", "", "clients.csv/kept", "a" * 300),
+    "--checkpoint": (
+        "kept",
+        "checkpoint",
+        "clients.csv",
+        "runs",
+        ".",
+        "",
+        "clients.csv/kept",
+        "a" * 300,
+    ),
     "--threads": ("1", "2", "0", "-1", "1.5", "x", "100000"),
     "--drop-empty": None,
     "--seed": _SEEDS,
@@ -98,7 +175,8 @@ _COMMANDS = (
     ),
     _Command(
         ("histogram", "clients.csv"),
-        {"--output": _OUTPUTS, "--categories": _CATEGORIES, "--cap": _WHOLE, "--seed": _SEEDS, **_COLUMNS},
+        {"--output": _OUTPUTS, "--categories": _CATEGORIES, "--cap": _WHOLE, "--seed": _SEEDS,
+            **_COLUMNS},
         idle=(("--start", "5"),),
     ),
     _Command(
@@ -112,14 +190,16 @@ _COMMANDS = (
     ),
     _Command(
         ("fit", "clients.csv", "--components", "2", "--rounds", "2", "--method", "paper"),
-        {"--output": _OUTPUTS, "--moments": ("first", "pooled"), "--size-prior": _REAL, "--sizes": ("exact", "binned", "shared")},
+        {"--output": _OUTPUTS, "--moments": ("first", "pooled"), "--size-prior": _REAL,
+            "--sizes": ("exact", "binned", "shared")},
         idle=(("--patience", "7"), ("--tol", "0.5"), ("--max-upload", "40000")),
     ),
     _Command(
         ("select", "clients.csv", "--components", "1:2", "--rounds", "3"),
         {
             **_SEARCH, "--output": _OUTPUTS, "--held-out": _SHARES,
-            "--components": ("1:2", "2,1", "auto", "1", "0:2", "3:1", "1,1", "x", "", "1:2:3", "1:", "-1:2", "1:1000000", "1:99999999999", ","),
+            "--components": ("1:2", "2,1", "auto", "1", "0:2", "3:1", "1,1", "x", "", "1:2:3",
+                "1:", "-1:2", "1:1000000", "1:99999999999", ","),
         },
         idle=(("--sampling", "poisson"),),
     ),
@@ -132,7 +212,8 @@ _COMMANDS = (
     _Command(
         ("partition", "labels.csv", "simulated.csv"),
         {
-            "--output": _OUTPUTS, "--label-column": ("label", "client", "x", ""), "--categories": _CATEGORIES,
+            "--output": _OUTPUTS, "--label-column": ("label", "client", "x", ""),
+                "--categories": _CATEGORIES,
             "--replace": None, "--no-replace": None, "--shortfall": ("reuse", "refuse", "resample", "x"),
             "--cover": None, "--population": ("mdm.json", "plain.json", "nothing.json", "clients.csv"),
             "--drop-empty": None, "--seed": _SEEDS, **_COLUMNS,
@@ -141,9 +222,11 @@ _COMMANDS = (
     ),
     _Command(
         ("partition", "labels.csv", "mdm.json", "--cover"),
-        {"--output": _OUTPUTS, "--categories": _CATEGORIES, "--seed": _SEEDS, "--label-column": ("label", "x")},
+        {"--output": _OUTPUTS, "--categories": _CATEGORIES, "--seed": _SEEDS,
+            "--label-column": ("label", "x")},
         idle=(
-            ("--client", "x"), ("--category", "x"), ("--count", "x"), ("--drop-empty",), ("--no-replace",),
+            ("--client", "x"), ("--category", "x"), ("--count", "x"), ("--drop-empty",),
+                ("--no-replace",),
             ("--population", "mdm.json"), ("--shortfall", "refuse"), ("--categories", "3"),
         ),
     ),
@@ -151,7 +234,8 @@ _COMMANDS = (
         ("compare", "held-out.csv", "mdm=mdm.json", "--splits", "100", "--folds", "0"),
         {
             "--output": _OUTPUTS, "--fitted": _PLACES, "--categories": _CATEGORIES, "--clients": _WHOLE,
-            "--max-clients": _WHOLE, "--splits": ("100", "0", "99", "-1", "x", "1e3"), "--folds": ("0", "1", "2", "13", "-1", "1000000", "x"),
+            "--max-clients": _WHOLE, "--splits": ("100", "0", "99", "-1", "x", "1e3"),
+                "--folds": ("0", "1", "2", "13", "-1", "1000000", "x"),
             "--drop-empty": None, "--seed": _SEEDS, **_COLUMNS,
         },
         idle=(("--true", "x"), ("--metric", "loss")),
@@ -165,24 +249,29 @@ _COMMANDS = (
         ("compare", "runs"),
         {"--true": ("true", "iid", "x", ""), "--metric": ("accuracy", "loss", "x", "")},
         idle=(
-            ("--client", "x"), ("--seed", "3"), ("--folds", "3"), ("--output", "out.json"), ("--splits", "200"),
-            ("--drop-empty",), ("--categories", "3"), ("--fitted", "clients.csv"), ("--max-clients", "9"),
+            ("--client", "x"), ("--seed", "3"), ("--folds", "3"), ("--output", "out.json"),
+                ("--splits", "200"),
+            ("--drop-empty",), ("--categories", "3"), ("--fitted", "clients.csv"),
+                ("--max-clients", "9"),
         ),
     ),
     _Command(
         ("report", "mdm.json", "-o", "out.html"),
         {
-            "--output": _OUTPUTS, "--title": _TITLES, "--true": ("true", "x", ""), "--metric": ("accuracy", "x", ""),
+            "--output": _OUTPUTS, "--title": _TITLES, "--true": ("true", "x", ""),
+                "--metric": ("accuracy", "x", ""),
             "--categories": _CATEGORIES, "--drop-empty": None, "--seed": _SEEDS, **_COLUMNS,
         },
         idle=(
-            ("--client", "x"), ("--category", "x"), ("--count", "x"), ("--drop-empty",), ("--metric", "loss"),
+            ("--client", "x"), ("--category", "x"), ("--count", "x"), ("--drop-empty",),
+                ("--metric", "loss"),
             ("--true", "x"), ("--categories", "a,b,c"),
         ),
     ),
     _Command(
         ("report", "mdm.json", "true=held-out.csv", "-o", "out.html"),
-        {"--title": _TITLES, "--true": ("true", "x"), "--seed": _SEEDS, "--categories": _CATEGORIES, **_COLUMNS},
+        {"--title": _TITLES, "--true": ("true", "x"), "--seed": _SEEDS,
+            "--categories": _CATEGORIES, **_COLUMNS},
         idle=(("--metric", "loss"),),
     ),
     _Command(
@@ -192,17 +281,21 @@ _COMMANDS = (
     ),
     _Command(
         ("sweep", "sweep.toml", "-o", "swept", "--jobs", "1"),
-        {"--output": ("swept", "runs", ".", "clients.csv", "", "missing/swept", "checkpoint", "/dev/null"), "--jobs": ("1", "0", "-0", "x", "1.5", "")},
+        {"--output": ("swept", "runs", ".", "clients.csv", "", "missing/swept", "checkpoint",
+            "/dev/null"), "--jobs": ("1", "0", "-0", "x", "1.5", "")},
     ),
-    _Command(("datasets", "digits"), {"--root": (".", "nothing", "clients.csv", ""), "--download": None}),
+    _Command(("datasets", "digits"), {"--root": (".", "nothing", "clients.csv", ""),
+        "--download": None}),
     _Command(
         ("datasets", "femnist", "--root", "."),
         {"--root": (".", "nothing", "clients.csv", "", "runs")},
     ),
-    _Command(("demo",), {"--data": ("x", ""), "--clients": ("0", "-1", "x"), "--rounds": ("0", "-1"), "--training-rounds": ("0", "-1", "x"), "--output": (".", "missing/x.html", "")}),
+    _Command(("demo",), {"--data": ("x", ""), "--clients": ("0", "-1", "x"), "--rounds": ("0",
+        "-1"), "--training-rounds": ("0", "-1", "x"), "--output": (".", "missing/x.html", "")}),
 )  # fmt: skip
 
-_FOREIGN = ("--unknown", "--componets=2", "-x", "--seed", "--", "extra", "", "--no-json", "-oout", "--json=1", "\x1b[31m", "é", "--ｊson")  # fmt: skip
+_FOREIGN = ("--unknown", "--componets=2", "-x", "--seed", "--", "extra", "", "--no-json", "-oout",
+    "--json=1", "\x1b[31m", "é", "--ｊson")  # fmt: skip
 _ENCODINGS = ("ascii", "latin-1", "utf-8", "utf-8", "utf-8", "utf-8")
 
 
@@ -220,12 +313,17 @@ def cases(rng: np.random.Generator) -> Case:
     outputs, keeps = _writes(words)
     files = some(
         *("clients.csv", "held-out.csv", "records.csv", "labels.csv", "mdm.json", "plain.json"),
-        *("simulated.csv", "simulated.parquet", "comparison.json", "sweep.toml", "points.npz", "runs"),
+        *(
+            "simulated.csv",
+            "simulated.parquet",
+            "comparison.json",
+            "sweep.toml",
+            "points.npz",
+            "runs",
+        ),
         *("checkpoint", "partition.json", "partition.parquet", "selected.json"),
     )
-    return Case(
-        tuple(words), files, outputs, keeps, oracle, encoding=one_of(rng, _ENCODINGS)
-    )
+    return Case(tuple(words), files, outputs, keeps, oracle, encoding=one_of(rng, _ENCODINGS))
 
 
 def _changed(

@@ -32,7 +32,17 @@ def cases(rng: np.random.Generator) -> Case:
         case 4:
             return Case(("score", "model.json", table, "--json"), files)
         case 5:
-            command = ("compare", table, "m=model.json", "--splits", "100", "--folds", "0", "-o", "out.json")
+            command = (
+                "compare",
+                table,
+                "m=model.json",
+                "--splits",
+                "100",
+                "--folds",
+                "0",
+                "-o",
+                "out.json",
+            )
             return Case(command, files, outputs=("out.json",))
         case 6:
             labels = ("partition", "labels.csv", "model.json", "--cover", "-o", "out.json")

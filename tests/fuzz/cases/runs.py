@@ -1,4 +1,4 @@
-"""The folder of a sweep with damaged lines: what `compare`, `report` and a sweep that goes on make of it."""
+"""The folder of a sweep with damaged lines, as `compare`, `report` and a sweep that goes on take it."""
 
 import json
 
@@ -33,7 +33,9 @@ def cases(rng: np.random.Generator) -> Case:
             metric = one_of(rng, ("accuracy", "loss", "x"))
             return Case(("compare", "runs", "--metric", metric, "--true", "iid"), files)
         case _:
-            return Case(("sweep", "sweep.toml", "-o", "runs", "--jobs", "1"), files, keeps=("runs",))
+            return Case(
+                ("sweep", "sweep.toml", "-o", "runs", "--jobs", "1"), files, keeps=("runs",)
+            )
 
 
 def _changed(lines: list[bytes], rng: np.random.Generator) -> list[bytes]:

@@ -1,6 +1,8 @@
 """Which columns mean what: names that tell, names that are given, tables with only one way to read."""
 
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from polyurn import table_histograms
@@ -38,6 +40,14 @@ def test_case_punctuation_and_endings_of_a_name_do_not_matter_and_are_said(names
     assert (found.client, found.category, found.count) == tuple(names)
     for name in set(names) - {"category", "count"}:
         assert any(repr(name) in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_spaces_around_names_are_left_out_with_those_around_texts(frame):
+    table = frame({"client ": ["a ", "b"], " category": [" x", "y"], "count": [3, 4]})
+    made = table_histograms(table, categories=("x", "y"))
+    assert made.clients.tolist() == ["a", "b"]
+    assert made.counts.toarray().tolist() == [[3, 0], [0, 4]]
 
 
 def test_of_two_columns_alike_none_is_taken():

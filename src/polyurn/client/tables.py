@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _WHOLE_NUMBER = re.compile("0|[1-9][0-9]*")  # "01" is a name
+_INTEGER = "^[-+]?[0-9]+$"
+_DECIMAL = "^[-+]?([0-9]+[.]?[0-9]*([eE][-+]?[0-9]+)?|[.][0-9]+|inf|nan|infinity|Inf|NaN)$"
 _SEPARATED = re.compile("[0-9]{1,3}([,. '’_][0-9]{3})+")
 _LARGEST = 2**31 - 1
 
@@ -183,7 +185,9 @@ def as_arrow(table: object) -> "pa.Table":
     if all(name == name.strip() for name in arrow.column_names):
         return arrow
     trimmed = [
-        pa.compute.utf8_trim_whitespace(column) if _is_text(column) else column
+        pa.compute.utf8_trim_whitespace(column.cast(pa.large_string()))
+        if _is_text(column)
+        else column
         for column in arrow.columns
     ]
     return pa.table(trimmed, names=[name.strip() for name in arrow.column_names])
@@ -306,21 +310,23 @@ def _parsed(text: "pa.ChunkedArray", name: str) -> "pa.ChunkedArray":
     """Whole numbers where all of the text spells them, else numbers."""
     import pyarrow as pa
 
-    for kind in (pa.int64(), pa.float64()):
-        with contextlib.suppress(pa.ArrowInvalid):
-            return text.cast(kind)
-    for row, value in enumerate(text.to_pylist()):
-        try:
-            float(value)
-        except ValueError:
-            shown, advice = "text", ""
-            if _SEPARATED.fullmatch(value):
-                plain = re.sub("[^0-9]", "", value)
-                shown, advice = repr(value), f"; write {plain}, without separators"
-            raise RowError(
-                f"expected numbers in column {name!r}, got {shown}", row, advice
-            ) from None
-    raise CountsError(f"expected numbers in column {name!r}, got text")
+    text = text.cast(pa.large_string())  # string views cannot be matched
+
+    def all_match(pattern: str) -> bool:
+        return bool(pa.compute.all(pa.compute.match_substring_regex(text, pattern)).as_py())
+
+    for pattern, kind in ((_INTEGER, pa.int64()), (_DECIMAL, pa.float64())):
+        if all_match(pattern):  # Arrow would take 0x5 as well
+            with contextlib.suppress(pa.ArrowInvalid):  # too many digits
+                return text.cast(kind)
+    spelled = np.asarray(pa.compute.match_substring_regex(text, _DECIMAL))
+    row = int(np.argmin(spelled))
+    value = text[row].as_py()
+    shown, advice = "text", ""
+    if _SEPARATED.fullmatch(value):
+        plain = re.sub("[^0-9]", "", value)
+        shown, advice = repr(value), f"; write {plain}, without separators"
+    raise RowError(f"expected numbers in column {name!r}, got {shown}", row, advice)
 
 
 def _is_plain(column: "pa.ChunkedArray") -> bool:

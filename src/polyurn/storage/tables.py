@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _CALLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # how a file says that it is
 _HEAD = 2**16  # bytes that hold the first line
 
 
@@ -224,7 +225,9 @@ def _dialect(pa: Any, path: Path, kind: str) -> _Dialect:
         start = file.read(_HEAD)
     if start.startswith(b"PAR1"):
         raise pa.ArrowInvalid("it is a Parquet file; let its name end in .parquet")
-    encoding = "utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    if b"\0" in start and not start.startswith(_UTF_16):
+        raise pa.ArrowInvalid("it holds zero bytes, as UTF-16 does; save it as UTF-8")
+    encoding = "utf-16" if start.startswith(_UTF_16) else "utf-8-sig"
     header = start.decode(encoding, errors="replace").partition("\n")[0]
     usual = _DELIMITERS[kind]
     others = [mark for mark in _CALLED if mark != usual and mark in header]

@@ -94,6 +94,7 @@ def test_a_column_of_counts_by_another_name_stops_the_command_and_is_suggested(r
         ('client,category,count\na,0,"1,234"\nb,1,1\n', ["got '1,234' in line 2; write 1234"]),
         ("client,category,count\na,0,5\nb,1\n", ["expected 3 columns, got 2 in line 3"]),
         ("client,category,count\na,0,5\nb,,7\n", ["missing", "line 3"]),
+        ("client,category,count\na,0,5\nb,1,0x7\n", ["got text in line 3"]),
     ],
 )
 def test_an_error_in_a_row_names_the_line_of_the_file(run, tmp_path, text, words):
@@ -104,6 +105,11 @@ def test_an_error_in_a_row_names_the_line_of_the_file(run, tmp_path, text, words
 def test_the_value_of_a_count_with_separators_is_shown_with_its_cause(run, tmp_path):
     (tmp_path / "t.csv").write_text("client;category;count\na;0;1.234\nb;1;2.345.678\n")
     assert_refused(run("histogram", "t.csv"), "'2.345.678' in line 3; write 2345678, without")
+
+
+def test_utf_16_that_does_not_say_so_is_refused_with_the_remedy(run, tmp_path):
+    (tmp_path / "t.csv").write_bytes(CLIENTS.encode("utf-16-le"))
+    assert_refused(run("histogram", "t.csv"), "zero bytes", "save it as UTF-8")
 
 
 def test_latin_1_is_refused_with_the_remedy(run, tmp_path):

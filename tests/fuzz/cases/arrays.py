@@ -130,7 +130,7 @@ def _as_parquet(given: dict[str, np.ndarray]) -> bytes:
             column = array[:, j] if array.ndim == 2 else array
             if column.ndim == 1 and column.dtype.kind in "biufU" and len(column) == 60:
                 native = column.astype(column.dtype.newbyteorder("="))
-                columns[f"{name}{j if array.ndim == 2 else ''}"] = pa.array(native.tolist())
+                columns[f"{name}{j if array.ndim == 2 else ''}"] = pa.array(native)
     file = io.BytesIO()
     pa.parquet.write_table(pa.table(columns), file)
     return file.getvalue()

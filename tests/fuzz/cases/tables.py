@@ -186,7 +186,7 @@ def _one_change(rng: np.random.Generator) -> dict[str, object]:
 def _is_ambiguous(style: _Style, truth: Mapping[tuple[str, str], int]) -> bool:
     """Whether another column bears the better name, or the first row may be a head and is none."""
     if style.layout == "wide":
-        return not style.has_head or "client" in {name for _, name in truth}
+        return not style.has_head or bool(style.extra) or "client" in {name for _, name in truth}
     roles = {name.lower() for name in style.extra} & {"client", "count", "counts"}
     is_plain = style.head == _HEADS[0] and style.layout != "points"
     return bool(roles) and not is_plain and not style.named

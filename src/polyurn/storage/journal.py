@@ -6,19 +6,20 @@ A folder with `settings.json` and `round-0001.npy`, `round-0002.npy`, ...: the s
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import FileError
 from polyurn.storage.atomic import write_whole
+from polyurn.typed.arguments import Json, checked
+from polyurn.typed.arrays import floats
 
 _VERSION = 6  # 1 to 5: other searches, which asked other questions
 
 
+@checked
 class Journal:
     """The answers of a run's rounds, kept in a folder.
 
@@ -30,7 +31,7 @@ class Journal:
         What the run depends on, as JSON values. A record made with other settings is refused.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], settings: Json) -> None:
         self._folder = Path(folder)
         described = {
             "format": "polyurn.journal",
@@ -72,7 +73,7 @@ class Journal:
 
     def append(self, vector: NDArray[np.float64]) -> None:
         """Keep one more round, whole or not at all."""
-        write_whole(self._place(self._n), lambda file: np.save(file, vector))
+        write_whole(self._place(self._n), lambda file: np.save(file, floats(vector, "the answer")))
         self._n += 1
 
     def _place(self, i: int) -> Path:

@@ -93,7 +93,7 @@ def read_record(
 
 def shown(value: object) -> str:
     """A value from outside, on one short line, however long or deep it is."""
-    return _REPR.repr(value)
+    return " ".join(_REPR.repr(value).split())
 
 
 def is_finite(value: Any) -> bool:

@@ -188,7 +188,8 @@ def test_no_module_is_longer_than_one_idea():
 # ------------------------------------------------------------------------------ where tests stand
 
 TESTS = Path(__file__).parent
-OTHER_FOLDERS = {name: TESTS.parent / name for name in ("experiments", "fuzz")}
+# Folders whose tests are of other code than the package's; the harness stands beside its tests.
+OTHER_FOLDERS = {"experiments": TESTS.parent / "experiments", "fuzz": TESTS / "fuzz"}
 
 # Tests of more than a module of one room: what they test instead.
 OF_SEVERAL_MODULES = {
@@ -197,6 +198,7 @@ OF_SEVERAL_MODULES = {
     "test_docs.py": "the documentation",
     "test_project.py": "the files of a public project: workflow, templates, hooks",
     "test_real_data.py": "fits and sources, where the real data are at hand",
+    "fuzz/test_fuzz.py": "all commands and all that is public, on bad inputs",
     "report/test_browser.py": "a whole page in Chromium",
     "server/test_recovery.py": "fit and select: known parameters come back",
 }

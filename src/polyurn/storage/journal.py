@@ -106,5 +106,5 @@ class Journal:
         )
 
 
-def _text(record: Mapping[str, Any]) -> bytes:
+def _text(record: Json) -> bytes:
     return (json.dumps(record, indent=1, sort_keys=True) + "\n").encode()

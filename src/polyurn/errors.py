@@ -16,10 +16,11 @@ PolyurnError
 ├── FileError             (also an OSError)     a file is unreadable, damaged or too new
 └── MissingDependencyError (also an ImportError) an optional package is not installed
 
-Nothing is caught or logged here.
+All of them can be pickled: they come back from the workers of a sweep. Nothing is caught or logged here.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class PolyurnError(Exception):
@@ -100,11 +101,14 @@ class ShortfallError(PartitionError):
             called = [f"{n} of category {name}" for n, name in zip(missing, called, strict=False)]
         more = len(categories) - len(called)
         super().__init__(text.format(", ".join(called) + (f" and {more} more" if more > 0 else "")))
-        self._parts = text, categories, missing
+        self._parts = text, categories, missing, names
 
     def named(self, names: Sequence[str]) -> "ShortfallError":
         """The same error with the names of the categories in place of their numbers."""
-        return ShortfallError(*self._parts, names)
+        return ShortfallError(*self._parts[:3], names)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ShortfallError, self._parts
 
 
 class MemoryLimitError(InputError):
@@ -140,3 +144,7 @@ class MissingDependencyError(PolyurnError, ImportError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}: pip install 'polyurn[{extra}]'")
+        self._parts = package, extra, purpose
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MissingDependencyError, self._parts

@@ -278,3 +278,78 @@ def test_settings_out_of_range_are_refused_before_any_client_is_asked(setting):
 def test_more_components_than_clients_are_refused():
     with pytest.raises(ParameterError, match="51 components need at least as many clients, got"):
         run(truth("low/1").sample(50, rng=0), 51)
+
+
+class Counted:
+    """Plays clients, and counts the questions."""
+
+    def __init__(self, counts):
+        self.inner, self.n_asked = LocalAggregator(counts, rng=0), 0
+
+    def aggregate(self, query, cohort_size):
+        self.n_asked += 1
+        return self.inner.aggregate(query, cohort_size)
+
+
+@pytest.mark.parametrize("counts", [
+    [[25, 23, 108, 142, 2], [21, 29, 123, 126, 1], [28, 29, 113, 126, 4]],
+    [[0, 3], [2, 1], [2, 1]],
+    [[5, 0, 0], [0, 5, 0], [0, 0, 5]],
+])  # fmt: skip
+@pytest.mark.parametrize("n_components", [1, 2, 3])
+def test_three_clients_take_no_42_rounds_and_are_not_told_to_allow_more(counts, n_components):
+    counts = np.array(counts)
+    done = fit(
+        LocalAggregator(counts, rng=0), n_components=n_components, n_categories=counts.shape[1],
+        max_size=int(counts.sum(axis=1).max()), rng=1,
+    )  # fmt: skip
+    assert done.n_rounds < 25
+    assert "allow more rounds" not in done.stopped
+    assert f"3 clients are few for K = {n_components}" in done.caution
+
+
+def test_fewer_clients_than_components_are_refused_in_the_first_round():
+    clients = Counted(truth("low/1").sample(3, rng=0))
+    with pytest.raises(
+        ParameterError, match="5 components need at least as many clients, got 3; t"
+    ):
+        fit(clients, n_components=5, n_categories=10, max_size=20, rng=0)
+    assert clients.n_asked == 1
+
+
+def test_many_clients_need_no_caution():
+    assert run(truth("medium/2").sample(100, rng=0), 2).caution == ""
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"max_rounds": 10**20}, "max_rounds from 3 to 1000000"),
+        ({"max_rounds": 2.0}, "max_rounds as an integer, got 2.0"),
+        ({"tol": float("nan")}, "tol above 0, got nan"),
+        ({"patience": -1}, "patience of at least 0"),
+        ({"max_upload": 0}, "max_upload of at least 1, got 0"),
+        ({"n_components": 10**9}, "n_components of 1 to 65535"),
+        ({"max_size": 10**12}, "max_size from 1 to 2147483647"),
+        ({"n_categories": 10**12}, "numbers from a client"),
+        ({"policy": Policy(starts=0)}, "the policy's starts above 0, got 0"),
+        ({"policy": "greedy"}, "policy as a Policy, got 'greedy'"),
+    ],
+    ids=str,
+)
+def test_absurd_settings_are_refused_before_any_client_is_asked(setting, message):
+    class Silent:
+        def aggregate(self, query, cohort_size):
+            raise AssertionError("a client was asked")
+
+    asked = {"n_components": 1, "n_categories": 3, "max_size": 9} | setting
+    with pytest.raises(ParameterError, match=message):
+        fit(Silent(), **asked)
+
+
+def test_n_rounds_of_10_to_the_20_is_refused_and_as_much_patience_is_not():
+    clients = LocalAggregator(truth("low/1").sample(50, rng=0), rng=1)
+    shape = {"n_components": 1, "n_categories": 10, "max_size": truth("low/1").max_size}
+    with pytest.raises(ParameterError, match=r"n_rounds from 2, .* to 1000000, got 10{20}"):
+        fit_paper(clients, n_rounds=10**20, **shape)
+    assert fit(clients, patience=10**20, max_rounds=4, **shape).n_rounds <= 4

@@ -76,7 +76,6 @@ def test_a_seed_of_any_kind_is_a_text(seed):
 @pytest.mark.parametrize(
     ("record", "line"),
     [
-        (7, "made: expected an object, got 7"),
         ({"fit": "by hand"}, "made.fit: expected an object, got 'by hand'"),
         ({"fit": {}}, "made.fit.n_clients: expected an integer of at least 0, got nothing"),
         ({"selection": []}, "made.selection: expected an object, got []"),

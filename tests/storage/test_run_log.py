@@ -48,7 +48,7 @@ def test_numbers_that_have_no_finite_square_are_none():
         ({"settings": {}}, "settings: FedAvg needs n_rounds and cohort_size"),
         (
             {"settings": {"n_rounds": 1, "cohort_size": 1, "proximal": 10**400}},
-            "settings: expected proximal of at least 0, got 1000",
+            "settings: expected proximal as a number, got 1000",
         ),
         ({"format": "polyurn.mdm"}, "expected format 'polyurn.run'"),
         ({"version": "1"}, "no valid format version"),

@@ -8,13 +8,16 @@ from typing import Literal
 
 import numpy as np
 
-from polyurn.client.answer import answer_rows
+from polyurn.client.answer import answer_rows, check_threads
 from polyurn.client.rows import pack
 from polyurn.counts import check_counts
 from polyurn.errors import ParameterError
+from polyurn.typed.arguments import checked
 from polyurn.wire import Query, S
+from polyurn.wording.numbers import counted
 
 
+@checked
 class LocalAggregator:
     """Plays every client of a table of histograms.
 
@@ -47,10 +50,7 @@ class LocalAggregator:
         sampling: Literal["fixed", "poisson"] = "fixed",
         n_threads: int = 1,
     ) -> None:
-        if sampling not in ("fixed", "poisson"):
-            raise ParameterError(f"expected sampling 'fixed' or 'poisson', got {sampling!r}")
-        if n_threads < 1:
-            raise ParameterError(f"expected n_threads of at least 1, got {n_threads}")
+        check_threads(n_threads)
         self._rows = pack(check_counts(counts))
         self._rng = np.random.default_rng(rng)
         self._buckets = self._rng.spawn(1)[0].random(self._rows.n_clients)
@@ -81,11 +81,11 @@ class LocalAggregator:
     def _cohort(self, cohort_size: int, rng: np.random.Generator) -> np.ndarray:
         if not 1 <= cohort_size <= self.n_clients:
             raise ParameterError(
-                f"expected a cohort of 1 to {self.n_clients} clients, got {cohort_size}"
+                f"expected a cohort of 1 to {counted(self.n_clients, 'client')}, got {cohort_size}"
             )
         if self._sampling == "poisson":
             return np.flatnonzero(rng.random(self.n_clients) < cohort_size / self.n_clients)
         return rng.choice(self.n_clients, size=cohort_size, replace=False)
 
     def __repr__(self) -> str:
-        return f"LocalAggregator({self.n_clients} clients, sampling={self._sampling!r})"
+        return f"LocalAggregator({counted(self.n_clients, 'client')}, sampling={self._sampling!r})"

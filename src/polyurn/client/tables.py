@@ -18,6 +18,7 @@ from polyurn.client.bins import Bins
 from polyurn.client.histogram import Categories, Histograms, category_names, located, tally
 from polyurn.client.layout import UNSAID, Columns, Layout, find_layout, missing_column
 from polyurn.errors import CountsError, MissingDependencyError, RowError
+from polyurn.typed.arguments import checked
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +30,7 @@ _SEPARATED = re.compile("[0-9]{1,3}([,. '’_][0-9]{3})+")
 _LARGEST = 2**31 - 1
 
 
+@checked
 def table_histograms(
     table: object,
     *,

@@ -23,6 +23,7 @@ from polyurn.commands._shared.options import (
     declared_categories,
 )
 from polyurn.errors import FileError, ParameterError
+from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -178,7 +179,7 @@ def _table(verdict: "Comparison") -> "Table":
     from rich.table import Table
 
     head, *lines = zip(*verdict.table(), strict=True)
-    table = Table(title=f"how alike to {verdict.n_clients:,} true clients")
+    table = Table(title=f"how alike to {counted(verdict.n_clients, 'true client')}")
     for position, name in enumerate(head):
         table.add_column(name, justify="right" if position else "left")
     for line in lines:

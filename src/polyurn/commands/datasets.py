@@ -13,6 +13,7 @@ import typer
 from polyurn.commands._shared.console import INTERRUPTED, print_json, say, show, talk
 from polyurn.commands._shared.invocation import refuse_options
 from polyurn.commands._shared.options import AsJson
+from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -127,7 +128,7 @@ def _dataset_table(found: "Dataset") -> "Table":
     """One row per split."""
     from rich.table import Table
 
-    table = Table(title=f"{found.name}: {found.n_categories} categories")
+    table = Table(title=f"{found.name}: {counted(found.n_categories, 'category')}")
     for heading in ("split", "records", "clients", "features of a record"):
         table.add_column(heading, justify="left" if heading == "split" else "right")
     for split, records in (("train", found.train), ("test", found.test)):

@@ -21,6 +21,7 @@ from polyurn.commands._shared.options import (
     declared_categories,
 )
 from polyurn.errors import ParameterError
+from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
     from polyurn.client.bins import Bins
@@ -99,9 +100,10 @@ def histogram_command(
     if output is not None:
         write_histograms(counts, output, made=made_by(context, seed), **names)
         n_empty = int((client_sizes(counts) == 0).sum())
-        say(f"wrote {len(made.clients) - n_empty:,} clients to {output}")
+        say(f"wrote {counted(len(made.clients) - n_empty, 'client')} to {output}")
         if n_empty:
-            say(f"{n_empty:,} clients hold no points, and a long table has no rows of theirs")
+            hold = counted(n_empty, "client holds", "clients hold")
+            say(f"{hold} no points, and a long table has no rows of theirs")
     elif not as_json:
         print_data([csv_text(counts, **names)])
     if as_json:

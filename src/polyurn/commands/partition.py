@@ -23,6 +23,7 @@ from polyurn.commands._shared.options import (
     declared_categories,
 )
 from polyurn.errors import FileError, ShortfallError
+from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,7 +114,7 @@ def partition_command(
         raise error.named(proxy.categories) from None
     if output is not None:
         save_partition(done, output, clients=ids, made=made_by(context, seed))
-        say(f"wrote {len(done):,} clients to {output}")
+        say(f"wrote {counted(len(done), 'client')} to {output}")
     elif not as_json:
         print_data(partition_json(done, clients=ids))
     if done.report is not None:
@@ -205,7 +206,7 @@ def _read_proxy(
             of_clients = shown_categories(table, table_layout(table, reading.asked))
         declared = _both(of_points, of_clients)
         n = declared if isinstance(declared, int) else len(declared)
-        reading.say(f"{n:,} categories, from the tables; declare them with --categories")
+        reading.say(f"{counted(n, 'category')}, from the tables; declare them with --categories")
     with naming(labels):
         codes = category_codes(points, declared, category=label_column)
     read = read_clients(clients, reading, declared)
@@ -232,15 +233,18 @@ def _both(a: int | tuple[str, ...], b: int | tuple[str, ...]) -> int | tuple[str
 def _sentences(report: "PartitionReport") -> list[str]:
     """What a person wants to know about a partition."""
     told = [
-        f"{report.n_given:,} points given, {report.n_used:,} of {report.available.sum():,} proxy "
+        f"{counted(report.n_given, 'point')} given, "
+        f"{report.n_used:,} of {report.available.sum():,} proxy "
         "points used"
     ]
     if report.n_repeats:
         told.append(f"{report.n_repeats:,} times a client was given a point that it already holds")
     if len(report.redrawn):
-        told.append(f"{len(report.redrawn):,} clients drawn again, because a category was used up")
+        told.append(
+            f"{counted(len(report.redrawn), 'client')} drawn again, because a category was used up"
+        )
     if report.cut:
-        told.append(f"the last client holds {report.cut:,} points fewer than it asked for")
+        told.append(f"the last client holds {counted(report.cut, 'point')} fewer than it asked for")
     return told
 
 

@@ -12,6 +12,7 @@ from polyurn.commands._shared.console import print_data, print_json, say
 from polyurn.commands._shared.invocation import made_by
 from polyurn.commands._shared.options import AsJson, Output, Seed
 from polyurn.errors import ParameterError
+from polyurn.wording.numbers import counted
 
 
 def sample_command(
@@ -37,7 +38,7 @@ def sample_command(
     counts = saved.mdm.sample(clients, rng=seed)
     if output is not None:
         write_histograms(counts, output, categories=saved.categories, made=made_by(context, seed))
-        say(f"wrote {clients:,} clients to {output}")
+        say(f"wrote {counted(clients, 'client')} to {output}")
     elif not as_json:
         print_data([csv_text(counts, categories=saved.categories)])
     if as_json:

@@ -6,16 +6,20 @@ are written down is `storage/mdm_json.py`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy  # its parts are loaded when they are used: showing a file does not wait for them
 from numpy.typing import ArrayLike, NDArray
 
-from polyurn.counts import Counts, check_counts, client_sizes, distinct
+from polyurn.counts import Counts, check_counts, check_values, client_sizes, distinct
 from polyurn.errors import CountsError, ParameterError
 from polyurn.memory import check_memory
 from polyurn.model.rising_factorials import log_rising
 from polyurn.model.sizes import SUM_TOLERANCE, Sizes
+from polyurn.typed.arguments import checked, expected_as
+from polyurn.typed.arrays import FrozenArrays, floats, numbers
+from polyurn.wording.numbers import counted
 
 # Cells (clients x categories) that are handled at once: 32 MB of float64, whatever the table's size.
 _BLOCK_CELLS = 4_000_000
@@ -25,8 +29,10 @@ _POINTS_PER_CATEGORY = 10
 _CELLS_WORTH_AN_URN = 500_000
 
 
+@checked
+@expected_as("an MDM", advice="of a fit or a selection, pass its .mdm")
 @dataclass(frozen=True, eq=False)
-class MDM:
+class MDM(FrozenArrays):
     """A mixture of Dirichlet-multinomials over client histograms (equation 3).
 
     Components are kept in order of decreasing weight, whatever order they are given in.
@@ -55,8 +61,8 @@ class MDM:
     sizes: Sizes
 
     def __init__(self, weights: ArrayLike, alphas: ArrayLike, sizes: Sizes | ArrayLike) -> None:
-        weights = np.array(weights, dtype=np.float64)
-        alphas = np.array(alphas, dtype=np.float64) + 0.0  # -0.0 is 0
+        weights = floats(weights, "weights")
+        alphas = floats(alphas, "alphas") + 0.0  # -0.0 is 0
         sizes = sizes if isinstance(sizes, Sizes) else Sizes.from_table(sizes)
         _check_parameters(weights, alphas, sizes)
         order = np.argsort(-weights, kind="stable")
@@ -136,8 +142,9 @@ class MDM:
         joint = self._joint(counts)
         total = scipy.special.logsumexp(joint, axis=1, keepdims=True)
         if np.isneginf(total).any():
+            n_impossible = int(np.isneginf(total).sum())
             raise CountsError(
-                f"{int(np.isneginf(total).sum())} clients have probability zero under every "
+                f"{counted(n_impossible, 'client has', 'clients have')} probability zero under every "
                 "component: a category or size was never seen; fit with priors or size bins"
             )
         return _per_client(np.exp(joint - total), counts)
@@ -165,7 +172,7 @@ class MDM:
             raise ParameterError(f"expected 0 to 2**31 - 1 clients, got {n_clients}")
         check_memory(
             8 * n_clients * (self.n_categories + 2),  # with each client's component and size
-            f"the histograms of {n_clients} clients",
+            f"the histograms of {counted(n_clients, 'client')}",
             "draw fewer at a time",
         )
         rng = np.random.default_rng(rng)
@@ -242,7 +249,11 @@ def dirichlet_multinomial_logpmf(counts: ArrayLike, alpha: ArrayLike) -> NDArray
     >>> dirichlet_multinomial_logpmf([1, 2, 3], [3.0, 4.0, 5.0]).round(4)
     np.float64(-2.467)
     """
-    counts, alpha = np.asarray(counts), np.asarray(alpha, dtype=np.float64)
+    counts, alpha = _checked_counts(counts), _checked_alpha(alpha)
+    if counts.shape[-1] != alpha.shape[-1] or not _broadcast(counts.shape, alpha.shape):
+        raise CountsError(
+            f"expected counts that fit alpha of shape {alpha.shape}, got shape {counts.shape}"
+        )
     n, alpha_0 = counts.sum(axis=-1), alpha.sum(axis=-1)
     # Γ(c + α)/Γ(α) over Γ(n + α_0)/Γ(α_0), each divided by α_0 per point so that α_0 → ∞ is exact.
     totals = scipy.special.gammaln(n + 1) - log_rising(alpha_0, n, scale=alpha_0)
@@ -315,6 +326,33 @@ def _per_client(values: NDArray[np.float64], counts: object) -> NDArray[np.float
     return values[0] if one else values
 
 
+def _checked_counts(counts: ArrayLike) -> NDArray[Any]:
+    given = numbers(counts, "counts", error=CountsError)
+    check_values(given)
+    if given.ndim == 0:
+        raise CountsError("expected counts of shape (..., n_categories), got a single number")
+    return given
+
+
+def _broadcast(*shapes: tuple[int, ...]) -> bool:
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        return False
+    return True
+
+
+def _checked_alpha(alpha: ArrayLike) -> NDArray[np.float64]:
+    given = floats(alpha, "alpha")
+    if given.ndim == 0:
+        raise ParameterError("expected alpha of shape (..., n_categories), got a single number")
+    if not (np.isfinite(given).all() and (given >= 0).all() and (given.sum(axis=-1) > 0).all()):
+        raise ParameterError(
+            "expected alpha finite and not negative, with a positive one for some category"
+        )
+    return given
+
+
 def _check_parameters(
     weights: NDArray[np.float64], alphas: NDArray[np.float64], sizes: Sizes
 ) -> None:
@@ -326,7 +364,7 @@ def _check_parameters(
         )
     if sizes.n_components != len(weights):
         raise ParameterError(
-            f"expected sizes for {len(weights)} components, got {sizes.n_components}"
+            f"expected sizes for {counted(len(weights), 'component')}, got {sizes.n_components}"
         )
     if not (weights > 0).all() or not np.isfinite(weights).all():
         raise ParameterError("expected positive, finite weights")

@@ -11,9 +11,15 @@ from numpy.typing import NDArray
 
 from polyurn.model.mdm import MDM
 from polyurn.server.em.m_step import multinomial
+from polyurn.server.few_clients import few_clients, few_held_out
+from polyurn.typed.arguments import checked
 from polyurn.wire import ScoreStatistics
 
+# Wherever a number is shown with ±, it is a 95 % interval: so many standard errors to each side.
+HALF_WIDTH = 1.96
 
+
+@checked
 @dataclass(frozen=True)
 class Round:
     """What one round of a fit came to.
@@ -44,6 +50,7 @@ class Round:
     starts: Mapping[int, float] = field(default_factory=dict, repr=False)
 
 
+@checked
 @dataclass(frozen=True)
 class Fit:
     """A fitted MDM and how it came about.
@@ -75,6 +82,12 @@ class Fit:
     def n_rounds(self) -> int:
         """How often clients were asked, starts included."""
         return len(self.rounds)
+
+    @property
+    def caution(self) -> str:
+        """What so few clients cannot say about so many components; empty if there are enough."""
+        n_components = self.mdm.n_components + self.n_dropped
+        return few_clients(self.rounds[0].n_clients, [n_components]) if self.rounds else ""
 
     @property
     def log_likelihoods(self) -> NDArray[np.float64]:
@@ -170,6 +183,7 @@ class Progress:
     starts: dict[int, dict[int, float]] = field(default_factory=dict, repr=False)
 
 
+@checked
 @dataclass(frozen=True)
 class Selection:
     """The chosen number of components, and the table it was chosen from.
@@ -202,6 +216,12 @@ class Selection:
     def chosen(self) -> Candidate:
         """The candidate that was chosen."""
         return next(c for c in self.candidates if c.n_components == self.n_components)
+
+    @property
+    def caution(self) -> str:
+        """What so few clients cannot say about the choice; empty if there are enough."""
+        fitted = few_clients(self.rounds[0].n_clients, [self.n_components]) if self.rounds else ""
+        return "; ".join(filter(None, (few_held_out(self.n_held_out), fitted)))
 
     @property
     def unfinished(self) -> tuple[int, ...]:

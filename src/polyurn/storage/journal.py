@@ -8,9 +8,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +16,14 @@ from numpy.typing import NDArray
 from polyurn.errors import FileError
 from polyurn.storage.atomic import others_in, write_whole
 from polyurn.storage.places import read_regular
+from polyurn.typed.arguments import Json, checked
+from polyurn.typed.arrays import floats
 
 _VERSION = 7  # 1 to 5: other searches, which asked other questions; 6: rounds without a checksum
 _CHECKSUM = hashlib.sha256().digest_size
 
 
+@checked
 class Journal:
     """The answers of a run's rounds, kept in a folder.
 
@@ -34,7 +35,7 @@ class Journal:
         What the run depends on, as JSON values. A record made with other settings is refused.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], settings: Json) -> None:
         self._folder = Path(folder)
         head = {"format": "polyurn.journal", "version": _VERSION}
         self._described = _text({**head, "settings": dict(settings)})
@@ -68,7 +69,7 @@ class Journal:
     def append(self, vector: NDArray[np.float64]) -> None:
         """Keep one more round, whole or not at all."""
         stream = io.BytesIO()
-        np.save(stream, vector)
+        np.save(stream, floats(vector, "the answer"))
         array = stream.getvalue()
         whole = array + self._checksum(self._n, array)
         try:
@@ -105,5 +106,5 @@ class Journal:
         )
 
 
-def _text(record: Mapping[str, Any]) -> bytes:
+def _text(record: Json) -> bytes:
     return (json.dumps(record, indent=1, sort_keys=True) + "\n").encode()

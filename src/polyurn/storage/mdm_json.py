@@ -5,7 +5,7 @@ Sizes are stored sparsely. What an MDM is, is `model/mdm.py`; how a file gets to
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.storage.atomic import load_record, save_record
 from polyurn.storage.provenance import Made, checked_made
+from polyurn.typed.arguments import Json, checked
 from polyurn.typed.records import shown
 
 _VERSION = 1
@@ -41,12 +42,13 @@ class SavedMDM:
     made: Made = field(default_factory=Made)
 
 
+@checked
 def save(
     mdm: MDM,
     path: str | os.PathLike[str],
     *,
     categories: Sequence[str] | None = None,
-    made: Mapping[str, Any] | None = None,
+    made: Json | None = None,
 ) -> None:
     """Write an MDM as JSON.
 
@@ -71,6 +73,7 @@ def save(
     save_record(record, path, kind="mdm", version=_VERSION, made=checked_made(made or {}))
 
 
+@checked
 def load(path: str | os.PathLike[str]) -> MDM:
     """Read the MDM that `save` wrote, equal to the last bit."""
     return load_saved(path).mdm

@@ -20,14 +20,16 @@ from polyurn.partitioning.result import Partition, check_ids
 from polyurn.storage.atomic import check_place, json_bytes, write_whole
 from polyurn.storage.places import read_regular
 from polyurn.storage.tables import arrow, read_table
+from polyurn.typed.arguments import Json, checked
 
 
+@checked
 def save_partition(
     partition: Partition,
     path: str | os.PathLike[str],
     *,
     clients: Sequence[Any] | NDArray[Any] | None = None,
-    made: Mapping[str, Any] | None = None,
+    made: Json | None = None,
 ) -> None:
     """Write who holds which points: .parquet is a table (client, index), .json {client: [indices]}.
 
@@ -66,6 +68,7 @@ def check_partition_place(path: str | os.PathLike[str]) -> None:
     check_place(path)
 
 
+@checked
 def load_partition(path: str | os.PathLike[str]) -> Partition:
     """Read what `save_partition` wrote.
 

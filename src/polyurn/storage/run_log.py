@@ -22,11 +22,13 @@ from polyurn.errors import FileError, InputError
 from polyurn.storage.atomic import json_bytes, others_in, write_whole
 from polyurn.storage.places import check_regular, read_regular
 from polyurn.training.settings import FedAvg
+from polyurn.typed.arguments import checked
 from polyurn.typed.records import Finite, is_finite, read_record, shown
 
 _FORMAT, _SWEEP_FORMAT, _VERSION = "polyurn.run", "polyurn.sweep", 1
 
 
+@checked
 @dataclass(frozen=True)
 class RunRecord:
     """One finished run of a sweep.
@@ -127,6 +129,7 @@ def finite(values: Iterable[float]) -> list[float | None]:
     return [value if is_finite(value) else None for value in values]
 
 
+@checked
 def read_runs(folder: str | os.PathLike[str]) -> list[RunRecord]:
     """The finished runs of a sweep's folder; a last line that was cut off is left out.
 

@@ -9,7 +9,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -17,9 +17,11 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from polyurn.counts import Counts, check_names
+from polyurn.counts import check_counts, check_names
 from polyurn.errors import FileError, MissingDependencyError, ParameterError
 from polyurn.storage.atomic import check_place, write_whole
+from polyurn.typed.arguments import Json, checked
+from polyurn.typed.arrays import ids_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +32,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # how a file says that it is
 _HEAD = 2**16  # bytes that hold the first line
 
 
+@checked
 def read_table(
     path: str | os.PathLike[str], *, on_remark: Callable[[str], None] | None = None
 ) -> "pa.Table":
@@ -98,13 +101,14 @@ def place_of_row(path: str | os.PathLike[str], row: int) -> str:
             return f"row {row}, counted from 0"
 
 
+@checked
 def write_histograms(
-    counts: Counts,
+    counts: object,
     path: str | os.PathLike[str],
     *,
     clients: Sequence[Any] | None = None,
     categories: Sequence[str] | None = None,
-    made: Mapping[str, Any] | None = None,
+    made: Json | None = None,
 ) -> None:
     """Write histograms as a long table (client, category, count), Parquet or CSV by the suffix.
 
@@ -147,7 +151,7 @@ def check_table_place(path: str | os.PathLike[str]) -> None:
 
 
 def csv_text(
-    counts: Counts,
+    counts: object,
     *,
     clients: Sequence[Any] | None = None,
     categories: Sequence[str] | None = None,
@@ -160,19 +164,20 @@ def csv_text(
 
 
 def long_table(
-    counts: Counts,
+    counts: object,
     *,
     clients: Sequence[Any] | None = None,
     categories: Sequence[str] | None = None,
 ) -> "pa.Table":
     """Histograms as an Arrow table with one row per non-zero cell."""
     pa = arrow("writing tables")
-    rows = sparse.csr_array(counts)
-    if clients is not None and len(clients) != rows.shape[0]:
-        raise ParameterError(f"expected {rows.shape[0]} client ids, got {len(clients)}")
+    rows = sparse.csr_array(check_counts(counts, allow_empty=True))
+    known = np.arange(rows.shape[0]) if clients is None else ids_of(clients, "client ids")
+    if len(known) != rows.shape[0]:
+        raise ParameterError(f"expected {rows.shape[0]} client ids, got {len(known)}")
     labels = check_names(categories, rows.shape[1])
     owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    ids = pa.array(owner) if clients is None else pa.array(clients).take(pa.array(owner))
+    ids = pa.array(known).take(pa.array(owner))
     codes = pa.array(rows.indices.astype(np.int32))
     names = codes if labels is None else pa.array(labels).take(codes)
     return pa.table({"client": ids, "category": names, "count": rows.data.astype(np.int64)})

@@ -123,7 +123,7 @@ def read_value(kind: Any, value: Any, where: str) -> Any:
 
 def shown(value: object) -> str:
     """A value from outside, on one short line, however long or deep it is."""
-    return _REPR.repr(value)
+    return " ".join(_REPR.repr(value).split())
 
 
 def is_finite(value: Any) -> bool:

@@ -3,6 +3,7 @@
 PolyurnError
 ├── InputError            (also a ValueError)   what the caller passed cannot be used
 │   ├── CountsError                             histograms that are not histograms
+│   │   └── RowError                            something wrong in one row of a table
 │   ├── SizeError                               a client larger than the declared max_size
 │   ├── PartitionError                          proxy data that cannot give clients what they ask for
 │   │   └── ShortfallError                      categories of which there are too few points
@@ -31,6 +32,36 @@ class InputError(PolyurnError, ValueError):
 
 class CountsError(InputError):
     """Counts that are negative, fractional, missing, too large, empty or of the wrong shape."""
+
+
+class RowError(CountsError):
+    """Something wrong in one row of a table.
+
+    Parameters
+    ----------
+    before, after : str
+        The message up to the place and from there on.
+    row : int
+        Counted from 0, without a header.
+
+    Examples
+    --------
+    >>> error = RowError("got -3", 7, after="; drop it")
+    >>> str(error), error.at("line 9")
+    ('got -3 in row 7, counted from 0; drop it', 'got -3 in line 9; drop it')
+    """
+
+    def __init__(self, before: str, row: int, after: str = "") -> None:
+        super().__init__(before, row, after)
+        self.row = row
+
+    def __str__(self) -> str:
+        return self.at(f"row {self.row}, counted from 0")
+
+    def at(self, place: str) -> str:
+        """The message with another name for the row: its line in a file."""
+        before, _, after = self.args
+        return f"{before} in {place}{after}"
 
 
 class SizeError(InputError):

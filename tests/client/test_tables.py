@@ -135,7 +135,9 @@ def test_an_undeclared_category_is_refused_by_its_position_and_never_shown(
     frame, values, categories
 ):
     table = frame({"client": ["a", "a", "b"], "category": values})
-    with pytest.raises(CountsError, match=r"1 of 3 values.* position 2; declare") as caught:
+    with pytest.raises(
+        CountsError, match=r"1 of 3 values.* in row 2, counted from 0; declare"
+    ) as caught:
         table_histograms(table, categories=categories)
     assert SECRET not in str(caught.value)
     assert "7919" not in str(caught.value)
@@ -146,7 +148,9 @@ def test_an_undeclared_category_is_refused_by_its_position_and_never_shown(
 def test_a_missing_value_is_refused_by_its_column_and_row(frame, column):
     columns = {"client": [5, 6, 7], "category": [0, 1, 1], "count": [3, 4, 5]}
     columns[column][1] = None
-    with pytest.raises(CountsError, match=f"'{column}' has 1 missing values, the first in row 1"):
+    with pytest.raises(
+        CountsError, match=f"1 values are missing from column '{column}', the first in row 1"
+    ):
         table_histograms(frame(columns), categories=2, count="count")
 
 
@@ -161,7 +165,7 @@ def test_a_column_that_is_not_there_is_refused_and_the_others_are_listed(frame, 
 
 
 def test_a_table_without_columns_is_refused():
-    with pytest.raises(CountsError, match="'client', got no columns"):
+    with pytest.raises(CountsError, match="'client' and 'category', got no columns"):
         table_histograms(pl.DataFrame(), categories=2)
 
 
@@ -178,8 +182,8 @@ def test_a_column_that_stands_there_twice_is_refused():
         (-2, "whole numbers of at least 0.* row 1"),
         (2.5, "whole numbers of at least 0.* row 1"),
         (float("inf"), "whole numbers of at least 0.* row 1"),
-        (2**31, "row 1 is beyond the largest supported, 2147483647"),
-        (2**64 - 1, "row 1 is beyond the largest supported, 2147483647"),
+        (2**31, "at most 2147483647, .* in row 1"),
+        (2**64 - 1, "at most 2147483647, .* in row 1"),
     ],
 )
 def test_a_count_that_is_not_a_count_is_refused_by_its_row(frame, count, message):
@@ -191,7 +195,7 @@ def test_a_count_that_is_not_a_count_is_refused_by_its_row(frame, count, message
 
 def test_nan_that_is_not_null_is_refused_too():
     table = pl.DataFrame({"client": ["a", "b"], "category": [0, 1], "count": [1.0, float("nan")]})
-    with pytest.raises(CountsError, match="got nan in row 1"):
+    with pytest.raises(CountsError, match="missing from column 'count', the first in row 1"):
         table_histograms(table, categories=2, count="count")
 
 

@@ -68,7 +68,7 @@ def test_histogram_prints_the_table_that_fit_reads(run, option):
         (["--edges", "0,1,2", "--categories", 3], ["--categories or bins"]),
         (["--edges", "0,low,9"], ["--edges as numbers"]),
         (["--edges", "2,1,0"], ["three increasing bin edges"]),
-        (["--edges", "0,1,2"], ["not in the declared categories", "position 0"]),
+        (["--edges", "0,1,2"], ["not in the declared categories", "line 2"]),
         (["--cap", 0], ["cap of at least 1, got 0"]),
     ],
 )

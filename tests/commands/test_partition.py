@@ -93,7 +93,7 @@ def test_categories_are_those_of_both_tables_together(walk, tmp_path):
     ("options", "words"),
     [
         (["--label-column", "kind"], ["expected a column 'kind', got label"]),
-        (["--categories", 2], ["not in the declared categories", "position 2"]),
+        (["--categories", 2], ["not in the declared categories", "line 4"]),
         (["--categories", 4, "--shortfall", "wish"], None),
         (["--cover", "--shortfall", "refuse"], ["--cover gives each point once"]),
         (["--cover", "--no-replace"], ["--cover gives each point once"]),

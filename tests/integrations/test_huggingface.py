@@ -38,7 +38,9 @@ def test_missing_labels_are_refused(proxy):
     from polyurn.integrations.huggingface import dataset_labels
 
     holes = proxy.remove_columns("label").add_column("label", [None, *LABELS[1:]])
-    with pytest.raises(CountsError, match="1 missing values, the first in row 0"):
+    with pytest.raises(
+        CountsError, match="1 values are missing from column 'label', the first in row 0"
+    ):
         dataset_labels(holes)
 
 

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from cli_walk import assert_refused
-from polyurn import MDM, Sizes, save
+from polyurn import MDM, Sizes, save, write_histograms
 from polyurn.commands._shared.progress import sweep_progress
 from polyurn.errors import FileError, ParameterError
 from polyurn.storage.run_log import RunRecord, read_runs
@@ -89,6 +89,14 @@ def test_populations_are_what_the_file_says(folder):
     oracle = drawn(inputs, "oracle", 0)
     assert (labels_of(inputs, oracle) == labels_of(inputs, true)).all()
     assert set(drawn(inputs, "iid", 0).sizes) <= set(true.sizes)
+
+
+def test_the_counts_of_an_oracle_table_are_used(folder):
+    counts = np.random.default_rng(1).integers(1, 9, (5, 3))
+    write_histograms(counts, folder / "true.csv")
+    asked = TABLE | {"clients": {"oracle": {"oracle": "true.csv"}}}
+    inputs = read_inputs(parse_config(asked, folder=folder))
+    assert (labels_of(inputs, drawn(inputs, "oracle", 0)) == counts).all()
 
 
 def test_clients_are_drawn_anew_for_each_seed_and_differently_for_each_population(folder):

@@ -135,17 +135,7 @@ def encode(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
     CountsError
         A value is not one of the declared categories; its position is named, not the value.
     """
-    given = np.asarray(values)
-    if given.ndim != 1:
-        raise CountsError(f"expected values of shape (n_points,), got shape {given.shape}")
-    names = category_names(categories)
-    match categories:
-        case Bins():
-            codes = categories.locate(given)
-        case int() | np.integer():
-            codes = _whole_numbers(given, len(names))
-        case _:
-            codes = _positions(given, np.asarray(names))
+    codes = located(values, categories)
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
         raise CountsError(
@@ -153,6 +143,21 @@ def encode(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
             f"at position {unknown[0]}; declare all categories, or map the others to one of them"
         )
     return codes
+
+
+def located(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
+    """The category number of each value, -1 where it is none of the categories."""
+    given = np.asarray(values)
+    if given.ndim != 1:
+        raise CountsError(f"expected values of shape (n_points,), got shape {given.shape}")
+    names = category_names(categories)
+    match categories:
+        case Bins():
+            return categories.locate(given)
+        case int() | np.integer():
+            return _whole_numbers(given, len(names))
+        case _:
+            return _positions(given, np.asarray(names))
 
 
 def category_names(categories: Categories) -> tuple[str, ...]:

@@ -56,8 +56,8 @@ def compare_command(
         Path | None,
         typer.Option(help="Table of the clients that were fitted: says how many are in both."),
     ] = None,
-    client: Client = "client",
-    category: Category = "category",
+    client: Client = None,
+    category: Category = None,
     count: Count = None,
     categories: Categories = None,
     clients: Annotated[
@@ -90,7 +90,8 @@ def compare_command(
         compare_runs(held_out, true=true, metric=metric, as_json=as_json)
         return
     _refuse_options(context, but=set(context.params) - _OF_SWEEPS, where=f"the table {held_out}")
-    from polyurn.commands._shared.client_tables import read_clients
+    from polyurn.client.layout import Columns
+    from polyurn.commands._shared.client_tables import Reading, read_clients
     from polyurn.comparison.populations import compare
     from polyurn.storage.atomic import check_place, save_record
     from polyurn.storage.mdm_json import load_saved
@@ -105,19 +106,17 @@ def compare_command(
     places = _places(populations)
     saved = {name: load_saved(path) for name, path in places.items() if _is_mdm(path)}
     declared = declared_categories(categories) or _categories_of(saved)
-    read = read_clients(held_out, client, category, count, declared, drop_empty, say)
+    reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
+    for one in saved.values():
+        reading = reading.like(one)
+    read = read_clients(held_out, reading, declared)
+    others = reading.after(read)
     everything = read.categories or read.shape[1]
     compared: dict[str, Compared] = {
-        name: saved[name].mdm
-        if name in saved
-        else read_clients(path, client, category, count, everything, drop_empty, say).counts
+        name: saved[name].mdm if name in saved else read_clients(path, others, everything).counts
         for name, path in places.items()
     }
-    known = (
-        None
-        if fitted is None
-        else read_clients(fitted, client, category, count, everything, drop_empty, say).clients
-    )
+    known = None if fitted is None else read_clients(fitted, others, everything).clients
     verdict = compare(
         compared,
         read.counts,

@@ -46,8 +46,8 @@ def fit_command(
     table: TableArgument,
     components: Annotated[int, typer.Option(help="Number of components, K.")],
     output: Output = None,
-    client: Client = "client",
-    category: Category = "category",
+    client: Client = None,
+    category: Category = None,
     count: Count = None,
     categories: Categories = None,
     max_size: MaxSize = None,
@@ -86,8 +86,9 @@ def fit_command(
     Example: `polyurn fit clients.csv --components 3 -o mdm.json`
     """
     from polyurn.aggregate.local import LocalAggregator
+    from polyurn.client.layout import Columns
     from polyurn.commands._shared.checkpoints import recorded
-    from polyurn.commands._shared.client_tables import data_record, largest_size, read_clients
+    from polyurn.commands._shared.client_tables import Reading, largest_size, read_clients
     from polyurn.commands._shared.fitted_mdm import mdm_record, mdm_table
     from polyurn.commands._shared.progress import fit_progress
     from polyurn.server.few_clients import few_clients
@@ -102,9 +103,8 @@ def fit_command(
     if output is not None:
         check_output(context, output)
         check_place(output)
-    read = read_clients(
-        table, client, category, count, declared_categories(categories), drop_empty, say
-    )
+    reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
+    read = read_clients(table, reading, declared_categories(categories))
     aggregator = LocalAggregator(read.counts, rng=seed, sampling=sampling, n_threads=threads)
     model = {"sizes": sizes, "size_prior": size_prior, "category_prior": category_prior}
     given: dict[str, Any] = {name: value for name, value in model.items() if value is not None}
@@ -135,7 +135,7 @@ def fit_command(
         say(sentence)
     record = FitRecord.of(done)
     if output is not None:
-        made = replace(made, data=data_record(table, read), fit=record)
+        made = replace(made, data=read.record, fit=record)
         save(done.mdm, output, categories=read.categories, made=made.to_record())
         say(f"wrote {output}")
     if as_json:

@@ -36,8 +36,8 @@ def histogram_command(
         ),
     ],
     output: Output = None,
-    client: Client = "client",
-    category: Category = "category",
+    client: Client = None,
+    category: Category = None,
     count: Count = None,
     categories: Categories = None,
     edges: Annotated[
@@ -68,25 +68,29 @@ def histogram_command(
 
     from polyurn.client.bins import Bins
     from polyurn.client.histogram import cap_sizes
-    from polyurn.client.tables import column_numbers
-    from polyurn.commands._shared.client_tables import histograms_of
+    from polyurn.client.layout import Columns
+    from polyurn.client.tables import column_numbers, table_layout
+    from polyurn.commands._shared.client_tables import Reading, histograms_of, naming
     from polyurn.counts import client_sizes
     from polyurn.storage.tables import check_table_place, csv_text, read_table, write_histograms
 
     if output is not None:
         check_output(context, output)
         check_table_place(output)
-    table = read_table(records)
+    table = read_table(records, on_remark=say)
+    reading = Reading(say, Columns(client, category, count))
     bins = _bins(edges, width, start, stop)
     if quantiles is not None and bins is None:
-        bins = Bins.at_quantiles(column_numbers(table, category), n_bins=quantiles)
+        with naming(records):
+            feature = table_layout(table, reading.asked).category or "category"
+            bins = Bins.at_quantiles(column_numbers(table, feature), n_bins=quantiles)
     elif quantiles is not None:
         raise ParameterError("expected one of --edges, --width and --quantiles, got two")
     named = declared_categories(categories)
     if named is not None and bins is not None:
         raise ParameterError("expected --categories or bins, got both")
     declared = bins if named is None else named
-    made = histograms_of(table, records, client, category, count, declared, say)
+    made = histograms_of(table, records, reading, declared)
     counts = made.counts if cap is None else cap_sizes(made.counts, cap, rng=seed)
     names = {"clients": made.clients.tolist(), "categories": made.categories}
     if output is not None:

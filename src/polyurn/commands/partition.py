@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from polyurn.commands._shared.client_tables import Declared, Say
+    from polyurn.commands._shared.client_tables import Declared, Reading
     from polyurn.model.mdm import MDM
     from polyurn.partitioning.result import Partition, PartitionReport
     from polyurn.populations import Population
@@ -53,8 +53,8 @@ def partition_command(
     label_column: Annotated[
         str, typer.Option(help="Column of LABELS with the category.")
     ] = "label",
-    client: Client = "client",
-    category: Category = "category",
+    client: Client = None,
+    category: Category = None,
     count: Count = None,
     categories: Categories = None,
     replace: Annotated[
@@ -79,6 +79,8 @@ def partition_command(
 
     Example: `polyurn partition labels.parquet clients.parquet -o partition.parquet`
     """
+    from polyurn.client.layout import Columns
+    from polyurn.commands._shared.client_tables import Reading
     from polyurn.partitioning.assign import cover, partition
     from polyurn.storage.partitions import check_partition_place, partition_text, save_partition
 
@@ -95,14 +97,10 @@ def partition_command(
         labels,
         label_column,
         clients,
-        client,
-        category,
-        count,
+        Reading(say, Columns(client, category, count), drop_empty=drop_empty),
         declared_categories(categories),
-        drop_empty,
         cover_all,
         population,
-        say,
     )
     ids = None if cover_all else proxy.clients
     try:
@@ -158,32 +156,31 @@ def _read_proxy(
     labels: Path,
     label_column: str,
     clients: Path,
-    client: str,
-    category: str,
-    count: str | None,
+    reading: "Reading",
     declared: "Declared",
-    drop: bool,
     covers: bool,
     redraw_from: Path | None,
-    say: "Say",
 ) -> _Proxy:
     """The proxy data's labels, and clients with the same categories.
 
     `clients` may be an MDM file if they are drawn (`covers`); `redraw_from` is one.
     """
     from polyurn.client.histogram import category_names
-    from polyurn.client.tables import category_codes, observed_categories
-    from polyurn.commands._shared.client_tables import naming, read_clients
+    from polyurn.client.layout import find_column
+    from polyurn.client.tables import as_arrow, category_codes, observed_categories, table_layout
+    from polyurn.commands._shared.client_tables import naming, read_clients, shown_categories
     from polyurn.populations import Oracle
     from polyurn.storage.tables import read_table
 
-    points = read_table(labels)
+    points = as_arrow(read_table(labels, on_remark=reading.say))
+    with naming(labels):
+        label_column = find_column(points.column_names, label_column, option="--label-column")
     if clients.suffix == ".json":
         if not covers:
             raise FileError(
                 f"{clients} is not a table of clients; draw them with `polyurn sample`, or use --cover"
             )
-        if drop:
+        if reading.drop_empty:
             raise ParameterError("an MDM has no clients without points: leave out --drop-empty")
         mdm, known = _mdm_and_categories(clients, declared)
         with naming(labels):
@@ -193,15 +190,17 @@ def _read_proxy(
     if redraw_from is not None:
         others, declared = _mdm_and_categories(redraw_from, declared)
     if declared is None:
-        declared = _both(
-            observed_categories(points, category=label_column),
-            observed_categories(read_table(clients), category=category),
-        )
+        with naming(labels):
+            of_points = observed_categories(points, category=label_column)
+        with naming(clients):
+            table = read_table(clients)
+            of_clients = shown_categories(table, table_layout(table, reading.asked))
+        declared = _both(of_points, of_clients)
         n = declared if isinstance(declared, int) else len(declared)
-        say(f"{counted(n, 'category')}, from the tables; declare them with --categories")
+        reading.say(f"{counted(n, 'category')}, from the tables; declare them with --categories")
     with naming(labels):
         codes = category_codes(points, declared, category=label_column)
-    read = read_clients(clients, client, category, count, declared, drop, say)
+    read = read_clients(clients, reading, declared)
     population = Oracle(read.counts) if others is None else others
     return _Proxy(codes, read.categories, population, read.counts, read.clients)
 

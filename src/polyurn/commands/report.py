@@ -47,8 +47,8 @@ def report_command(
     ] = "What this federation looks like",
     true: Annotated[str, typer.Option(help="The name of the true clients.")] = "true",
     metric: Annotated[str, typer.Option(help="The metric of the sweep to show.")] = "accuracy",
-    client: Client = "client",
-    category: Category = "category",
+    client: Client = None,
+    category: Category = None,
     count: Count = None,
     categories: Categories = None,
     drop_empty: DropEmpty = False,
@@ -62,7 +62,8 @@ def report_command(
 
     Example: `polyurn report mdm.json comparison.json runs/ true=held-out.csv -o report.html`
     """
-    from polyurn.commands._shared.client_tables import read_clients
+    from polyurn.client.layout import Columns
+    from polyurn.commands._shared.client_tables import Reading, read_clients
     from polyurn.report.page import html_report
     from polyurn.storage.atomic import check_place, write_whole
     from polyurn.storage.mdm_json import load_saved
@@ -91,8 +92,11 @@ def report_command(
                 raise ParameterError(f"expected one {kind} file, got {thing!r} as well")
     names = declared(categories) or (model and (model.categories or model.mdm.n_categories))
     clients = {}
+    reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
+    reading = reading if model is None else reading.like(model)
     for name, table in tables.items():
-        read = read_clients(table, client, category, count, names or None, drop_empty, say)
+        read = read_clients(table, reading, names or None)
+        reading = reading.after(read)
         clients[name], names = read.counts, read.categories or read.shape[1]
     page = html_report(
         model,

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def score_command(
     mdm: Annotated[Path, typer.Argument(metavar="MDM", help="File that `fit` wrote.")],
     table: TableArgument,
-    client: Client = "client",
-    category: Category = "category",
+    client: Client = None,
+    category: Category = None,
     count: Count = None,
     drop_empty: DropEmpty = False,
     as_json: AsJson = False,
@@ -37,12 +37,14 @@ def score_command(
 
     Example: `polyurn score mdm.json held-out.csv`
     """
-    from polyurn.commands._shared.client_tables import read_clients
+    from polyurn.client.layout import Columns
+    from polyurn.commands._shared.client_tables import Reading, read_clients
     from polyurn.storage.mdm_json import load_saved
 
     saved = load_saved(mdm)
     declared = saved.categories or saved.mdm.n_categories
-    read = read_clients(table, client, category, count, declared, drop_empty, say)
+    reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty).like(saved)
+    read = read_clients(table, reading, declared)
     result = {
         "n_clients": read.shape[0],
         **_mean_record("log_likelihood", saved.mdm.logpmf(read.counts)),

@@ -48,8 +48,8 @@ def select_command(
         str, typer.Option(help="Numbers of components: 1:6, or 2,4,8, or auto.")
     ] = "1:6",
     output: Output = None,
-    client: Client = "client",
-    category: Category = "category",
+    client: Client = None,
+    category: Category = None,
     count: Count = None,
     categories: Categories = None,
     max_size: MaxSize = None,
@@ -76,8 +76,9 @@ def select_command(
     Example: `polyurn select clients.csv --components 1:6 -o mdm.json`
     """
     from polyurn.aggregate.local import LocalAggregator
+    from polyurn.client.layout import Columns
     from polyurn.commands._shared.checkpoints import recorded
-    from polyurn.commands._shared.client_tables import data_record, largest_size, read_clients
+    from polyurn.commands._shared.client_tables import Reading, largest_size, read_clients
     from polyurn.commands._shared.fitted_mdm import mdm_record
     from polyurn.commands._shared.progress import selection_progress
     from polyurn.server.records import SelectionRecord
@@ -91,9 +92,8 @@ def select_command(
         check_output(context, output)
         check_place(output)
     numbers = component_numbers(components)
-    read = read_clients(
-        table, client, category, count, declared_categories(categories), drop_empty, say
-    )
+    reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
+    read = read_clients(table, reading, declared_categories(categories))
     aggregator = LocalAggregator(read.counts, rng=seed, sampling=sampling, n_threads=threads)
     try:
         with selection_progress(talk) as on_round:
@@ -122,7 +122,7 @@ def select_command(
         say(sentence)
     record = SelectionRecord.of(choice)
     if output is not None:
-        made = replace(made, data=data_record(table, read), selection=record)
+        made = replace(made, data=read.record, selection=record)
         save(choice.mdm, output, categories=read.categories, made=made.to_record())
         say(f"wrote {output}")
     if as_json:

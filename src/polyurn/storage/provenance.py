@@ -5,7 +5,7 @@ kept as it is. Nothing is measured here, and no file is read or written.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Self
 
 from polyurn.errors import FileError, ParameterError
@@ -15,12 +15,23 @@ from polyurn.typed.records import Count, read_record, shown, to_record
 
 @dataclass(frozen=True, kw_only=True)
 class DataRecord:
-    """The table that was fitted: its name and three sums, no client."""
+    """The table that was fitted: its name, three sums and the names of its columns, no client.
+
+    Attributes
+    ----------
+    file : str
+    n_clients, n_categories, n_points : int
+    client, category, count : str or None
+        The columns that were read, so that a similar table can be read without naming them again.
+    """
 
     file: str
     n_clients: Count
     n_categories: Count
     n_points: Count
+    client: str | None = None
+    category: str | None = None
+    count: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +129,7 @@ def _text(value: object) -> str | None:
 
 def _data(value: Any, where: str) -> DataRecord | str | None:
     """A table of ours has all our names; anything else is in the user's words."""
-    names = {item.name for item in fields(DataRecord)}
+    names = {item.name for item in fields(DataRecord) if item.default is MISSING}
     if isinstance(value, Mapping) and names <= set(value):
         return read_record(DataRecord, value, where=where)
     return _text(value)

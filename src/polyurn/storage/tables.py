@@ -4,10 +4,13 @@ Reads and writes through Arrow, which is imported when it is needed. What a tabl
 `client/tables.py`.
 """
 
+import csv
+import io
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -22,13 +25,25 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
+_CALLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # how a file says that it is
+_HEAD = 2**16  # bytes that hold the first line
 
 
-def read_table(path: str | os.PathLike[str]) -> "pa.Table":
+def read_table(
+    path: str | os.PathLike[str], *, on_remark: Callable[[str], None] | None = None
+) -> "pa.Table":
     """Read a CSV or TSV (also .gz) or Parquet file as an Arrow table.
 
     CSV and TSV give text, as it stands: "01" is not 1 and "NA" is a name. A cell without anything in
-    it, not even quotes, is missing.
+    it, not even quotes, is missing. Semicolons, tabs or bars between the columns, and UTF-16 that says
+    so, are recognised.
+
+    Parameters
+    ----------
+    path : path
+    on_remark : function of a sentence, optional
+        Called with what was recognised.
 
     Raises
     ------
@@ -39,14 +54,48 @@ def read_table(path: str | os.PathLike[str]) -> "pa.Table":
     pa = arrow("reading tables")
     kind = _kind(path)
     try:
-        return pa.parquet.read_table(path) if kind == "parquet" else _read_text(pa, path, kind)
-    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        open(path, "rb").close()  # Arrow's own words for what cannot be opened are long
+        if kind == "parquet":
+            return pa.parquet.read_table(path)
+        dialect = _dialect(pa, path, kind)
+        if on_remark is not None and dialect.delimiter != _DELIMITERS[kind]:
+            on_remark(f"{path.name}: columns are separated by {_CALLED[dialect.delimiter]}")
+        return _read_text(pa, path, dialect)
+    except (pa.ArrowInvalid, UnicodeError) as error:
         if "Empty CSV" in str(error):
             raise FileError(f"{path} is empty: expected a header and at least one row") from error
-        raise FileError(f"{path} is not a readable {kind} file: {_reason(error)}") from None
+        raise FileError(f"{path} is not a readable {kind} file: {_reason(error, path)}") from None
+    except pa.ArrowNotImplementedError as error:
+        raise FileError(f"{path} holds what cannot be read: {str(error).splitlines()[0]}") from None
     except OSError as error:
         reason = error.strerror or str(error).splitlines()[0]
         raise FileError(f"cannot read {path}: {reason}") from error
+
+
+def place_of_row(path: str | os.PathLike[str], row: int) -> str:
+    """Where the reader of a file finds a row: the line of a text file, the row of a Parquet file.
+
+    Parameters
+    ----------
+    path : path
+        A file that `read_table` has read.
+    row : int
+        Counted from 0, without the header.
+    """
+    path = Path(path)
+    kind = _kind(path)
+    if kind == "parquet":
+        return f"row {row}, counted from 0"
+    pa = arrow("reading tables")
+    dialect = _dialect(pa, path, kind)
+    with (
+        pa.input_stream(path) as unpacked,
+        io.TextIOWrapper(unpacked, dialect.encoding, errors="replace", newline="") as text,
+    ):
+        try:
+            return f"line {_line(csv.reader(text, delimiter=dialect.delimiter), row)}"
+        except csv.Error:  # a cell that is too long for it
+            return f"row {row}, counted from 0"
 
 
 def write_histograms(
@@ -145,14 +194,52 @@ def _kind(path: Path) -> str:
     packed = path.suffix == ".gz"
     kind = kinds.get(path.with_suffix("").suffix if packed else path.suffix)
     if kind is None or (packed and kind == "parquet"):
-        raise FileError(f"expected a .parquet, .csv or .tsv file, got {path.name!r}")
+        raise FileError(
+            f"expected a .parquet, .csv or .tsv file, got {path.name!r}; save it as one of them"
+        )
     return kind
 
 
-def _read_text(pa: Any, path: Path, kind: str) -> "pa.Table":
-    one_thread = pa.csv.ReadOptions(use_threads=False)  # only then do errors name the row
-    parse = pa.csv.ParseOptions(delimiter=_DELIMITERS[kind])
-    with pa.csv.open_csv(path, one_thread, parse) as first_rows:
+def _line(records: Any, row: int) -> int:
+    """The line on which a row begins, counted from 1; lines without anything are no rows."""
+    after, n_read = 0, -2  # the header is no row
+    for cells in records:
+        n_read += bool(cells)
+        if n_read == row:
+            break
+        after = records.line_num
+    return int(after) + 1
+
+
+@dataclass(frozen=True)
+class _Dialect:
+    """What separates the columns of a text file, and how its characters are written."""
+
+    delimiter: str
+    encoding: str
+
+
+def _dialect(pa: Any, path: Path, kind: str) -> _Dialect:
+    """The dialect of a text file: what its suffix says, unless its first line can only mean another."""
+    with pa.input_stream(path) as file:
+        start = file.read(_HEAD)
+    if start.startswith(b"PAR1"):
+        raise pa.ArrowInvalid("it is a Parquet file; let its name end in .parquet")
+    if b"\0" in start and not start.startswith(_UTF_16):
+        raise pa.ArrowInvalid("it holds zero bytes, as UTF-16 does; save it as UTF-8")
+    encoding = "utf-16" if start.startswith(_UTF_16) else "utf-8-sig"
+    header = start.decode(encoding, errors="replace").partition("\n")[0]
+    usual = _DELIMITERS[kind]
+    others = [mark for mark in _CALLED if mark != usual and mark in header]
+    delimiter = others[0] if usual not in header and len(others) == 1 else usual
+    return _Dialect(delimiter, encoding)
+
+
+def _read_text(pa: Any, path: Path, dialect: _Dialect) -> "pa.Table":
+    # Only with one thread do errors name the row.
+    read = pa.csv.ReadOptions(use_threads=False, encoding=dialect.encoding.removesuffix("-sig"))
+    parse = pa.csv.ParseOptions(delimiter=dialect.delimiter)
+    with pa.csv.open_csv(path, read, parse) as first_rows:
         names = first_rows.schema.names
     convert = pa.csv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()),
@@ -160,11 +247,17 @@ def _read_text(pa: Any, path: Path, kind: str) -> "pa.Table":
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
-    return pa.csv.read_csv(path, one_thread, parse, convert)
+    return pa.csv.read_csv(path, read, parse, convert)
 
 
-def _reason(error: ValueError) -> str:
+def _reason(error: ValueError, path: Path) -> str:
     """What is wrong with a table, without the row that is: it is a client's."""
-    if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
+    text = str(error)
+    if isinstance(error, UnicodeError) or "UTF8" in text:
         return "expected UTF-8; save it as UTF-8"
-    return re.sub("(columns, got [0-9]+).*", r"\1", str(error), flags=re.DOTALL).splitlines()[0]
+    ragged = re.search("Row #([0-9]+): (Expected [0-9]+ columns, got [0-9]+)", text)
+    if ragged is None:
+        return text.splitlines()[0]
+    number, what = ragged.groups()  # counts the header, from 1
+    place = place_of_row(path, int(number) - 2)
+    return f"{what.lower()} in {place}; put quotes around texts that hold the separator"

@@ -1,94 +1,133 @@
 """Tables of clients as the commands take them: their histograms, and the bounds that were not declared.
 
-Each function takes `say`, because it says what it took from the table instead of being told.
+What is taken from a table instead of being declared is said.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from scipy import sparse
+
 from polyurn.client.bins import Bins
 from polyurn.client.histogram import Histograms
-from polyurn.client.tables import observed_categories, table_histograms
+from polyurn.client.layout import UNSAID, Columns, Layout
+from polyurn.client.tables import layout_histograms, observed_categories, table_layout
 from polyurn.counts import check_counts, client_sizes, drop_empty
-from polyurn.errors import CountsError
+from polyurn.errors import CountsError, RowError
+from polyurn.storage.mdm_json import SavedMDM
 from polyurn.storage.provenance import DataRecord
-from polyurn.storage.tables import read_table
+from polyurn.storage.tables import place_of_row, read_table
 
 Say: TypeAlias = Callable[[str], None]
 Declared: TypeAlias = int | tuple[str, ...] | None
 
 
-def read_clients(
-    path: Path,
-    client: str,
-    category: str,
-    count: str | None,
-    declared: Declared,
-    drop: bool,
-    say: Say,
-) -> Histograms:
+@dataclass(frozen=True)
+class Reading:
+    """How tables are to be read.
+
+    Attributes
+    ----------
+    say : function of a sentence
+    asked : Columns
+        What the options name.
+    remembered : Columns
+        What a model file, or a table that was read before, names.
+    drop_empty : bool
+        Whether clients without points are left out.
+    """
+
+    say: Say
+    asked: Columns = UNSAID
+    remembered: Columns = UNSAID
+    drop_empty: bool = False
+
+    def like(self, saved: SavedMDM) -> "Reading":
+        """The same, with the columns of the table that an MDM was fitted to."""
+        data = saved.made.data
+        if not isinstance(data, DataRecord):
+            return self
+        return replace(self, remembered=Columns(data.client, data.category, data.count))
+
+    def after(self, table: "ClientTable") -> "Reading":
+        """The same, for tables that need not have the columns of the first."""
+        return replace(self, asked=UNSAID, remembered=table.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class ClientTable(Histograms):
+    """The histograms of a table's clients, and the names of its columns."""
+
+    path: Path
+    columns: Columns
+
+    @property
+    def record(self) -> DataRecord:
+        """What was read, for the file that is made of it: names and three sums, no client."""
+        n_clients, n_categories = self.shape
+        return DataRecord(
+            file=self.path.name,
+            n_clients=n_clients,
+            n_categories=n_categories,
+            n_points=int(client_sizes(self.counts).sum()),
+            client=self.columns.client,
+            category=self.columns.category,
+            count=self.columns.count,
+        )
+
+
+def read_clients(path: Path, reading: Reading, declared: Declared = None) -> ClientTable:
     """The histograms of a table's clients, checked."""
-    table = read_table(path)
-    read = histograms_of(table, path, client, category, count, declared, say)
-    if drop:
-        counts, kept = drop_empty(read.counts)
-        say(f"left out {read.shape[0] - len(kept)} clients without points")
-        read = Histograms(counts, read.clients[kept], read.categories)  # type: ignore[arg-type]
-    check_counts(read.counts)
+    read = histograms_of(read_table(path, on_remark=reading.say), path, reading, declared)
+    with naming(path):
+        if reading.drop_empty:
+            counts, kept = drop_empty(read.counts)
+            reading.say(f"left out {read.shape[0] - len(kept):,} clients without points")
+            read = replace(read, counts=sparse.csr_array(counts), clients=read.clients[kept])
+        check_counts(read.counts)
     return read
 
 
 def histograms_of(
-    table: Any,
-    path: Path,
-    client: str,
-    category: str,
-    count: str | None,
-    declared: Declared | Bins,
-    say: Say,
-) -> Histograms:
+    table: Any, path: Path, reading: Reading, declared: Declared | Bins = None
+) -> ClientTable:
     """The histograms of a table that was read from `path`; without `declared`, of what it shows."""
     with naming(path):
-        return table_histograms(
-            table,
-            categories=shown_categories(table, category, say) if declared is None else declared,
-            client=client,
-            category=category,
-            count=count_column(table, count),
-        )
+        layout = layout_of(table, reading, declared)
+        if declared is None:
+            declared = shown_categories(table, layout)
+            reading.say(_shown(declared))
+        made = layout_histograms(table, layout, declared)
+    return ClientTable(made.counts, made.clients, made.categories, path, layout.columns)
 
 
-def count_column(table: Any, named: str | None) -> str | None:
-    """The column of counts: the one that was named, or `count` when it is there."""
-    return "count" if named is None and "count" in table.column_names else named
+def layout_of(table: Any, reading: Reading, declared: Declared | Bins = None) -> Layout:
+    """Which columns mean what; what had to be guessed is said."""
+    found = table_layout(table, reading.asked, remembered=reading.remembered, declared=declared)
+    for remark in found.remarks:
+        reading.say(remark)
+    return found
 
 
-def shown_categories(table: Any, category: str, say: Say) -> int | tuple[str, ...]:
-    """The categories that a table shows, which is said."""
-    shown = observed_categories(table, category=category)
-    n = shown if isinstance(shown, int) else len(shown)
-    say(f"{n} categories, from the table; declare them with --categories")
-    return shown
+def shown_categories(table: Any, layout: Layout) -> int | tuple[str, ...]:
+    """The categories that a table shows."""
+    if layout.category is None:
+        return layout.wide
+    return observed_categories(table, category=layout.category)
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """What is wrong with a table, with the name of its file."""
+    """What is wrong with a table, with the name of its file and the line."""
     try:
         yield
+    except RowError as error:
+        raise CountsError(f"{path}: {error.at(place_of_row(path, error.row))}") from None
     except CountsError as error:
         raise CountsError(f"{path}: {error}") from None
-
-
-def data_record(path: Path, read: Histograms) -> DataRecord:
-    """What was read, for the file that is made of it: a name and three sums, no client."""
-    n_clients, n_categories = read.shape
-    n_points = int(client_sizes(read.counts).sum())
-    return DataRecord(
-        file=path.name, n_clients=n_clients, n_categories=n_categories, n_points=n_points
-    )
 
 
 def largest_size(declared: int | None, read: Histograms, say: Say) -> int:
@@ -98,3 +137,14 @@ def largest_size(declared: int | None, read: Histograms, say: Say) -> int:
     largest = int(client_sizes(read.counts).max())
     say(f"max_size {largest}, from the table; declare it with --max-size")
     return largest
+
+
+def _shown(categories: int | tuple[str, ...]) -> str:
+    """What to say about categories that were not declared."""
+    if isinstance(categories, tuple) and all(name.isdecimal() for name in categories):
+        return (
+            f"{len(categories):,} categories from the table, whose numbers are taken as names, because "
+            "most numbers up to the largest do not occur; declare them with --categories"
+        )
+    n = categories if isinstance(categories, int) else len(categories)
+    return f"{n:,} categories, from the table; declare them with --categories"

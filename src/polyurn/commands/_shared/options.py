@@ -21,17 +21,24 @@ def check_seed(seed: int) -> int:
 TableArgument = Annotated[
     Path,
     typer.Argument(
-        metavar="TABLE", help="CSV or Parquet: (client, category, count), or one row per point."
+        metavar="TABLE",
+        help="CSV or Parquet: (client, category, count), one row per point, or one per client.",
     ),
 ]
-Client = Annotated[str, typer.Option(help="Column with the client's id.")]
-Category = Annotated[str, typer.Option(help="Column with the category.")]
+Client = Annotated[
+    str | None, typer.Option(help="Column with the client's id, unless its name is 'client'.")
+]
+Category = Annotated[
+    str | None,
+    typer.Option(help="Column with the category, unless its name is 'category'."),
+]
 Categories = Annotated[
     str | None,
     typer.Option(help="Declared categories: a number C (0 to C-1) or names, comma-separated."),
 ]
 Count = Annotated[
-    str | None, typer.Option(help="Column with counts; 'count' is used when it is there.")
+    str | None,
+    typer.Option(help="Column with counts: 'count' if there is one; 1 if every row is one point."),
 ]
 MaxSize = Annotated[int | None, typer.Option(help="Declared largest number of points of a client.")]
 Rounds = Annotated[

@@ -1,0 +1,287 @@
+"""How a table says who holds what: long or wide, and which of its columns mean what.
+
+Columns are found by their names; where there is only one way to read a table, it is read that way, and
+the remarks say so. Everything else is an error that names the options. What the cells hold is read by
+`tables.py`.
+"""
+
+import difflib
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from polyurn.errors import CountsError
+
+Role: TypeAlias = Literal["client", "category", "count"]
+
+# What the columns of other people's tables are called. Only ever suggested, never assumed.
+_OFTEN: dict[Role, tuple[str, ...]] = {
+    "client": ("client", "user", "customer", "device", "owner", "writer", "person", "id"),
+    "category": ("category", "label", "class", "item", "type", "kind"),
+    "count": ("count", "number", "times", "frequency", "total", "amount"),
+}
+_SHOWN = 8
+# A table of a client and two numbers may as well be (client, category, count).
+_FEWEST_WIDE = 3
+ONE_PER_ROW = "1"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of columns that someone gave; None where they are to be found.
+
+    Attributes
+    ----------
+    client, category : str or None
+        Whose row it is, and the modelled feature.
+    count : str or None
+        How many points a row stands for; "1" if every row is one point.
+    """
+
+    client: str | None = None
+    category: str | None = None
+    count: str | None = None
+
+
+UNSAID = Columns()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a table says who holds what.
+
+    Attributes
+    ----------
+    client : str
+        The column with the client's id.
+    category : str or None
+        The column with the category; None for a wide table, which has one row per client.
+    count : str or None
+        The column with counts; None if every row is one point.
+    wide : tuple of str
+        The columns of a wide table that are categories.
+    unread : tuple of str
+        The columns that say nothing about it.
+    certain : bool
+        Whether the user said that there are no counts.
+    remarks : tuple of str
+        What was taken for what, where the names left something to guess.
+    """
+
+    client: str
+    category: str | None
+    count: str | None = None
+    wide: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    certain: bool = False
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> Columns:
+        """The names, to read a similar table with."""
+        return Columns(self.client, self.category, self.count)
+
+
+def find_layout(
+    names: Sequence[str],
+    asked: Columns = UNSAID,
+    *,
+    remembered: Columns = UNSAID,
+    declared: Sequence[str] | int | None = None,
+    is_whole: Callable[[str], bool],
+    is_distinct: Callable[[str], bool],
+) -> Layout:
+    """Find out which columns mean what.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The table's columns.
+    asked : Columns
+        What the user says; a name that is not there is an error.
+    remembered : Columns
+        What the columns of an earlier table were called; taken where it is there.
+    declared : sequence of str or int, optional
+        The declared categories, or how many they are.
+    is_whole, is_distinct : function of a column's name
+        Whether it holds whole numbers of at least 0 and nothing else, or no value twice.
+
+    Raises
+    ------
+    CountsError
+        There is no such column, or none can be told to be what is needed.
+
+    Examples
+    --------
+    >>> numbers = {"opens"}
+    >>> found = find_layout(
+    ...     ["Client", "category", "opens"], Columns(count="opens"),
+    ...     is_whole=numbers.__contains__, is_distinct=lambda name: False,
+    ... )
+    >>> found.client, found.category, found.count
+    ('Client', 'category', 'opens')
+    """
+    client = _find("client", names, asked.client, remembered.client)
+    category = _find("category", names, asked.category, remembered.category)
+    if category is None:
+        found = _wide(names, client, asked, declared, is_whole, is_distinct)
+        if found is not None:
+            return found
+    if client is None or category is None:
+        raise CountsError(_missing(names, client, category, asked.count, is_whole))
+    certain = asked.count == ONE_PER_ROW and ONE_PER_ROW not in names
+    count = None if certain else _find("count", names, asked.count, remembered.count)
+    used: dict[Role, str | None] = {"client": client, "category": category, "count": count}
+    unread = tuple(name for name in names if name not in used.values())
+    remarks = [
+        f"column {name!r} is read as the {role}"
+        for role, name in used.items()
+        if name not in (None, role, getattr(asked, role), getattr(remembered, role))
+    ]
+    if unread:
+        remarks.append(f"not read: {_plural('column', unread)} {_listed(unread)}")
+    return Layout(client, category, count, (), unread, certain, tuple(remarks))
+
+
+def find_column(names: Sequence[str], asked: str, *, option: str) -> str:
+    """The column of that name, whatever its case and punctuation if there is only one such.
+
+    Raises
+    ------
+    CountsError
+        There is none; the nearest is suggested, as the value of `option`.
+    """
+    found = _alike(asked, names)
+    if found is None:
+        raise CountsError(missing_column(asked, names, option=option))
+    return found
+
+
+def missing_column(wanted: str, names: Sequence[str], *, option: str | None = None) -> str:
+    """What to say about a column that is not there: those that are, and the nearest."""
+    text = f"expected a column {wanted!r}, got {_listed(names) or 'no columns'}"
+    near = _nearest(wanted, names)
+    if option is not None:
+        return f"{text}; name yours with {option}{'' if near is None else ' ' + shlex.quote(near)}"
+    return text if near is None else f"{text}; did you mean {near!r}?"
+
+
+def _find(
+    role: Role, names: Sequence[str], asked: str | None, remembered: str | None
+) -> str | None:
+    """The column that plays a role; None if there is none by a name that tells."""
+    if asked is not None:
+        return find_column(names, asked, option=f"--{role}")
+    earlier = None if remembered is None else _alike(remembered, names)
+    return _alike(role, names) if earlier is None else earlier
+
+
+def _alike(wanted: str, names: Sequence[str]) -> str | None:
+    """The column of that name, or the only one that has it but for case, punctuation and an ending."""
+    if wanted in names:
+        return wanted
+    plain = _plain(wanted)
+    alike = [name for name in names if _plain(name) in (plain, f"{plain}s", f"{plain}id")]
+    return alike[0] if len(alike) == 1 and plain else None
+
+
+def _plain(name: str) -> str:
+    return "".join(character for character in name.casefold() if character.isalnum())
+
+
+def _wide(
+    names: Sequence[str],
+    client: str | None,
+    asked: Columns,
+    declared: Sequence[str] | int | None,
+    is_whole: Callable[[str], bool],
+    is_distinct: Callable[[str], bool],
+) -> Layout | None:
+    """One row per client and one column per category, if the table can be nothing else."""
+    if asked.count is not None:
+        return None
+    lacking: list[str] = []
+    if isinstance(declared, Sequence):
+        wide = tuple(name for name in declared if name in names)
+        lacking = [name for name in declared if name not in names]
+        if len(wide) < 2:
+            return None
+    else:
+        texts = [name for name in names if name != client and not is_whole(name)]
+        if client is None and len(texts) == 1:
+            (client,), texts = texts, []
+        wide = tuple(name for name in names if name != client)
+        enough = len(wide) >= _FEWEST_WIDE if declared is None else len(wide) == declared
+        if texts or not enough:
+            return None
+    others = tuple(name for name in names if name not in wide)
+    if client is None and len(others) == 1:
+        client = others[0]
+    if client is None or not is_distinct(client):
+        return None
+    unread = tuple(name for name in others if name != client)
+    remarks = [f"one row per client (column {client!r}); the categories are {_listed(wide)}"]
+    if lacking:
+        remarks.append(f"no column, so no points: {_listed(lacking)}")
+    if unread:
+        remarks.append(f"not read: {_plural('column', unread)} {_listed(unread)}")
+    return Layout(client, None, None, wide, unread, True, tuple(remarks))
+
+
+def _missing(
+    names: Sequence[str],
+    client: str | None,
+    category: str | None,
+    count: str | None,
+    is_whole: Callable[[str], bool],
+) -> str:
+    """What to say where a column cannot be found: what there is, and the options that would do."""
+    lacking = [role for role, name in (("client", client), ("category", category)) if name is None]
+    text = (
+        f"expected {_plural('a column', lacking)} {' and '.join(map(repr, lacking))}, got "
+        f"{_listed(names) or 'no columns'}"
+    )
+    if any(name.strip().isdecimal() for name in names):
+        return f"{text}; is the first line a header? It should be: client,category,count"
+    free = [name for name in names if name not in (client, category, count)]
+    if len(free) < len(lacking):
+        return f"{text}; a table needs a column for the client and one for the category"
+    options = []
+    for role in ("client", "category"):
+        if role in lacking:
+            options.append(_option(role, free, is_whole))
+    if count is None and "count" not in names and any(map(is_whole, free)):
+        options.append(_option("count", [name for name in free if is_whole(name)], is_whole))
+    return f"{text}; name yours, such as {' '.join(options)}"
+
+
+def _option(role: Role, free: list[str], is_whole: Callable[[str], bool]) -> str:
+    """An option with the column that most likely is meant, which is free no more."""
+    near = next((n for often in _OFTEN[role] if (n := _nearest(often, free))), None)
+    texts = [name for name in free if not is_whole(name)]
+    name = near or next(iter(texts or free))
+    free.remove(name)
+    return f"--{role} {shlex.quote(name)}"
+
+
+def _nearest(wanted: str, names: Sequence[str]) -> str | None:
+    """The column that has the wanted name as one of its words, or one that is spelled much like it."""
+    for name in names:
+        if wanted in re.findall("[a-z]+", name.casefold()):
+            return name
+    plain = {_plain(name): name for name in names}
+    near = difflib.get_close_matches(_plain(wanted), plain, n=1, cutoff=0.75)
+    return plain[near[0]] if near else None
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _plural(noun: str, things: Sequence[object]) -> str:
+    if len(things) == 1:
+        return noun
+    return f"{noun.removeprefix('a ')}s"

@@ -1,0 +1,178 @@
+"""Which columns mean what: names that tell, names that are given, tables with only one way to read."""
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from polyurn import table_histograms
+from polyurn.client.layout import Columns, Layout, find_column, find_layout
+from polyurn.client.tables import table_layout
+from polyurn.errors import CountsError
+
+
+def layout(names, asked=None, *, whole=(), distinct=(), **known):
+    return find_layout(
+        names,
+        asked or Columns(),
+        is_whole=lambda name: name in whole,
+        is_distinct=lambda name: name in distinct,
+        **known,
+    )
+
+
+def test_columns_of_the_usual_names_are_found_without_a_remark():
+    found = layout(["count", "category", "client"], whole=["count"])
+    assert found == Layout("client", "category", "count")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["Client", "CATEGORY", "Count"],
+        ["client_id", "category", "counts"],
+        ["clients", "Category ID", "count"],
+    ],
+    ids=str,
+)
+def test_case_punctuation_and_endings_of_a_name_do_not_matter_and_are_said(names):
+    found = layout(names)
+    assert (found.client, found.category, found.count) == tuple(names)
+    for name in set(names) - {"category", "count"}:
+        assert any(repr(name) in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_spaces_around_names_are_left_out_with_those_around_texts(frame):
+    table = frame({"client ": ["a ", "b"], " category": [" x", "y"], "count": [3, 4]})
+    made = table_histograms(table, categories=("x", "y"))
+    assert made.clients.tolist() == ["a", "b"]
+    assert made.counts.toarray().tolist() == [[3, 0], [0, 4]]
+
+
+def test_of_two_columns_alike_none_is_taken():
+    with pytest.raises(
+        CountsError, match="expected a column 'client', got Client, CLIENT, category"
+    ):
+        layout(["Client", "CLIENT", "category"])
+
+
+def test_what_is_asked_for_goes_before_what_is_remembered_before_what_is_usual():
+    names = ["client", "user", "owner", "category"]
+    assert layout(names).client == "client"
+    assert layout(names, remembered=Columns("user")).client == "user"
+    assert layout(names, Columns("owner"), remembered=Columns("user")).client == "owner"
+    assert layout(names, remembered=Columns("nobody")).client == "client"
+
+
+def test_columns_that_are_not_read_are_listed():
+    found = layout(["client", "category", "age", "town"])
+    assert found.unread == ("age", "town")
+    assert found.remarks == ("not read: columns age, town",)
+
+
+def test_the_first_errors_of_every_newcomer_name_the_options():
+    with pytest.raises(CountsError) as caught:
+        layout(["user", "app", "opens"], whole=["opens"])
+    assert str(caught.value) == (
+        "expected columns 'client' and 'category', got user, app, opens; name yours, such as "
+        "--client user --category app --count opens"
+    )
+
+
+def test_a_name_with_spaces_is_quoted_as_a_shell_needs_it():
+    with pytest.raises(CountsError, match=r"such as --client 'user name' --category what$"):
+        layout(["what", "user name"])
+
+
+def test_a_table_without_a_header_is_asked_for_one():
+    with pytest.raises(CountsError, match="is the first line a header"):
+        layout(["a", "0", "5"])
+
+
+def test_the_nearest_name_is_suggested():
+    with pytest.raises(
+        CountsError, match=r"expected a column 'lable', got x, label; .*--label label"
+    ):
+        find_column(["x", "label"], "lable", option="--label")
+
+
+def test_one_column_is_too_few():
+    with pytest.raises(CountsError, match="a column for the client and one for the category"):
+        layout(["client,category"])
+
+
+# ------------------------------------------------------------------------------ wide tables
+
+
+WIDE = ["user", "cat", "dog", "bird"]
+
+
+def test_a_wide_table_is_recognised_when_it_can_be_nothing_else():
+    found = layout(WIDE, whole=WIDE[1:], distinct=["user"])
+    assert (found.client, found.category, found.wide) == ("user", None, ("cat", "dog", "bird"))
+    assert "one row per client" in found.remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("names", "whole", "distinct"),
+    [
+        (WIDE, WIDE, ["user"]),  # who is the client?
+        (WIDE, WIDE[1:], []),  # a client has several rows
+        (["user", "cat", "dog"], ["cat", "dog"], ["user"]),  # perhaps a category and its count
+        (WIDE, WIDE[2:], ["user"]),  # two columns of text
+    ],
+)
+def test_a_table_that_may_be_something_else_is_not_taken_for_a_wide_one(names, whole, distinct):
+    with pytest.raises(CountsError, match="expected columns 'client' and 'category'"):
+        layout(names, whole=whole, distinct=distinct)
+
+
+def test_declared_categories_say_which_columns_of_a_wide_table_are_meant():
+    names = ["client", "age", "cat", "dog"]
+    found = layout(names, whole=names, distinct=["client"], declared=("dog", "cat", "fish"))
+    assert (found.wide, found.unread) == (("dog", "cat"), ("age",))
+    assert "no column, so no points: fish" in found.remarks
+
+
+def test_a_wide_frame_has_the_histograms_of_the_long_one():
+    wide = pd.DataFrame({"client": ["a", "b"], "x": [1, 0], "y": [0, 2], "z": [3, 4]})
+    long = wide.melt("client", var_name="category", value_name="count")
+    for frame in (wide, long):
+        made = table_histograms(frame, categories=("z", "y", "x"))
+        assert made.counts.toarray().tolist() == [[3, 0, 1], [4, 2, 0]]
+        assert made.clients.tolist() == ["a", "b"]
+
+
+# -------------------------------------------------------------------- counts that are not read
+
+
+OPENS = {"client": ["a", "a", "b"], "category": [0, 1, 1], "opens": [5, 2, 7]}
+
+
+def test_a_column_of_counts_that_is_not_called_count_is_never_ignored_in_silence():
+    with pytest.raises(CountsError, match=r"column 'opens', which was not read.*--count opens"):
+        table_histograms(pd.DataFrame(OPENS), categories=2)
+    named = table_histograms(pd.DataFrame(OPENS), categories=2, count="opens")
+    assert named.counts.toarray().tolist() == [[5, 2], [0, 7]]
+
+
+def test_count_1_says_that_every_row_is_one_point():
+    made = table_histograms(pd.DataFrame(OPENS), categories=2, count="1")
+    assert made.counts.toarray().tolist() == [[1, 1], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [["x", "y", "z"], [0.5, 1.0, 2.0], [7, 8, 9], [-1, 0, 1]],
+    ids=["text", "fractions", "row numbers", "negative"],
+)
+def test_a_column_that_cannot_be_counts_is_only_left_out(other):
+    frame = pd.DataFrame(OPENS | {"opens": other})
+    assert table_layout(frame, Columns()).unread == ("opens",)
+    assert table_histograms(frame, categories=2).counts.sum() == 3
+
+
+def test_where_a_client_has_a_category_twice_rows_are_points():
+    frame = pd.DataFrame({name: [*column, column[0]] for name, column in OPENS.items()})
+    assert table_histograms(frame, categories=2).counts.toarray().tolist() == [[2, 1], [0, 1]]

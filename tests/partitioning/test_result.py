@@ -53,7 +53,7 @@ def test_points_that_are_renumbered_are_held_by_the_same_clients():
     [
         (lambda: Partition.by_owner([]), "at least one client, got none"),
         (lambda: Partition.by_owner([[1, 2]]), r"an owner for each point, got shape \(1, 2\)"),
-        (lambda: Partition.by_owner([1.0, np.nan]), "1 points have no owner"),
+        (lambda: Partition.by_owner([1.0, np.nan]), "1 point has no owner"),
         (lambda: Partition.by_owner(np.array(["a", None])), "numbers or as texts"),
         (lambda: Partition.from_lists([]), "at least one client, got none"),
         (lambda: Partition.from_lists([[1], []]), "client 1 holds no points"),
@@ -64,7 +64,7 @@ def test_points_that_are_renumbered_are_held_by_the_same_clients():
         (lambda: Partition([0, 1], [1, 2]), "offsets from 0 to 2"),
         (lambda: Partition([0, 0, 2], [1, 2]), "client 0 holds no points"),
         (lambda: Partition([0, 3, 2], [1, 2]), "client 1 holds no points"),
-        (lambda: Partition([0, 2], [1, 2], ids=["a", "b"]), r"expected 1 ids, got shape \(2,\)"),
+        (lambda: Partition([0, 2], [1, 2], ids=["a", "b"]), r"expected 1 id, got shape \(2,\)"),
         (lambda: Partition.from_lists([[0]]).renumbered([0.5]), "whole numbers"),
     ],
 )

@@ -68,7 +68,7 @@ def test_the_same_seed_asks_the_same_clients():
 
 @pytest.mark.parametrize("cohort_size", [0, -1, 2_001])
 def test_a_cohort_that_cannot_be_drawn_is_refused(cohort_size):
-    with pytest.raises(ParameterError, match=r"cohort of 1 to 2000 clients, got"):
+    with pytest.raises(ParameterError, match=r"cohort of 1 to 2,000 clients, got"):
         LocalAggregator(COUNTS).aggregate(Update(MDM), cohort_size)
 
 
@@ -82,4 +82,4 @@ def test_bad_settings_are_refused():
 
 
 def test_nothing_of_the_clients_is_shown():
-    assert repr(LocalAggregator(COUNTS)) == "LocalAggregator(2000 clients, sampling='fixed')"
+    assert repr(LocalAggregator(COUNTS)) == "LocalAggregator(2,000 clients, sampling='fixed')"

@@ -67,7 +67,7 @@ def test_points_that_are_renumbered_are_held_by_the_same_clients():
         (lambda: Partition([0, 1], [1, 2]), "offsets from 0 to 2"),
         (lambda: Partition([0, 0, 2], [1, 2]), "client 0 holds no points"),
         (lambda: Partition([0, 3, 2], [1, 2]), "client 1 holds no points"),
-        (lambda: Partition([0, 2], [1, 2], ids=["a", "b"]), r"expected 1 ids, got shape \(2,\)"),
+        (lambda: Partition([0, 2], [1, 2], ids=["a", "b"]), r"expected 1 id, got shape \(2,\)"),
         (lambda: Partition.from_lists([[0]]).renumbered([0.5]), "whole numbers"),
     ],
 )

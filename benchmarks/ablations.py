@@ -161,14 +161,14 @@ def report(done: dict[tuple, dict]) -> Iterator[str]:
         share = np.isfinite(r).mean()
         yield (
             f"{variant:<36} {len(cases):>5} {share:>9.1%} {f'{lost}:{won}':>9} {p:>7.3f} "
-            f"{' '.join(by_table):>30} {stops:>+5.1f} {nats.mean():>+9.4f} ± {error:.4f} "
+            f"{' '.join(by_table):>30} {stops:>+5.1f} {nats.mean():>+9.4f} ({error:.4f}) "
             f"{upload:>7.2f} {seconds:>6.2f}"
         )
     cases = ", ".join(f"{folder} K={k}" for folder, k in CASES)
     yield (
         f"reached: within {WITHIN:g} nats per client of the best value that any variant met; rounds: "
         f"median paired difference of rounds to it, in the order {cases}; stop: mean difference of all "
-        "rounds; held-out: mean difference ± its standard error; upload, time: median ratios"
+        "rounds; held-out: mean difference (its standard error); upload, time: median ratios"
     )
 
 

@@ -137,12 +137,12 @@ def synthetic(options: argparse.Namespace, parallel: Map) -> list[dict[str, obje
         print(f"{name:<12} {row['median']:>6g} {row['worst']:>6g} {row['share']:>7.0%} "
               f"{row['worst_gap']:>9.1e} {row['stops_median']:>13g} {row['stops_worst']:>6g} "
               f"{row['reached_if_run_on']:>7.0%} {row['upload']:>7} "
-              f"{row['held_out']:>+9.1e} ± {row['held_out_error']:.0e} {paper:>22}  "
+              f"{row['held_out']:>+9.1e} ({row['held_out_error']:.0e}) {paper:>22}  "
               f"{'met' if row['met'] else 'MISSED'}", flush=True)  # fmt: skip
         rows.append({key: finite(value) for key, value in row.items()})
     print(f"median, worst: rounds to within {WITHIN:g}; worst gap: where the fit stopped; run on: "
           "share that reach it with tol 1e-7; held-out: nats per client by which fresh clients find the "
-          "fit likelier than the one at the optimum, ± its standard error; paper: its rounds\n"
+          "fit likelier than the one at the optimum (its standard error); paper: its rounds\n"
           f"bars: median <= {settings.required_median}, worst <= {settings.required_worst}, "
           "100 % reached or, held out, no less likely by two standard errors")  # fmt: skip
     return rows

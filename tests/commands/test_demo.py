@@ -7,10 +7,10 @@ import pytest
 def test_the_command_tells_the_whole_story(run, tmp_path):
     pytest.importorskip("torch")
     pytest.importorskip("altair")
-    small = ("--data", "digits", "--clients", 60, "--rounds", 5, "--training-rounds", 2)
+    small = ("--data", "digits", "--clients", 100, "--rounds", 5, "--training-rounds", 2)
     ran = run("demo", *small, "--json")
     told = ran.json()
-    assert told["n_clients"] == 48
+    assert told["n_clients"] == 80
     assert {v["population"] for v in told["sweep"]["populations"]} == {"mdm", "iid", "oracle"}
     for stage in range(1, 7):
         assert f"{stage} " in ran.err
@@ -18,3 +18,11 @@ def test_the_command_tells_the_whole_story(run, tmp_path):
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for section in ("verdict", "components", "choice", "populations", "sweep", "provenance"):
         assert f'<section id="{section}"' in page
+
+
+@pytest.mark.parametrize("clients", [0, 1, 3, 5])
+def test_too_few_clients_are_one_clear_line(run, clients):
+    ran = run("demo", "--data", "digits", "--clients", clients, "--seed", 7)
+    assert ran.code == 2
+    assert f"error: expected at least 100 clients, of whom a fifth judges, got {clients}" in ran.err
+    assert "Traceback" not in ran.err

@@ -131,7 +131,7 @@ def test_a_table_without_rows_is_empty_whatever_is_declared(run, tmp_path, categ
     [
         (["--components", 0], ["n_components of 1 to 65535, got 0"]),
         (["--components", -1], ["n_components of 1 to 65535, got -1"]),
-        (["--components", 7], ["7 components", "cohort of 6"]),
+        (["--components", 7], ["7 components", "clients, got 6"]),
         (["--components", 6, "--method", "paper"], ["received no client", "use fewer components"]),
         (["--components", 10**14], ["n_components of 1 to 65535"]),
         (["--cohort", 7], ["cohort of 1 to 6 clients, got 7"]),
@@ -144,6 +144,11 @@ def test_a_table_without_rows_is_empty_whatever_is_declared(run, tmp_path, categ
         (["--size-prior", -1], ["prior"]),
         (["--size-prior", "nan"], ["prior"]),
         (["--category-prior", "inf"], ["prior"]),
+        (["--method", "paper", "--tol", 0.1], ["--tol has no effect with --method paper"]),
+        (["--method", "paper", "--patience", 1], ["--patience has no effect with --method paper"]),
+        (["--method", "paper", "--max-upload", 9], ["--max-upload has no effect"]),
+        (["--moments", "first"], ["--moments has no effect without --method paper"]),
+        (["--sampling", "poisson"], ["--sampling has no effect without --cohort"]),
         (["--threads", 0], ["n_threads from 1 to 1024, got 0"]),
         (["--seed", -1], ["seed", "-1"]),
         (["--categories", 2], ["not in the declared categories", "line 5"]),
@@ -206,4 +211,18 @@ def test_a_damaged_round_of_a_checkpoint_is_named(run, tmp_path):
     asked = fit("--checkpoint", "kept")
     run(*asked)
     (tmp_path / "kept" / "round-0002.npy").write_bytes(b"")
-    assert_refused(run(*asked), "round-0002.npy: delete it to ask again")
+    assert_refused(run(*asked), "round-0002.npy is damaged: delete it to ask again")
+
+
+def test_three_clients_are_told_at_once_what_they_cannot_give(run):
+    (head, *rows) = CLIENTS.splitlines(keepends=True)
+    three = sorted({row.split(",")[0] for row in rows})[:3]
+    with open("clients.csv", "w") as file:
+        file.write(head + "".join(row for row in rows if row.split(",")[0] in three))
+    ran = run("fit", "clients.csv", "--components", 2, "-o", "mdm.json")
+    first, then = "3 clients are few for K = 2 (fewer than 10 for each component)", "rounds; "
+    assert ran.code == 0
+    assert -1 < ran.err.find(first) < ran.err.find("round 2") < ran.err.find(then)
+    assert "allow more rounds" not in ran.err
+    refused = run("fit", "clients.csv", "--components", 4)
+    assert_refused(refused, "4 components need at least as many clients, got 3")

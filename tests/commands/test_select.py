@@ -3,7 +3,9 @@
 import pytest
 
 from cli_walk import assert_refused
+from polyurn.model.paper_truths import truth
 from polyurn.storage.mdm_json import load_saved
+from polyurn.storage.tables import write_histograms
 
 
 @pytest.mark.parametrize(
@@ -13,6 +15,11 @@ def test_components_that_are_none_are_said(run, components, words):
     assert_refused(run("select", "clients.csv", "--components", components), words)
 
 
+def test_a_way_to_draw_cohorts_is_refused_where_there_are_none(run):
+    refused = run("select", "clients.csv", "--sampling", "poisson")
+    assert_refused(refused, "--sampling has no effect without --cohort")
+
+
 def test_a_file_keeps_the_rounds_and_the_table_of_its_selection(run):
     asked = ("--components", "1,2", "--rounds", 4, "--held-out", 0.5)
     run("select", "clients.csv", *asked, "-o", "s.json")
@@ -20,3 +27,25 @@ def test_a_file_keeps_the_rounds_and_the_table_of_its_selection(run):
     assert [c.n_components for c in kept.candidates] == [1, 2]
     assert kept.n_numbers == max(kept.n_numbers_by_round)
     assert all(path.last_round <= kept.n_rounds for path in kept.paths)
+
+
+def test_plus_minus_is_a_95_percent_interval_as_in_compare_and_labelled(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    write_histograms(truth("medium/2").sample(80, rng=0), "clients.csv")
+    arguments = ("select", "clients.csv", "--components", "1,2", "--rounds", 8)
+    candidates = run(*arguments, "--json").json()["candidates"]
+    shown = run(*arguments).out
+    assert "mean ± 95 %" in shown
+    assert "behind the best (s.e.)" in shown
+    for c in candidates:
+        assert f"{c['log_likelihood']:.4f} ± {1.96 * c['standard_error']:.4f}" in shown
+        assert f"{c['behind']:.4f} ({c['behind_error']:.4f})" in shown
+
+
+@pytest.mark.parametrize("n_clients", [1, 2, 3, 5])
+def test_one_held_out_client_is_one_line_before_any_round(run, n_clients):
+    write_histograms(truth("medium/2").sample(n_clients, rng=0), "clients.csv")
+    ran = run("select", "clients.csv")
+    assert ran.code == 2
+    assert "round" not in ran.err
+    assert "held_out=0.2 needs 25 clients or more" in ran.err

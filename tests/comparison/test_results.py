@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -126,3 +127,19 @@ def test_the_table_shows_every_interval():
         assert " to " in true[column]
     low, high = verdict["mdm"].energy_null
     assert f"[{low:.2f} to {high:.2f}]" in mdm[head.index("energy distance, ratio [range of 1]")]
+
+
+def test_every_measure_with_plus_minus_says_what_it_is():
+    head, *rows = few_true_clients(500).table()
+    for row in rows:
+        for heading, cell in zip(head, row, strict=True):
+            assert ("±" in heading and "95 %" in heading) or "±" not in cell
+
+
+def test_few_true_clients_are_said_under_the_table():
+    assert any("12 true clients are few" in said for said in few_true_clients(12).sentences())
+    assert not any("are few" in said for said in few_true_clients(500).sentences())
+
+
+def few_true_clients(n):
+    return replace(comparison(), n_clients=n, n_compared=n)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from scipy.sparse import csr_array
 from scipy.spatial.distance import jensenshannon
 
 import strategies
@@ -53,3 +54,11 @@ def test_intervals_cover_the_distance_to_the_marginal_that_clients_were_drawn_fr
             (found.jensen_shannon.low <= js <= found.jensen_shannon.high),
         )
     assert (hits >= 69).all(), hits
+
+
+def test_zeros_that_a_sparse_table_stores_change_nothing_and_stay_there():
+    dense = np.array([[5, 0, 1], [2, 2, 0], [0, 0, 7]])
+    indptr = np.arange(0, 10, 3)
+    stored = csr_array((dense.ravel(), np.tile([0, 1, 2], 3), indptr), shape=(3, 3))
+    assert heterogeneity(stored, rng=0) == heterogeneity(dense, rng=0)
+    assert stored.nnz == 9

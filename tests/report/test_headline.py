@@ -55,3 +55,18 @@ def test_how_different_clients_are_is_said_in_words(alpha, words):
     summary = replace(measured.heterogeneity, alpha=found)
     said = headline(gathered(comparison=replace(measured, heterogeneity=summary)))
     assert words in said.sentence
+
+
+def test_few_held_out_clients_show_in_the_pages_words():
+    few = replace(comparison(), n_clients=12, n_compared=12)
+    close = replace(few.rows[0], name="mdm", energy_ratio=1.0, energy_null=(0.5, 1.9))
+    inside = headline(gathered(comparison=replace(few, rows=(close,)))).sentence
+    assert "whether simulated ones are like true ones cannot be told" in inside
+    assert "12 true clients are few: intervals are wide" in inside
+    assert "cannot be told from true ones" not in inside
+    far = replace(close, energy_ratio=5.0)
+    outside = headline(gathered(comparison=replace(few, rows=(far,)))).sentence
+    assert "5.00 times as far" in outside
+    assert "12 true clients are few" in outside
+    many = replace(few, n_clients=500, n_compared=500, rows=(close,))
+    assert "few" not in headline(gathered(comparison=many)).sentence

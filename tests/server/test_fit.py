@@ -280,6 +280,47 @@ def test_more_components_than_clients_are_refused():
         run(truth("low/1").sample(50, rng=0), 51)
 
 
+class Counted:
+    """Plays clients, and counts the questions."""
+
+    def __init__(self, counts):
+        self.inner, self.n_asked = LocalAggregator(counts, rng=0), 0
+
+    def aggregate(self, query, cohort_size):
+        self.n_asked += 1
+        return self.inner.aggregate(query, cohort_size)
+
+
+@pytest.mark.parametrize("counts", [
+    [[25, 23, 108, 142, 2], [21, 29, 123, 126, 1], [28, 29, 113, 126, 4]],
+    [[0, 3], [2, 1], [2, 1]],
+    [[5, 0, 0], [0, 5, 0], [0, 0, 5]],
+])  # fmt: skip
+@pytest.mark.parametrize("n_components", [1, 2, 3])
+def test_three_clients_take_no_42_rounds_and_are_not_told_to_allow_more(counts, n_components):
+    counts = np.array(counts)
+    done = fit(
+        LocalAggregator(counts, rng=0), n_components=n_components, n_categories=counts.shape[1],
+        max_size=int(counts.sum(axis=1).max()), rng=1,
+    )  # fmt: skip
+    assert done.n_rounds < 25
+    assert "allow more rounds" not in done.stopped
+    assert f"3 clients are few for K = {n_components}" in done.caution
+
+
+def test_fewer_clients_than_components_are_refused_in_the_first_round():
+    clients = Counted(truth("low/1").sample(3, rng=0))
+    with pytest.raises(
+        ParameterError, match="5 components need at least as many clients, got 3; t"
+    ):
+        fit(clients, n_components=5, n_categories=10, max_size=20, rng=0)
+    assert clients.n_asked == 1
+
+
+def test_many_clients_need_no_caution():
+    assert run(truth("medium/2").sample(100, rng=0), 2).caution == ""
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

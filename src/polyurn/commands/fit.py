@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 
 from polyurn.commands._shared.console import INTERRUPTED, print_json, say, show, talk
-from polyurn.commands._shared.invocation import check_output, made_by, settings
+from polyurn.commands._shared.invocation import check_output, made_by, refuse_options, settings
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
@@ -33,6 +33,7 @@ from polyurn.commands._shared.options import (
     Tol,
     declared_categories,
 )
+from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
     from polyurn.client.histogram import Histograms
@@ -90,6 +91,7 @@ def fit_command(
     from polyurn.commands._shared.client_tables import Reading, largest_size, read_clients
     from polyurn.commands._shared.fitted_mdm import mdm_record, mdm_table
     from polyurn.commands._shared.progress import fit_progress
+    from polyurn.server.few_clients import few_clients
     from polyurn.server.fit import fit
     from polyurn.server.paper import fit_paper
     from polyurn.server.records import FitRecord
@@ -97,6 +99,7 @@ def fit_command(
     from polyurn.storage.mdm_json import save
     from polyurn.storage.provenance import Made
 
+    _check_options(context, method, cohort)
     made = Made(**made_by(context, seed))
     if output is not None:
         check_output(context, output)
@@ -107,6 +110,8 @@ def fit_command(
     model = {"sizes": sizes, "size_prior": size_prior, "category_prior": category_prior}
     given: dict[str, Any] = {name: value for name, value in model.items() if value is not None}
     kept: list[Round] = []
+    if few := few_clients(cohort or read.shape[0], [components]):
+        say(few)
     try:
         with fit_progress(talk, rounds, kept.append) as on_round:
             asked = recorded(aggregator, checkpoint, settings(context), read, say)
@@ -140,11 +145,21 @@ def fit_command(
         show(mdm_table(done.mdm, read.categories))
 
 
+def _check_options(context: typer.Context, method: str, cohort: int | None) -> None:
+    """Refuse options that would have no effect."""
+    if method == "paper":
+        refuse_options(context, ["tol", "patience", "max_upload"], "with --method paper")
+    else:
+        refuse_options(context, ["moments"], "without --method paper")
+    if cohort is None:
+        refuse_options(context, ["sampling"], "without --cohort")
+
+
 def _sentences(done: "Fit") -> list[str]:
     """What there is to say about a fit besides its parameters."""
     from polyurn.commands._shared.fitted_mdm import component_sentences
 
-    said = [f"{done.n_rounds} rounds; {done.stopped}"]
+    said = [f"{counted(done.n_rounds, 'round')}; {done.stopped}"]
     if done.n_agreeing is not None and done.mdm.n_components > 1:
         said.append(f"starts that ended at this optimum: {done.n_agreeing}")
     return said + component_sentences(done)

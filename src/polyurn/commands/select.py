@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyurn.commands._shared.console import INTERRUPTED, print_json, say, show, talk
-from polyurn.commands._shared.invocation import check_output, made_by, settings
+from polyurn.commands._shared.invocation import check_output, made_by, refuse_options, settings
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
@@ -33,6 +33,7 @@ from polyurn.commands._shared.options import (
     component_numbers,
     declared_categories,
 )
+from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -86,6 +87,8 @@ def select_command(
     from polyurn.storage.mdm_json import save
     from polyurn.storage.provenance import Made
 
+    if cohort is None:
+        refuse_options(context, ["sampling"], "without --cohort")
     made = Made(**made_by(context, seed))
     if output is not None:
         check_output(context, output)
@@ -134,7 +137,10 @@ def _sentences(choice: "Selection") -> list[str]:
     """What there is to say about a selection besides its table."""
     from polyurn.commands._shared.fitted_mdm import component_sentences
 
-    said = [f"{choice.n_components} components, by {choice.n_held_out:,} held-out clients"]
+    judges = counted(choice.n_held_out, "held-out client")
+    said = [f"{counted(choice.n_components, 'component')}, by {judges}"]
+    if choice.caution:
+        said.append(choice.caution)
     if choice.unfinished:
         said.append(choice.stopped)
     if choice.skipped:
@@ -147,18 +153,22 @@ def _table(choice: "Selection") -> "Table":
     """One row per number of components; the chosen one is marked."""
     from rich.table import Table
 
-    table = Table(title=f"held-out log-likelihood per client ({choice.n_held_out:,} clients)")
+    from polyurn.server.results import HALF_WIDTH
+
+    table = Table(
+        title=f"held-out log-likelihood per client ({counted(choice.n_held_out, 'client')})"
+    )
     if any(c.outdone for c in choice.candidates):
         table.caption = "stopped early: a smaller K was already better than this one could become"
-    for heading in ("K", "mean ± s.e.", "behind the best ± s.e.", "rounds", "parameters", ""):
+    for heading in ("K", "mean ± 95 %", "behind the best (s.e.)", "rounds", "parameters", ""):
         table.add_column(heading, justify="right")
     for c in choice.candidates:
         table.add_row(
             str(c.n_components),
-            f"{c.log_likelihood:.4f} ± {c.standard_error:.4f}",
-            f"{c.behind:.4f} ± {c.behind_error:.4f}",
-            str(c.n_rounds),
-            str(c.n_parameters),
+            f"{c.log_likelihood:.4f} ± {HALF_WIDTH * c.standard_error:.4f}",
+            f"{c.behind:.4f} ({c.behind_error:.4f})",
+            f"{c.n_rounds:,}",
+            f"{c.n_parameters:,}",
             _state(c, choice),
         )
     return table

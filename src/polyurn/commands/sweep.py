@@ -11,6 +11,7 @@ import typer
 
 from polyurn.commands._shared.console import say, talk
 from polyurn.commands._shared.options import AsJson
+from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
     from polyurn.storage.run_log import RunRecord
@@ -61,7 +62,7 @@ def sweep_command(
 
 def _run_sentence(runs: Sequence["RunRecord"], folder: Path) -> str:
     """How many runs there are, and how many of them diverged or were cut short."""
-    text = f"{len(runs)} runs in {folder}"
+    text = f"{counted(len(runs), 'run')} in {folder}"
     for name, n in (
         ("diverged", sum(run.diverged for run in runs)),
         ("cut short by the search", sum(run.pruned for run in runs)),

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from polyurn.comparison.estimates import interval
+from polyurn.comparison.line_kernel import split_distances
 from polyurn.memory import check_memory
 
 # Distances that are held at once: 32 MB of float64.
@@ -205,8 +206,8 @@ def wasserstein_floor(lines: NDArray[np.float64], halves: NDArray[np.bool_]) -> 
     """
     m = halves.shape[1]
     h = m // 2
-    weights = np.where(halves, 1 / h, -1 / (m - h))
-    splits = np.mean([_line_distance(line, weights) for line in lines.T], axis=0)
+    sides = np.ascontiguousarray(halves.T)
+    splits = np.mean([split_distances(line, sides, n_first=h) for line in lines.T], axis=0)
     mean = float(splits.mean())
     return _floor(mean * np.sqrt((2 / m) / (1 / h + 1 / (m - h))), splits, mean)
 
@@ -252,19 +253,16 @@ def _parts(x: NDArray[np.float64], m: int) -> Iterator[NDArray[np.float64]]:
         yield x[part * m : (part + 1) * m]
 
 
-def _line_distance(
-    places: NDArray[np.float64], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _line_distance(places: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
     """∫|F - G| on a line, where the weights of F's points are positive and those of G's negative.
 
     Parameters
     ----------
-    places : float array of shape (n,)
-    weights : float array of shape (..., n)
+    places, weights : float arrays of shape (n,)
     """
     order = np.argsort(places)
-    ahead = np.cumsum(weights[..., order[:-1]], axis=-1)
-    return np.asarray(np.abs(ahead, out=ahead) @ np.diff(places[order]))
+    ahead = np.cumsum(weights[order[:-1]])
+    return float(np.abs(ahead) @ np.diff(places[order]))
 
 
 def _floor(distance: float, splits: NDArray[np.float64], expected: float) -> Floor:

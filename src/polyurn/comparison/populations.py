@@ -36,6 +36,7 @@ from polyurn.model.mdm import MDM
 from polyurn.populations import Population, drawn_from
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import ids_of
+from polyurn.wording.numbers import counted
 
 # Clients to be drawn, or a table of them.
 Compared: TypeAlias = Population | Counts | ArrayLike
@@ -266,7 +267,7 @@ def _n_fitted(
             raise ParameterError("a ClientSplit says who was fitted: leave out clients and fitted")
         return 0
     if clients is not None and len(clients) != n_held_out:
-        raise ParameterError(f"expected {n_held_out} client ids, got {len(clients)}")
+        raise ParameterError(f"expected {counted(n_held_out, 'client id')}, got {len(clients):,}")
     if fitted is None:
         return None
     if clients is None:

@@ -14,6 +14,7 @@ from polyurn.comparison.summaries import Heterogeneity
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.typed.records import Count, read_record, to_record
+from polyurn.wording.numbers import counted
 
 
 @checked
@@ -124,12 +125,25 @@ class Comparison:
     def standing(self) -> str:
         """Whether the clients were held out, as far as it was said."""
         if self.n_fitted is None:
-            return f"compared with {self.n_clients:,} clients; it is not known whether they were fitted"
+            n_clients = counted(self.n_clients, "client")
+            return f"compared with {n_clients}; it is not known whether they were fitted"
         if self.n_fitted == 0:
-            return f"compared with {self.n_clients:,} clients that were held out from fitting"
+            return (
+                f"compared with {counted(self.n_clients, 'client')} that were held out from fitting"
+            )
         return (
             "compared with the clients that were fitted: "
             f"{self.n_fitted:,} of {self.n_clients:,} are not held out"
+        )
+
+    @property
+    def few(self) -> str:
+        """What so few true clients cannot tell; empty if there are enough."""
+        if self.n_compared >= _FEW_CLIENTS:
+            return ""
+        return (
+            f"{counted(self.n_compared, 'true client is', 'true clients are')} few: intervals are wide, "
+            "and only large differences can be seen"
         )
 
     def sentences(self) -> tuple[str, ...]:
@@ -148,6 +162,8 @@ class Comparison:
             said.append(
                 f"{self.n_compared:,} of them, drawn at random, stand for all but in the likelihood"
             )
+        if self.few:
+            said.append(f"{self.few}; a ratio in its range does not say that populations are alike")
         said.extend(self._copy(row) for row in self.rows if self._has_copies(row))
         return tuple(said)
 
@@ -198,17 +214,19 @@ class Comparison:
         return "\n".join([*lines, *self.sentences()])
 
 
+# So many true clients see a difference as large as their own noise about every other time; fewer do not.
+_FEW_CLIENTS = 50
 # What was not seen once may well be expected three times (the "rule of three").
 _UNSEEN = 3
 
 _HEAD = (
     "",
     "clients",
-    "log-likelihood, log q(c, n)",
-    "log-likelihood given size",
+    "log-likelihood, log q(c, n) ± 95 %",
+    "log-likelihood given size ± 95 %",
     "energy distance, ratio [range of 1]",
     "sliced Wasserstein, ratio",
-    "two-sample AUC (0.5 is perfect)",
+    "two-sample AUC ± 95 % (0.5 is perfect)",
     "sizes, ratio",
     "sizes, points apart",
     "sizes, KS",

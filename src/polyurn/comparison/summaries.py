@@ -9,10 +9,10 @@ client with few points is far from the marginal by chance alone, so compare popu
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import entr
 
 from polyurn.comparison.estimates import (
@@ -68,42 +68,64 @@ def heterogeneity(
     >>> f"{alike.total_variation:.3f}"
     '0.067 (0.044 to 0.133)'
     """
-    table = check_counts(counts)
-    dense = table if isinstance(table, np.ndarray) else table.toarray()
-    shares = dense / dense.sum(axis=1, keepdims=True)
-    weights = resample_weights(len(shares), n_bootstrap, rng=rng)
+    table = csr_array(check_counts(counts), copy=True)
+    weights = resample_weights(table.shape[0], n_bootstrap, rng=rng)
+    held = _Shares.of(table)
     return Heterogeneity(
-        total_variation=_to_the_marginal(_total_variation, dense, weights),
-        jensen_shannon=_to_the_marginal(_jensen_shannon, dense, weights),
-        effective_categories=mean_estimate(np.exp(entr(shares).sum(axis=1)), weights),
+        total_variation=_to_the_marginal(held.total_variation, table, weights),
+        jensen_shannon=_to_the_marginal(held.jensen_shannon, table, weights),
+        effective_categories=mean_estimate(np.exp(held.entropies), weights),
         alpha=concentration_estimate(table, weights),
     )
 
 
 def _to_the_marginal(
-    distances: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]],
-    counts: NDArray[np.integer[Any]],
+    distances: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    counts: csr_array,
     weights: NDArray[np.float64],
 ) -> Estimate:
     """The mean distance of clients to their marginal, each bootstrap sample's to its own."""
-    shares = counts / counts.sum(axis=1, keepdims=True)
-    pooled = np.concatenate([counts.sum(axis=0, keepdims=True), weights @ counts])
+    pooled = np.concatenate([counts.sum(axis=0)[None], weights @ counts])
     marginal, *marginals = pooled / pooled.sum(axis=1, keepdims=True)
-    value = float(distances(shares, marginal).mean())
-    means = [w @ distances(shares, own) for w, own in zip(weights, marginals, strict=True)]
-    return Estimate(value, *reflected_interval(value, np.array(means) / len(shares), 0.0, 1.0))
+    value = float(distances(marginal).mean())
+    means = [w @ distances(own) for w, own in zip(weights, marginals, strict=True)]
+    return Estimate(value, *reflected_interval(value, np.array(means) / len(weights[0]), 0.0, 1.0))
 
 
-def _total_variation(
-    shares: NDArray[np.float64], marginal: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    return np.asarray(np.abs(shares - marginal).sum(axis=1) / 2)
+@dataclass(frozen=True)
+class _Shares:
+    """Clients' normalised histograms without the zeros, and how far they are from a marginal.
 
+    A category that a client does not hold adds to a distance what it adds to everyone's: it is counted
+    for all of them at once, and only what clients hold is looked at one by one.
+    """
 
-def _jensen_shannon(
-    shares: NDArray[np.float64], marginal: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    of_the_two = (entr(shares).sum(axis=1) + entr(marginal).sum()) / 2
-    divergence = entr((shares + marginal) / 2).sum(axis=1) - of_the_two
-    # Rounding leaves a client that is the marginal at -1e-17.
-    return np.asarray(np.sqrt(np.maximum(divergence, 0) / np.log(2)))
+    values: NDArray[np.float64]  # (n_held,), client after client
+    category: NDArray[np.int32]  # (n_held,)
+    begins: NDArray[np.int32]  # (n_clients,)
+    entropies: NDArray[np.float64]  # (n_clients,)
+
+    @classmethod
+    def of(cls, counts: csr_array) -> "_Shares":
+        counts.eliminate_zeros()
+        values = counts.data / np.repeat(counts.sum(axis=1), np.diff(counts.indptr))
+        begins = counts.indptr[:-1]  # no client is empty
+        entropies = -np.add.reduceat(values * np.log(values), begins)
+        return cls(values, counts.indices, begins, entropies)
+
+    def total_variation(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Distances to a marginal of shape (n_categories,), shape (n_clients,)."""
+        own = marginal[self.category]
+        return np.asarray((1 + self._sums(np.abs(self.values - own) - own)) / 2)
+
+    def jensen_shannon(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Distances to a marginal of shape (n_categories,), shape (n_clients,)."""
+        middle = (self.values + marginal[self.category]) / 2
+        alone = entr(marginal / 2)
+        mixed = alone.sum() - self._sums(middle * np.log(middle) + alone[self.category])
+        divergence = mixed - (self.entropies + entr(marginal).sum()) / 2
+        # Rounding leaves a client that is the marginal at -1e-17.
+        return np.asarray(np.sqrt(np.maximum(divergence, 0) / np.log(2)))
+
+    def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.add.reduceat(values, self.begins))

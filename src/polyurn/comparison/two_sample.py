@@ -5,8 +5,6 @@ they were not trained on. An area under the ROC curve (AUC) of 0.5 is perfect: t
 1 says that they always can. Distances, which have no classifier in them, are `distances.py`.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
@@ -46,8 +44,7 @@ def two_sample_auc(
     kind = np.repeat([1, 0], [len(simulated), len(true)])
     placed: dict[int, list[NDArray[np.float64]]] = {0: [], 1: []}
     for train, test in _folds(kind, n_folds, rng):
-        tell = _classifier(int(rng.integers(2**31))).fit(features[train], kind[train])
-        score = tell.decision_function(features[test])
+        score = _scores(features, kind, train, test, seed=int(rng.integers(2**31)))
         placed[1].append(_placements(score[kind[test] == 1], score[kind[test] == 0]))
         placed[0].append(1 - _placements(score[kind[test] == 0], score[kind[test] == 1]))
     ones, zeros = np.concatenate(placed[1]), np.concatenate(placed[0])
@@ -74,12 +71,25 @@ def _placements(scores: NDArray[np.float64], others: NDArray[np.float64]) -> NDA
     return np.asarray((both - rankdata(scores)) / len(others))
 
 
-def _classifier(seed: int) -> Any:
+def _scores(
+    features: NDArray[np.float64],
+    kind: NDArray[np.int64],
+    train: NDArray[np.int64],
+    test: NDArray[np.int64],
+    *,
+    seed: int,
+) -> NDArray[np.float64]:
+    """What a classifier trained on some clients says about others; higher is kind 1."""
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier
+        from threadpoolctl import threadpool_limits  # scikit-learn needs it, too
     except ImportError as error:
         raise MissingDependencyError("scikit-learn", "sklearn", "the two-sample test") from error
     # Small trees, few of them: clients are hundreds, and deep trees learn them by heart.
-    return HistGradientBoostingClassifier(
+    tell = HistGradientBoostingClassifier(
         max_iter=60, max_leaf_nodes=8, min_samples_leaf=5, early_stopping=False, random_state=seed
     )
+    # So small a task is over before threads have met; on a busy machine they wait for each other.
+    with threadpool_limits(1, user_api="openmp"):
+        tell.fit(features[train], kind[train])
+        return np.asarray(tell.decision_function(features[test]))

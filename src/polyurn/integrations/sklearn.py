@@ -19,6 +19,7 @@ from polyurn.model.mdm import MDM, mixture_logpmf
 from polyurn.model.sizes import Sizes
 from polyurn.server.fit import fit
 from polyurn.server.results import Fit
+from polyurn.wording.numbers import counted
 
 try:
     from sklearn.base import BaseEstimator, DensityMixin
@@ -110,7 +111,7 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
         self.converged_, self.n_iter_ = fits[best].converged, fits[best].n_rounds
         self.lower_bound_ = scores[best]
         if not self.converged_:
-            said = f"kept the best of {self.max_iter} rounds, before the fit converged"
+            said = f"kept the best of {counted(self.max_iter, 'round')}, before the fit converged"
             warnings.warn(f"{said}; raise max_iter or tol", ConvergenceWarning, stacklevel=2)
         return self
 

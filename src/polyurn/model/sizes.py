@@ -16,6 +16,7 @@ from polyurn.errors import ParameterError, SizeError
 from polyurn.memory import check_memory
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import FrozenArrays, floats, numbers
+from polyurn.wording.numbers import counted
 
 # Probabilities may miss one by accumulated rounding over a few thousand bins, not by more.
 SUM_TOLERANCE = 1e-9
@@ -117,7 +118,7 @@ class SizeBins(FrozenArrays):
             raise SizeError("expected sizes as whole numbers, got fractions or NaN")
         if sizes.size and sizes.max() > self.max_size:
             raise SizeError(
-                f"a client holds {sizes.max()} points but max_size is {self.max_size}; "
+                f"a client holds {counted(sizes.max(), 'point')} but max_size is {self.max_size:,}; "
                 "fit with a larger max_size, or cap clients with histogram(..., cap=max_size)"
             )
         if sizes.size and sizes.min() < 1:

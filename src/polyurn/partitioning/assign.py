@@ -16,6 +16,7 @@ from polyurn.partitioning.redraw import dense, redraw, sample_counts, serve
 from polyurn.partitioning.result import Partition, PartitionReport, Shortfall, check_labels
 from polyurn.populations import Population, check_population, drawn_from
 from polyurn.typed.arguments import checked
+from polyurn.wording.numbers import counted
 
 # Clients that `cover` draws at a time: 32 MB of histograms.
 _BATCH_CELLS = 4_000_000
@@ -217,7 +218,7 @@ def _drawn(
     # The indices; for each proxy point its place in the urns and whether it was used; cursors.
     check_memory(
         8 * n_given + 9 * n_points + 8 * len(offsets),
-        f"the indices of the {n_given} points that clients ask for",
+        f"the indices of the {counted(n_given, 'point')} that clients ask for",
         "partition fewer clients at a time",
     )
     indices = np.empty(n_given, np.int64)
@@ -249,8 +250,8 @@ def _resample(
     if needed > n_points:
         whose = "a client asks" if replace else "the clients ask"
         raise PartitionError(
-            f"{whose} for {needed} points and the proxy data have {n_points}; draw smaller clients, "
-            "fewer of them, or use shortfall='reuse' (--shortfall reuse on the command line)"
+            f"{whose} for {counted(needed, 'point')} and the proxy data have {n_points:,}; draw smaller "
+            "clients, fewer of them, or use shortfall='reuse' (--shortfall reuse on the command line)"
         )
     if not replace:
         if (_column_sums(table) <= stock).all():
@@ -279,7 +280,7 @@ def _refuse(needed: NDArray[np.int64], stock: NDArray[np.int64]) -> None:
     if missing.any():
         short = np.flatnonzero(missing)
         raise ShortfallError(
-            f"the proxy data are short of {int(missing.sum())} points: {{}}",
+            f"the proxy data are short of {counted(int(missing.sum()), 'point')}: {{}}",
             short.tolist(),
             missing[short].tolist(),
         )
@@ -293,8 +294,8 @@ def _check_settings(shortfall: Shortfall, population: Population | None, n_categ
     n_other = check_population(population).n_categories
     if n_other != n_categories:
         raise ParameterError(
-            f"expected a population of {n_categories} categories, like the clients, got one of "
-            f"{n_other}"
+            f"expected a population of {n_categories:,} categories, like the clients, got one of "
+            f"{n_other:,}"
         )
 
 

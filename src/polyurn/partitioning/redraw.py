@@ -14,6 +14,7 @@ from polyurn.errors import ShortfallError
 from polyurn.model.mdm import MDM
 from polyurn.model.rising_factorials import log_rising
 from polyurn.populations import Population
+from polyurn.wording.numbers import counted
 
 # How many clients of a population are looked at before it is said that it has none that fits.
 _TRIES = 1024
@@ -138,7 +139,7 @@ def _continued(
     if counts.any():
         logs += log_rising(mdm.alphas, counts, scale=alpha_0[:, None]).sum(axis=1)
     if np.isneginf(logs).all():
-        raise _no_client(left, f"of {size} points")
+        raise _no_client(left, f"of {counted(size, 'point')}")
     odds = np.exp(logs - logs.max())
     alpha = kept[rng.choice(mdm.n_components, p=odds / odds.sum())]
     more = np.zeros(len(alpha), np.int64)

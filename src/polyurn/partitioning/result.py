@@ -12,10 +12,12 @@ from typing import Any, Literal, SupportsIndex, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from polyurn.counts import check_texts
 from polyurn.errors import ParameterError, PartitionError
 from polyurn.memory import check_memory
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ids_of, numbers
+from polyurn.wording.numbers import counted
 
 Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
 
@@ -129,7 +131,9 @@ class Partition:
         if self.ids is not None:
             object.__setattr__(self, "ids", ids_of(self.ids, "ids"))
             if self.ids.shape != (len(self),):
-                raise ParameterError(f"expected {len(self)} ids, got shape {self.ids.shape}")
+                raise ParameterError(
+                    f"expected {counted(len(self), 'id')}, got shape {self.ids.shape}"
+                )
 
     @classmethod
     def by_owner(cls, owners: ArrayLike) -> "Partition":
@@ -285,6 +289,7 @@ def check_ids(clients: Sequence[Any] | NDArray[Any] | None, partition: Partition
             f"expected {len(partition)} different client ids, got {len(ids)}, "
             f"{n_different} of them different as text"
         )
+    check_texts(map(str, ids.tolist()), "client ids")
     return ids
 
 

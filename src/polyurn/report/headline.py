@@ -12,6 +12,7 @@ from polyurn.comparison.summaries import heterogeneity
 from polyurn.errors import ParameterError
 from polyurn.report.material import Material
 from polyurn.sweeps.verdict import PopulationVerdict, compare_sweeps
+from polyurn.wording.numbers import counted
 
 # Clients that stand for an MDM whose heterogeneity is asked for; its own seed, so that it is the same.
 _N_DRAWN, _SEED = 2_000, 0
@@ -49,7 +50,9 @@ def headline(material: Material) -> Headline:
     how_close, second = _closeness(material)
     how_costly, third = _regret(material)
     said = [part for part in (how_different, how_close, how_costly) if part]
-    return Headline(_sentence(said), (first, second, third))
+    few = material.comparison.few if material.comparison else ""
+    sentences = [_sentence(said), *([_capital(f"{few}.")] if few else [])]
+    return Headline(" ".join(sentences), (first, second, third))
 
 
 def sweep_verdicts(material: Material) -> tuple[PopulationVerdict, ...]:
@@ -82,9 +85,12 @@ def _heterogeneity(material: Material) -> tuple[str, Number]:
         return "", Number(label, "–", hint, known=False)
     alpha, away = measured.alpha.value, measured.total_variation.value
     means = (
-        f"{whose[0].upper()}{whose[1:]} are about as different as under one Dirichlet(α); "
-        f"a client’s mix is {away:.0%} away from the whole federation’s."
+        f"{_capital(whose)} are about as different as under one Dirichlet(α); "
+        f"a client’s mix is {100 * away:.0f} % away from the whole federation’s."
     )
+    low, high = measured.alpha.low, measured.alpha.high
+    if not math.isnan(low):
+        means += f" 95 % interval of α: {_short(low)} to {_short(high)}."
     words = _how_different(alpha)
     return f"clients are {words}", Number(label, f"α ≈ {_short(alpha)}", means)
 
@@ -115,11 +121,14 @@ def _closeness(material: Material) -> tuple[str, Number]:
     other = [r for r in material.comparison.rows if r.name == "iid" and r is not row]
     if other:
         means += f" IID clients: {_short(other[0].energy_ratio)}."
-    words = (
-        "simulated ones cannot be told from true ones"
-        if inside
-        else f"simulated ones are {_short(ratio)} times as far from true ones as other true ones are"
-    )
+    if not inside:
+        words = (
+            f"simulated ones are {_short(ratio)} times as far from true ones as other true ones are"
+        )
+    elif material.comparison.few:
+        words = "whether simulated ones are like true ones cannot be told"
+    else:
+        words = "simulated ones cannot be told from true ones"
     return words, Number(label, f"{_short(ratio)}×", means)
 
 
@@ -137,7 +146,7 @@ def _regret(material: Material) -> tuple[str, Number]:
     lost = 100 * about.regret.value
     means = (
         f"Points of {material.metric} lost on true clients by settings that won on "
-        f"{about.population} clients; mean over {_plural(about.n_seeds, 'seed')}"
+        f"{about.population} clients; mean over {counted(about.n_seeds, 'seed')}"
         f"{_interval(about)}."
     )
     iid = [v for v in verdicts if v.population == "iid" and v is not about]
@@ -147,7 +156,7 @@ def _regret(material: Material) -> tuple[str, Number]:
     if lost < 0.05:
         words = f"tuning on them costs no {material.metric}"
     elif reach > lost:  # the interval holds 0: so few seeds cannot tell
-        words = f"tuning on them costs {lost:.1f} ± {reach:.1f} points of {material.metric}"
+        words = f"tuning on them costs {lost:.1f} points of {material.metric}, ± {reach:.1f} (95 %)"
     else:
         words = f"tuning on them costs {lost:.1f} points of {material.metric}"
     return words, Number(label, f"{lost:.2f} pts", means)
@@ -160,16 +169,16 @@ def _interval(about: PopulationVerdict) -> str:
     return f", 95 % interval {100 * low:.2f} to {100 * high:.2f}"
 
 
-def _plural(n: int, word: str) -> str:
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"
-
-
 def _sentence(said: list[str]) -> str:
     if not said:
         return "There are runs to look at, and no verdict yet."
     *first, last = said
     text = f"{', '.join(first)}, and {last}" if first else last
-    return f"{text[0].upper()}{text[1:]}."
+    return _capital(f"{text}.")
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _short(value: float) -> str:

@@ -128,7 +128,7 @@ def candidates_chart(rows: Rows) -> Spec:
             alt.Tooltip("n_components:Q", title="K"),
             alt.Tooltip("log_likelihood:Q", format=".4f"),
             alt.Tooltip("behind:Q", format=".4f", title="behind the best"),
-            alt.Tooltip("behind_error:Q", format=".4f", title="± standard error"),
+            alt.Tooltip("behind_error:Q", format=".4f", title="its standard error"),
         ],
     )
     bars = base.mark_rule(strokeWidth=2, color=QUIET).encode(

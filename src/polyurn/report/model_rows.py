@@ -13,13 +13,12 @@ from scipy.special import rel_entr
 from polyurn.model.mdm import MDM
 from polyurn.report.parts import Rows
 from polyurn.server.records import SelectionRecord, StartPath
+from polyurn.server.results import HALF_WIDTH
 
 # More lines than colours that an eye tells apart, and more columns than fit on a page.
 MOST_COMPONENTS, MOST_CATEGORIES = 8, 64
 _MOST_SIZES = 200
 _N_TELLING = 12
-# 95 % of a normal distribution.
-_REACH = 1.96
 
 
 def summary_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
@@ -102,8 +101,8 @@ def candidate_rows(selection: SelectionRecord) -> Rows:
         {
             "n_components": c.n_components,
             "log_likelihood": c.log_likelihood,
-            "low": c.log_likelihood - _REACH * c.standard_error,
-            "high": c.log_likelihood + _REACH * c.standard_error,
+            "low": c.log_likelihood - HALF_WIDTH * c.standard_error,
+            "high": c.log_likelihood + HALF_WIDTH * c.standard_error,
             "behind": c.behind,
             "behind_low": c.behind - c.behind_error,
             "behind_high": c.behind + c.behind_error,

@@ -19,7 +19,9 @@ from polyurn.report.model_rows import (
     telling_rows,
 )
 from polyurn.report.parts import Figure, Panel, Rows, Section, table_of
+from polyurn.server.few_clients import few_held_out
 from polyurn.server.records import SelectionRecord
+from polyurn.wording.numbers import counted
 
 
 def components_section(material: Material) -> Section | None:
@@ -40,8 +42,8 @@ def components_section(material: Material) -> Section | None:
         title="The components" if not one else "The component",
         lead=(
             f"{'One kind' if one else f'{mdm.n_components} kinds'} of client over "
-            f"{mdm.n_categories:,} categories; a client holds at most {mdm.max_size:,} points. "
-            "Components are in order of weight."
+            f"{counted(mdm.n_categories, 'category')}; a client holds at most "
+            f"{counted(mdm.max_size, 'point')}. Components are in order of weight."
         ),
         figures=tuple(figures),
     )
@@ -52,17 +54,19 @@ def choice_section(material: Material) -> Section | None:
     record = material.made.rounds
     if record is None:
         return None
-    asked = f"Clients were asked in {record.n_rounds} rounds."
+    asked = f"Clients were asked in {counted(record.n_rounds, 'round')}."
     rows = path_rows(record.paths)
     if isinstance(record, SelectionRecord):
+        few = few_held_out(record.n_held_out)
+        few = f" But {few}." if few else ""
         paths = [_paths(rows, of=f" of K = {record.chosen}", stopped=_stopped(record))]
         return Section(
             name="choice",
             title="The choice of K, and the rounds",
             lead=(
-                f"{asked} {record.n_held_out:,} held-out clients judged every number of "
+                f"{asked} {counted(record.n_held_out, 'held-out client')} judged every number of "
                 f"components; {record.chosen} is the smallest that is not clearly worse than the "
-                "best."
+                f"best.{few}"
             ),
             figures=(_candidates(record), *(paths if rows else ())),
         )
@@ -205,14 +209,14 @@ def _candidates(selection: SelectionRecord) -> Figure:
         panels=(Panel(charts.candidates_chart(drawn)),),
         table=table_of(
             "Held-out log-likelihood by number of components",
-            ("K", "log-likelihood", "95 % interval", "behind the best ± s.e.", "rounds",
+            ("K", "log-likelihood", "95 % interval", "behind the best (s.e.)", "rounds",
              "parameters", "converged", "chosen"),
             (
                 (
                     str(row["n_components"]),
                     f"{row['log_likelihood']:.4f}",
                     f"{row['low']:.4f} to {row['high']:.4f}",
-                    f"{row['behind']:.4f} ± {row['behind_error']:.4f}",
+                    f"{row['behind']:.4f} ({row['behind_error']:.4f})",
                     str(row["n_rounds"]),
                     f"{row['n_parameters']:,}",
                     "yes" if row["converged"] else "stopped early" if row["outdone"] else "no",

@@ -14,8 +14,9 @@ from scipy.spatial import cKDTree
 
 from polyurn.comparison.results import Comparison
 from polyurn.counts import Counts
-from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.errors import ParameterError
 from polyurn.report.parts import Rows
+from polyurn.report.tsne import tsne
 
 # Clients of a strip, and categories that have a colour of their own in it.
 N_STRIPS, N_COLOURS = 48, 8
@@ -109,18 +110,12 @@ def joint_plane(
     >>> {name: places.shape for name, places in joint_plane(tables, rng=0).items()}
     {'a': (20, 2), 'b': (20, 2)}
     """
-    try:
-        from sklearn.manifold import TSNE
-    except ImportError as error:
-        raise MissingDependencyError("scikit-learn", "report", "the plane of clients") from error
     together = np.concatenate([*counts.values()])
     if len(together) < 4:
         raise ParameterError(f"expected at least four clients for a plane, got {len(together)}")
-    seed = int(np.random.default_rng(rng).integers(2**31))
     shares = together / together.sum(axis=1, keepdims=True)
     perplexity = min(_PERPLEXITY, (len(shares) - 1) / 3)
-    plane = TSNE(perplexity=perplexity, init="pca", random_state=seed)
-    places = plane.fit_transform(shares).astype(np.float64)
+    places = tsne(shares, perplexity=perplexity, rng=rng)
     ends = np.cumsum([len(table) for table in counts.values()])[:-1]
     return dict(zip(counts, np.split(places, ends), strict=True))
 

@@ -61,6 +61,7 @@ def _distances(comparison: Comparison) -> Figure:
             "Distance of each population to the held-out clients, in units of the distance of true "
             "clients to true clients: what they hold, measured twice, and how much. The bars hold "
             "95 % of the splits of true clients: a mark inside them cannot be told from true clients."
+            + (f" But {comparison.few}." if comparison.few else "")
         ),
         panels=(Panel(chart),),
         table=table_of(
@@ -79,8 +80,9 @@ def _distances(comparison: Comparison) -> Figure:
 
 
 def _distance_table(comparison: Comparison) -> DataTable:
-    head = ("population", "clients", "log-likelihood", "energy ratio", "Wasserstein ratio",
-            "two-sample AUC", "size ratio", "away from the marginal", "about Dirichlet(α)")  # fmt: skip
+    head = ("population", "clients", "log-likelihood ± 95 %", "energy ratio", "Wasserstein ratio",
+            "two-sample AUC ± 95 %", "size ratio", "away from the marginal",
+            "about Dirichlet(α)")  # fmt: skip
     rows: list[tuple[str, ...]] = [
         (
             row.name,

@@ -7,6 +7,7 @@ from polyurn.report.material import Material
 from polyurn.report.parts import Section
 from polyurn.server.records import RoundsRecord, SelectionRecord
 from polyurn.storage.provenance import DataRecord, Made
+from polyurn.wording.numbers import counted
 
 
 def provenance_section(material: Material) -> Section:
@@ -52,8 +53,8 @@ def _data_fact(data: DataRecord | str) -> str:
     if isinstance(data, str):
         return data
     return (
-        f"{data.file}: {data.n_clients:,} clients, {data.n_points:,} points, "
-        f"{data.n_categories:,} categories"
+        f"{data.file}: {counted(data.n_clients, 'client')}, {counted(data.n_points, 'point')}, "
+        f"{counted(data.n_categories, 'category')}"
     )
 
 
@@ -73,7 +74,7 @@ def _wire_facts(record: RoundsRecord) -> list[tuple[str, str]]:
         ("Privacy: rounds", _crowd(record)),
     ]
     if isinstance(record, SelectionRecord):
-        facts.append(("Held out", f"{record.n_held_out:,} clients only scored"))
+        facts.append(("Held out", f"{counted(record.n_held_out, 'client')} only scored"))
     return facts
 
 
@@ -81,10 +82,10 @@ def _crowd(record: RoundsRecord) -> str:
     """How often clients were asked, and over how many of them the sums are."""
     fewest = record.fewest_clients
     if fewest is None or fewest == record.n_clients:
-        return f"{record.n_rounds} with {record.n_clients:,} clients each"
+        return f"{record.n_rounds} with {counted(record.n_clients, 'client')} each"
     return (
-        f"{record.n_rounds} with up to {record.n_clients:,} clients; the smallest sums are over "
-        f"{fewest:,} of them"
+        f"{record.n_rounds} with up to {counted(record.n_clients, 'client')}; the smallest sums are "
+        f"over {fewest:,} of them"
     )
 
 
@@ -94,7 +95,7 @@ def _sweep_fact(material: Material) -> str:
     seeds = sorted({run.seed for run in runs})
     minutes = sum(run.seconds for run in runs) / 60
     return (
-        f"{len(runs):,} runs on {len({run.population for run in runs})} populations, seeds "
+        f"{counted(len(runs), 'run')} on {len({run.population for run in runs})} populations, seeds "
         f"{', '.join(map(str, seeds))}, engine {engines}, {minutes:.1f} minutes of training"
     )
 

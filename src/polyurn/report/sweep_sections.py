@@ -63,7 +63,7 @@ def _profile(
         panels=panels,
         table=table_of(
             f"{material.metric.capitalize()} against each hyper-parameter",
-            ("setting", "value", "population", material.metric, "± s.e.", "seeds"),
+            ("setting", "value", "population", material.metric, "standard error", "seeds"),
             (
                 (
                     name,

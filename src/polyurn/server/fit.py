@@ -12,6 +12,7 @@ from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import Sizes
 from polyurn.server.em.problem import Problem
+from polyurn.server.few_clients import few_clients
 from polyurn.server.results import Fit, Round
 from polyurn.server.search.policy import DEFAULT, Policy
 from polyurn.server.search.race import State
@@ -20,6 +21,7 @@ from polyurn.server.search.starts import landscape, survey
 from polyurn.server.settings import SizeModel, check_settings, size_bins
 from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator, Batch, Parameters, SurveyStatistics
+from polyurn.wording.numbers import counted
 
 
 @checked
@@ -100,7 +102,7 @@ def fit(
     cohort_size = None if asks_everyone(aggregator, cohort_size) else cohort_size
     question = survey(n_categories, max_size, max_upload=max_upload)
     said = aggregator.aggregate(question, cohort_size)
-    check_answered(said)
+    check_answered(said, n_components)
     rounds = Rounds(on_round)
     rounds.add(Round(1, None, float("nan"), int(said.n_clients), question.n_numbers))
     search = begin_search(
@@ -115,7 +117,8 @@ def fit(
         if state.converged:
             break
     mdm, n_dropped = populated(state)
-    stopped = _reason(state, tol, max_rounds, cohort_size or said.n_clients)
+    few = few_clients(cohort_size or said.n_clients, [n_components])
+    stopped = _reason(state, tol, max_rounds, cohort_size or said.n_clients, few)
     return Fit(mdm, tuple(rounds.done), state.converged, stopped, n_dropped, state.n_agreeing)
 
 
@@ -157,17 +160,24 @@ def populated(state: State) -> tuple[MDM, int]:
     return Parameters(weights, best.alphas[kept], masses).mdm(), int((~kept).sum())
 
 
-def _reason(state: State, tol: float, max_rounds: int, n_clients: float) -> str:
+def _reason(state: State, tol: float, max_rounds: int, n_clients: float, few: str) -> str:
+    if state.converged and few:
+        return f"converged: rounds gain less than {tol:g} nats per client, and {few}"
     if state.converged:
         return f"converged: less than {tol:g} nats per client seem to be left to gain"
-    some = f", judged by {state.n_clients:,.0f} clients only" if state.n_clients < n_clients else ""
-    return (
-        f"stopped at max_rounds={max_rounds} before it converged{some}; allow more rounds, "
-        "or fewer components"
-    )
+    fewer = state.n_clients < n_clients
+    some = f", judged by {counted(state.n_clients, 'client')} only" if fewer else ""
+    advice = f"{few}; take fewer components" if few else "allow more rounds, or fewer components"
+    return f"stopped at max_rounds={max_rounds} before it converged{some}; {advice}"
 
 
-def check_answered(said: SurveyStatistics) -> None:
-    """Refuse to begin with an empty cohort."""
+def check_answered(said: SurveyStatistics, n_components: int) -> None:
+    """Refuse to begin with a cohort that is empty, or smaller than the number of components."""
     if said.n_clients == 0:
         raise ParameterError("no client answered the first question; ask a larger cohort")
+    if said.n_clients < n_components:
+        needs = counted(n_components, "component needs", "components need")
+        raise ParameterError(
+            f"{needs} at least as many clients, got {said.n_clients:,.0f}; take fewer components, "
+            "or ask more clients"
+        )

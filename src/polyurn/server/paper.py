@@ -17,6 +17,7 @@ from polyurn.server.results import Fit, Round
 from polyurn.server.settings import MOST_ROUNDS, check_model, size_bins
 from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator, Initialise, StartStatistics, Update, UpdateStatistics
+from polyurn.wording.numbers import counted
 
 Moments: TypeAlias = Literal["first", "most_frequent", "pooled"]
 
@@ -91,7 +92,7 @@ def fit_paper(
         rounds.append(Round(number, mdm, mean, int(statistics.n_clients), query.n_numbers))
         report(rounds[-1])
 
-    stopped = f"asked for {n_rounds} rounds, and did them"
+    stopped = f"asked for {counted(n_rounds, 'round')}, and did them"
     return Fit(mdm, tuple(rounds), converged=False, stopped=stopped)
 
 
@@ -124,9 +125,9 @@ def initialise(
         The matched category does not vary, so that α_0 is not defined.
     """
     if statistics.n_clients < query.n_components:
+        needs = counted(query.n_components, "component needs", "components need")
         raise ParameterError(
-            f"{query.n_components} components need at least as many clients, "
-            f"got a cohort of {statistics.n_clients:.0f}"
+            f"{needs} at least as many clients, got a cohort of {statistics.n_clients:.0f}"
         )
     joined = statistics.size_counts.sum(axis=1)  # line 10: m_k
     if (joined == 0).any():

@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 
 from polyurn.model.mdm import MDM
 from polyurn.server.em.m_step import multinomial
+from polyurn.server.few_clients import few_clients, few_held_out
 from polyurn.typed.arguments import checked
 from polyurn.wire import ScoreStatistics
+
+# Wherever a number is shown with ±, it is a 95 % interval: so many standard errors to each side.
+HALF_WIDTH = 1.96
 
 
 @checked
@@ -78,6 +82,12 @@ class Fit:
     def n_rounds(self) -> int:
         """How often clients were asked, starts included."""
         return len(self.rounds)
+
+    @property
+    def caution(self) -> str:
+        """What so few clients cannot say about so many components; empty if there are enough."""
+        n_components = self.mdm.n_components + self.n_dropped
+        return few_clients(self.rounds[0].n_clients, [n_components]) if self.rounds else ""
 
     @property
     def log_likelihoods(self) -> NDArray[np.float64]:
@@ -206,6 +216,12 @@ class Selection:
     def chosen(self) -> Candidate:
         """The candidate that was chosen."""
         return next(c for c in self.candidates if c.n_components == self.n_components)
+
+    @property
+    def caution(self) -> str:
+        """What so few clients cannot say about the choice; empty if there are enough."""
+        fitted = few_clients(self.rounds[0].n_clients, [self.n_components]) if self.rounds else ""
+        return "; ".join(filter(None, (few_held_out(self.n_held_out), fitted)))
 
     @property
     def unfinished(self) -> tuple[int, ...]:

@@ -13,8 +13,10 @@ import numpy as np
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MDM
+from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.em.problem import Problem
-from polyurn.server.fit import asks_everyone, check_answered, populated
+from polyurn.server.few_clients import check_parts
+from polyurn.server.fit import asks_everyone, populated
 from polyurn.server.results import Candidate, Progress, Selection, behind
 from polyurn.server.search.policy import DEFAULT, Policy
 from polyurn.server.search.race import Search, State
@@ -32,6 +34,7 @@ from polyurn.wire import (
     ScoreStatistics,
     Statistics,
 )
+from polyurn.wording.numbers import counted
 
 # The numbers of components that "auto" tries, in turn, while the held-out likelihood rises.
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -113,12 +116,10 @@ def select(
         )
     if not 0 < held_out < 1:
         raise ParameterError(f"expected held_out between 0 and 1, got {held_out}")
-    bins = size_bins(sizes, max_size)
+    bins, shared = size_bins(sizes, max_size), sizes == "shared"
     work = _Work(
         aggregator=aggregator,
-        problem=lambda k: Problem(
-            k, n_categories, bins, sizes == "shared", size_prior, category_prior
-        ),
+        problem=lambda k: Problem(k, n_categories, bins, shared, size_prior, category_prior),
         held_out=held_out,
         max_rounds=max_rounds,
         cohort_size=None if asks_everyone(aggregator, cohort_size) else cohort_size,
@@ -130,7 +131,7 @@ def select(
         on_round=on_round,
     )
     work.problem(1 if n_components == "auto" else max(asked)).check_upload(max_upload)
-    work.survey(n_categories, max_size, sizes=sizes != "shared")
+    work.survey(n_categories, max_size, sizes=not shared)
     if n_components == "auto":
         _grow(work)
     else:
@@ -145,9 +146,8 @@ def _fit_all(work: "_Work", asked: tuple[int, ...]) -> None:
     work.skipped = tuple(k for k in asked if k > max(most, 1.0))
     todo = [k for k in asked if k not in work.skipped]
     if not todo:
-        raise ParameterError(
-            f"{min(asked)} components need at least as many clients, got {work.n_fitted:.0f} to fit"
-        )
+        needs = counted(min(asked), "component needs", "components need")
+        raise ParameterError(f"{needs} at least as many clients, got {work.n_fitted:.0f} to fit")
     while todo:
         work.climb(work.next_group(todo, len(todo)))
 
@@ -196,10 +196,13 @@ class _Work:
     _sent: int = 0
 
     def survey(self, n_categories: int, max_size: int, *, sizes: bool) -> None:
-        """The first round: how the fitted part of the clients varies."""
+        """The first round: how the fitted part of the clients varies, and how many the rest are."""
         question = survey(n_categories, max_size, max_upload=self.max_upload)
-        said = self.aggregator.aggregate(self._fitted(question), self.cohort_size)
-        check_answered(said)
+        any_size = Sizes(SizeBins([1, max_size + 1]), [[1.0]])
+        anyone = Score((MDM([1.0], np.ones((1, n_categories)), any_size),))
+        both = Batch((self._fitted(question), self._judged(anyone)))
+        said, judged = cast(Any, self.aggregator.aggregate(both, self.cohort_size)).answers
+        check_parts(said.n_clients, judged.n_clients, held_out=self.held_out)
         self.n_rounds += 1
         self.n_fitted = said.n_clients
         self.land = landscape(question, said, sizes=sizes)
@@ -277,8 +280,7 @@ class _Work:
     def _outdone(self, before: dict[int, State]) -> set[int]:
         """Those that fewer components are ahead of by more than they may still gain, and an error.
 
-        `before` is what was scored: the round has brought some of the gain already. Likelihoods before
-        and after it can be compared where the same clients judged.
+        `before` was scored: the round has brought some of the gain, as far as the same clients judged.
         """
         assert self.scores is not None
         numbers = sorted(self.states)
@@ -344,15 +346,11 @@ class _Work:
     def _score(self) -> Part[Any]:
         """The held-out clients' question: how likely they are under what there is now."""
         self.scored = tuple(populated(self.states[k])[0] for k in sorted(self.states))
-        return Part(Score(self.scored), 1.0 - self.held_out, 1.0)
+        return self._judged(Score(self.scored))
 
     def _keep(self, scores: ScoreStatistics) -> None:
         self.scores = scores
-        if scores.n_clients < 2:
-            raise ParameterError(
-                f"expected at least two held-out clients, got {scores.n_clients:.0f}; "
-                "raise held_out or the cohort size"
-            )
+        check_parts(self.n_fitted, scores.n_clients, held_out=self.held_out)
         if not np.isfinite(scores.log_likelihoods).any():
             raise ZeroLikelihoodError(
                 "some held-out client has probability zero for every number of components: one larger "
@@ -373,6 +371,9 @@ class _Work:
 
     def _fitted(self, query: Query[Any]) -> Part[Any]:
         return Part(query, 0.0, 1.0 - self.held_out)
+
+    def _judged(self, query: Query[Any]) -> Part[Any]:
+        return Part(query, 1.0 - self.held_out, 1.0)
 
     def _report(self, n_clients: int, n_numbers: int, climbing: tuple[int, ...] = ()) -> None:
         values = {k: s.value for k, s in sorted(self.states.items()) if s.best is not None}

@@ -43,6 +43,7 @@ from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.models import ModelFunction
 from polyurn.training.server_optimizer import check_server
 from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg, plain
+from polyurn.wording.numbers import counted
 
 _MOST_JOBS = 10_000
 MOST_COLUMNS = 16  # settings trained side by side in one task
@@ -247,7 +248,7 @@ def _check_points(
         for point in points:
             if point.cohort_size > len(held):
                 raise ParameterError(
-                    f"{name}: expected a cohort of at most {len(held)} clients, "
+                    f"{name}: expected a cohort of at most {counted(len(held), 'client')}, "
                     f"got {point.cohort_size}"
                 )
             check_batches(point, module, held.sizes)

@@ -14,6 +14,7 @@ from polyurn.errors import ParameterError
 from polyurn.partitioning.result import Partition
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import numbers
+from polyurn.wording.numbers import counted
 
 # More classes than this are no classes.
 _MOST_CLASSES = 1_000_000
@@ -79,7 +80,7 @@ class Examples:
 
     def __repr__(self) -> str:
         return (
-            f"Examples({len(self)} points of shape {self.features.shape[1:]}, "
+            f"Examples({counted(len(self), 'point')} of shape {self.features.shape[1:]}, "
             f"{len(self.test_features)} test points)"
         )
 
@@ -117,7 +118,7 @@ def check_clients(clients: object, *, n_points: int, name: str = "clients") -> P
     last = int(clients.indices.max())
     if last >= n_points:
         raise ParameterError(
-            f"{name}: somebody holds point {last}, but the data have {n_points} points"
+            f"{name}: somebody holds point {last}, but the data have {counted(n_points, 'point')}"
         )
     return clients
 

@@ -30,6 +30,7 @@ from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.models import ModelFunction
 from polyurn.training.server_optimizer import Server, check_server
 from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg
+from polyurn.wording.numbers import counted
 
 
 @dataclass(frozen=True)
@@ -265,7 +266,7 @@ def _check_columns(columns: Sequence[FedAvg], n_clients: int, seed: int) -> None
             raise ParameterError(f"columns differ in {', '.join(sorted(different))}")
     if columns[0].cohort_size > n_clients:
         raise ParameterError(
-            f"expected a cohort of at most {n_clients} clients, got {columns[0].cohort_size}"
+            f"expected a cohort of at most {counted(n_clients, 'client')}, got {columns[0].cohort_size}"
         )
 
 

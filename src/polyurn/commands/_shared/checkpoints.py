@@ -13,6 +13,7 @@ from polyurn.commands._shared.client_tables import Say
 from polyurn.counts import digest
 from polyurn.storage.journal import Journal
 from polyurn.wire import Aggregator
+from polyurn.wording.numbers import counted
 
 # Options that may differ between a run and its continuation.
 _NO_MATTER = ("output", "checkpoint", "as_json", "threads", "quiet")
@@ -33,5 +34,5 @@ def recorded(
         del matter["rounds"]  # a fit that was to take fewer rounds begins in the same way
     journal = Journal(folder, {**matter, "histograms": digest(read.counts)})
     if len(journal):
-        say(f"going on after {len(journal)} rounds from {folder}")
+        say(f"going on after {counted(len(journal), 'round')} from {folder}")
     return RecordedAggregator(aggregator, journal)

@@ -3,19 +3,24 @@
 Only shows parameters; where they came from is not asked.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.table import Table
 
 from polyurn.model.mdm import MDM
-from polyurn.server.results import Candidate, Fit
+from polyurn.wording.numbers import counted
+
+if TYPE_CHECKING:  # showing a file does not wait for the search to be loaded
+    from polyurn.server.results import Candidate, Fit
 
 
 def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:
     """One row per component."""
     names = categories or tuple(str(j) for j in range(mdm.n_categories))
-    table = Table(title=f"{mdm.n_components} components, {mdm.n_categories} categories")
+    table = Table(
+        title=f"{counted(mdm.n_components, 'component')}, {counted(mdm.n_categories, 'category')}"
+    )
     for heading in ("component", "weight", "concentration α₀", "mean size"):
         table.add_column(heading, justify="right")
     table.add_column("largest categories (expected share)")
@@ -46,12 +51,13 @@ def mdm_record(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
     }
 
 
-def component_sentences(done: Fit | Candidate) -> list[str]:
+def component_sentences(done: "Fit | Candidate") -> list[str]:
     """What there is to say about the components besides their parameters."""
     said = []
     if done.n_dropped:
         said.append(
-            f"dropped {done.n_dropped} components that were left with less than half a client"
+            f"dropped {counted(done.n_dropped, 'component that was', 'components that were')} left with "
+            "less than half a client"
         )
     if done.multinomial:
         which = ", ".join(str(k + 1) for k in done.multinomial)

@@ -25,6 +25,8 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+from polyurn.wording.numbers import counted
+
 if TYPE_CHECKING:
     from polyurn.server.results import Progress as SelectionRound
     from polyurn.server.results import Round
@@ -44,7 +46,9 @@ def fit_progress(
     def line(done: "Round") -> str:
         nonlocal previous
         if math.isnan(done.log_likelihood):
-            return f"round {done.number}, looking where to start, {done.n_clients:,} clients"
+            return (
+                f"round {done.number}, looking where to start, {counted(done.n_clients, 'client')}"
+            )
         change = done.log_likelihood - previous
         previous = done.log_likelihood
         step = "" if math.isnan(change) else f" ({change:+.2e})"
@@ -66,7 +70,7 @@ def fit_progress(
     bar = Bar(
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         TimeRemainingColumn(),
         console=console,
     )
@@ -95,7 +99,7 @@ def selection_progress(console: Console) -> Iterator[Callable[["SelectionRound"]
 
         def on_round(done: "SelectionRound") -> None:
             values = ", ".join(f"K={k} {value}" for k, value, _ in cells(done))
-            what = values or f"looking where to start, {done.n_clients:,} clients"
+            what = values or f"looking where to start, {counted(done.n_clients, 'client')}"
             console.out(f"round {done.number}: {what}", highlight=False)
 
         yield on_round
@@ -104,7 +108,7 @@ def selection_progress(console: Console) -> Iterator[Callable[["SelectionRound"]
     with Live(console=console, transient=True) as live:
 
         def on_round_live(done: "SelectionRound") -> None:
-            table = Table(title=f"round {done.number}, {done.n_clients:,} fitted clients")
+            table = Table(title=f"round {done.number}, {counted(done.n_clients, 'fitted client')}")
             for heading in ("K", "log-likelihood", ""):
                 table.add_column(heading, justify="right")
             for row in cells(done):
@@ -132,7 +136,7 @@ def sweep_progress(console: Console) -> Iterator[Callable[["SweepProgress"], Non
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         _TimeLeft(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         console=console,
     )
     with bar:

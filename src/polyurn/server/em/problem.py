@@ -12,6 +12,7 @@ from polyurn.errors import ParameterError
 from polyurn.model.sizes import SizeBins
 from polyurn.server.em.m_step import Surrogate
 from polyurn.wire import ExpectStatistics
+from polyurn.wording.numbers import counted
 
 # An empty component keeps this many clients, so that its logarithm exists; it is dropped at the end.
 _WEIGHT_PRIOR = 1e-6
@@ -73,8 +74,9 @@ class Problem:
             advice = "raise max_upload or take fewer components"
             if bins > self.n_categories:
                 advice += f", or fewer size bins than {bins:,} (sizes='binned')"
+            takes = counted(k, "component takes", "components take")
             raise ParameterError(
-                f"{k} component{'s' if k > 1 else ''} take{'' if k > 1 else 's'} "
+                f"{takes} "
                 f"{self.trial_cost:,} numbers from a client, and {max_upload:,} are allowed; {advice}"
             )
 

@@ -25,10 +25,12 @@ from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.server.em.evaluation import evaluate
 from polyurn.server.em.parameters import hessian
 from polyurn.server.em.problem import Problem
+from polyurn.server.few_clients import CLIENTS_EACH
 from polyurn.server.search.climber import Climber
 from polyurn.server.search.policy import Policy
 from polyurn.server.search.starts import child, starts
 from polyurn.wire import ExpectStatistics, Group, GroupStatistics, Parameters, Query, Statistics
+from polyurn.wording.numbers import counted
 
 
 @dataclass(frozen=True)
@@ -112,13 +114,12 @@ class Race:
         grown = self._halve([c for c in self._climbers if not self._is_young(c)])
         # Nobody waits for children: most of them climb back to where the leader is.
         rivals = [c for c in grown if c is not leader and not c.is_child]
-        n_flat = (
-            int((np.array(self._values) > leader.value - self._tol).sum()) - 1
-        )  # without a gain
+        # Rounds without a gain.
+        n_flat = int((np.array(self._values) > leader.value - self._tol).sum()) - 1
         state = State(
             n_clients, n_clients, leader.point.parameters(), leader.value,
             {c.number: c.value for c in self._climbers},
-            converged=n_flat >= self._patience and self._is_at_rest(rivals),
+            converged=n_flat >= self._patience and self._is_at_rest(rivals, n_clients),
             nearly_done=n_flat >= self._patience - 1,
             promise=max(c.value + 2 * c.remaining() for c in (leader, *rivals)) - leader.value,
             n_agreeing=max(leader.n_met, 1),  # a child that no start has met came there itself
@@ -132,8 +133,9 @@ class Race:
         """The starts, from the moments of the groups."""
         n_clients, k = float(sums[0].n_clients), self.problem.n_components
         if n_clients < k:
+            needs = counted(k, "component needs", "components need")
             raise ParameterError(
-                f"{k} components need at least as many clients, got a cohort of {n_clients:.0f}"
+                f"{needs} at least as many clients, got a cohort of {n_clients:.0f}"
             )
         begin = starts(sums, self.problem)
         self._climbers = [Climber.begin(p, next(self._numbers), self._policy) for p in begin]
@@ -169,8 +171,10 @@ class Race:
         self._retired += [c for c in kept[n:] if not c.is_child]
         return kept[:n]
 
-    def _is_at_rest(self, rivals: list[Climber]) -> bool:
+    def _is_at_rest(self, rivals: list[Climber], n_clients: float) -> bool:
         """Whether the leader has nothing left to gain, and no other start is to pass it."""
+        if self._patience and n_clients < CLIENTS_EACH * self.problem.n_components:
+            return True  # what seems to be left may never come
         aim = self.leader.value + self._tol
         climbs = self._policy.safety * self.leader.remaining() >= self._tol
         return not climbs and all(c.value + c.remaining() < aim for c in rivals)

@@ -1,0 +1,1 @@
+"""How numbers and nouns are said in messages, tables and pages."""

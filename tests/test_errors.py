@@ -6,11 +6,12 @@ import pickle
 import joblib
 import pytest
 
-from polyurn.errors import FileError, MissingDependencyError, PolyurnError, ShortfallError
+from polyurn.errors import FileError, MissingDependencyError, PolyurnError, RowError, ShortfallError
 
 NAMED = ShortfallError("{} are short", [0, 1], missing=[2, 3], names=["cat", "dog"])
 WITH_MORE = {
     ShortfallError: NAMED,
+    RowError: RowError("got -3", 7, after="; drop it"),
     MissingDependencyError: MissingDependencyError("torch", "train", "training"),
 }
 

@@ -20,11 +20,26 @@ All of them can be pickled: they come back from the workers of a sweep. Nothing 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 
 class PolyurnError(Exception):
-    """Base of every exception that polyurn raises on purpose."""
+    """Base of every exception that polyurn raises on purpose.
+
+    A pickle calls the class again with what it was called with: Python would call it with the message.
+    """
+
+    _called_with: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        error = super().__new__(cls, *args)
+        error._called_with = args, kwargs
+        return error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        args, kwargs = self._called_with
+        return partial(type(self), **kwargs), args, self.__dict__
 
 
 class InputError(PolyurnError, ValueError):
@@ -101,14 +116,11 @@ class ShortfallError(PartitionError):
             called = [f"{n} of category {name}" for n, name in zip(missing, called, strict=False)]
         more = len(categories) - len(called)
         super().__init__(text.format(", ".join(called) + (f" and {more} more" if more > 0 else "")))
-        self._parts = text, categories, missing, names
+        self._parts = text, categories, missing
 
     def named(self, names: Sequence[str]) -> "ShortfallError":
         """The same error with the names of the categories in place of their numbers."""
-        return ShortfallError(*self._parts[:3], names)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ShortfallError, self._parts
+        return ShortfallError(*self._parts, names)
 
 
 class MemoryLimitError(InputError):
@@ -144,7 +156,3 @@ class MissingDependencyError(PolyurnError, ImportError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}: pip install 'polyurn[{extra}]'")
-        self._parts = package, extra, purpose
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return MissingDependencyError, self._parts

@@ -8,8 +8,8 @@ from polyurn.server.search.policy import DEFAULT, Policy
 from polyurn.server.settings import check_settings, size_bins
 
 USUAL = {
-    "n_components": 2, "max_rounds": 50, "tol": 1e-3, "patience": 3, "max_upload": 50_000,
-    "size_prior": 1.0, "category_prior": 1e-3, "policy": DEFAULT,
+    "n_components": 2, "n_categories": 3, "max_rounds": 50, "tol": 1e-3, "patience": 3,
+    "max_upload": 50_000, "size_prior": 1.0, "category_prior": 1e-3, "policy": DEFAULT,
 }  # fmt: skip
 
 
@@ -17,6 +17,7 @@ USUAL = {
     ("setting", "message"),
     [
         ({"n_components": 0}, "n_components of 1 to 65535, got 0"),
+        ({"n_categories": -1}, "n_categories of at least 2, got -1"),
         ({"n_components": 2**16}, "n_components of 1 to 65535"),
         ({"max_rounds": 2}, "max_rounds from 3 to 1000000, got 2"),
         ({"max_rounds": 10**20}, "max_rounds from 3 to 1000000, got 10{20}"),

@@ -92,8 +92,9 @@ def fit(
     ([0.6, 0.4], True)
     """
     check_settings(
-        n_components=n_components, max_rounds=max_rounds, tol=tol, patience=patience,
-        max_upload=max_upload, size_prior=size_prior, category_prior=category_prior, policy=policy,
+        n_components=n_components, n_categories=n_categories, max_rounds=max_rounds, tol=tol,
+        patience=patience, max_upload=max_upload, size_prior=size_prior,
+        category_prior=category_prior, policy=policy,
     )  # fmt: skip
     bins = size_bins(sizes, max_size)
     shared = sizes == "shared"

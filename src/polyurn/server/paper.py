@@ -74,7 +74,10 @@ def fit_paper(
     >>> fit.mdm.weights.round(1).tolist(), fit.n_rounds
     ([0.6, 0.4], 101)
     """
-    check_model(n_components=n_components, size_prior=size_prior, category_prior=category_prior)
+    check_model(
+        n_components=n_components, n_categories=n_categories, size_prior=size_prior,
+        category_prior=category_prior,
+    )  # fmt: skip
     _check_rounds(n_rounds)
     report = on_round or _unreported
     priors = {"size_prior": size_prior, "category_prior": category_prior}

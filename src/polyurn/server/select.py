@@ -107,8 +107,9 @@ def select(
     asked = GRID if n_components == "auto" else _numbers(n_components)
     for k in asked:
         check_settings(
-            n_components=k, max_rounds=max_rounds, tol=tol, patience=patience,
-            max_upload=max_upload, size_prior=size_prior, category_prior=category_prior, policy=policy,
+            n_components=k, n_categories=n_categories, max_rounds=max_rounds, tol=tol,
+            patience=patience, max_upload=max_upload, size_prior=size_prior,
+            category_prior=category_prior, policy=policy,
         )  # fmt: skip
     if max_rounds < _FEWEST_ROUNDS:
         raise ParameterError(

@@ -23,6 +23,7 @@ SizeModel: TypeAlias = Literal["exact", "binned", "shared"] | SizeBins
 def check_settings(
     *,
     n_components: int,
+    n_categories: int,
     max_rounds: int,
     tol: float,
     patience: int,
@@ -32,7 +33,10 @@ def check_settings(
     policy: Policy,
 ) -> None:
     """Refuse settings of a search that are out of range."""
-    check_model(n_components=n_components, size_prior=size_prior, category_prior=category_prior)
+    check_model(
+        n_components=n_components, n_categories=n_categories, size_prior=size_prior,
+        category_prior=category_prior,
+    )  # fmt: skip
     if not 3 <= max_rounds <= MOST_ROUNDS:
         raise ParameterError(f"expected max_rounds from 3 to {MOST_ROUNDS}, got {max_rounds}")
     if not tol > 0:  # NaN is not
@@ -48,10 +52,14 @@ def check_settings(
             raise ParameterError(f"expected the policy's {name} {bound}, got {value!r}")
 
 
-def check_model(*, n_components: int, size_prior: float, category_prior: float) -> None:
-    """Refuse a number of components or a prior out of range."""
+def check_model(
+    *, n_components: int, n_categories: int, size_prior: float, category_prior: float
+) -> None:
+    """Refuse a number of components or categories, or a prior, out of range."""
     if not 1 <= n_components < 2**16:
         raise ParameterError(f"expected n_components of 1 to 65535, got {n_components}")
+    if n_categories < 2:
+        raise ParameterError(f"expected n_categories of at least 2, got {n_categories}")
     for name, prior in (("size_prior", size_prior), ("category_prior", category_prior)):
         if not (np.isfinite(prior) and prior >= 0):
             raise ParameterError(f"expected a finite {name} of at least 0, got {prior}")

@@ -5,17 +5,20 @@ already whole numbers. How histograms are made from records is `client/histogram
 """
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import scipy  # `scipy.sparse` is loaded when it is used: showing a file does not wait for it
 from numpy.typing import NDArray
-from scipy import sparse
 
 from polyurn.errors import CountsError, ParameterError
 from polyurn.typed.arrays import numbers
 
-Counts: TypeAlias = NDArray[np.integer[Any]] | sparse.csr_array[Any]
+if TYPE_CHECKING:
+    Counts: TypeAlias = NDArray[np.integer[Any]] | scipy.sparse.csr_array[Any]
+else:
+    Counts = Any
 
 # Counts beyond this would overflow the 32-bit tables of the kernels; no client holds two billion points.
 _LARGEST = 2**31 - 1
@@ -64,7 +67,7 @@ def check_counts(
     else:
         values = numbers(table.data, "counts", error=CountsError)
         check_values(values)
-        table = sparse.csr_array(
+        table = scipy.sparse.csr_array(
             (_as_integers(values), table.indices, table.indptr), shape=table.shape
         )
     empty = 0 if allow_empty else int((client_sizes(table) == 0).sum())
@@ -139,10 +142,10 @@ def digest(counts: Counts) -> str:
 
     Examples
     --------
-    >>> digest(np.array([[1, 0], [2, 3]])) == digest(sparse.csr_array([[1, 0], [2, 3]]))
+    >>> digest(np.array([[1, 0], [2, 3]])) == digest(scipy.sparse.csr_array([[1, 0], [2, 3]]))
     True
     """
-    table = _canonical(sparse.csr_array(counts))
+    table = _canonical(scipy.sparse.csr_array(counts))
     parts = (np.array(table.shape), table.indptr, table.indices, table.data)
     return hashlib.sha256(b"".join(p.astype(np.int64).tobytes() for p in parts)).hexdigest()
 
@@ -176,7 +179,7 @@ def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[st
     Raises
     ------
     ParameterError
-        They are not texts, not as many as there are categories, or not different.
+        They are not texts, not as many as there are categories, not different, or not Unicode.
     """
     if categories is None:
         return None
@@ -187,11 +190,21 @@ def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[st
             f"expected {n_categories} different category names, got {len(categories)} names, "
             f"{len(set(categories))} of them different"
         )
+    check_texts(categories, "category names")
     return tuple(categories)
 
 
+def check_texts(texts: Iterable[str], what: str) -> None:
+    """Raise a `ParameterError` if a text has half a surrogate pair in it, which no file can hold."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ParameterError(f"expected {what} in Unicode, got {text!a}") from error
+
+
 def _table(counts: object) -> Counts:
-    return _canonical(_sound(counts)) if sparse.issparse(counts) else _two_dimensional(counts)
+    return _canonical(_sound(counts)) if scipy.sparse.issparse(counts) else _two_dimensional(counts)
 
 
 def _sound(counts: Any) -> Any:
@@ -213,7 +226,7 @@ def _sound(counts: Any) -> Any:
         made = type(counts)(parts, shape=counts.shape)
         if hasattr(made, "check_format"):
             made.check_format(full_check=True)
-        rows = sparse.csr_array(made.reshape(1, -1) if made.ndim == 1 else made)
+        rows = scipy.sparse.csr_array(made.reshape(1, -1) if made.ndim == 1 else made)
         rows.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
         raise CountsError(
@@ -222,8 +235,8 @@ def _sound(counts: Any) -> Any:
     return rows
 
 
-def _canonical(counts: Any) -> sparse.csr_array[Any]:
-    table = sparse.csr_array(counts)
+def _canonical(counts: Any) -> "scipy.sparse.csr_array[Any]":
+    table = scipy.sparse.csr_array(counts)
     if not table.has_canonical_format or (table.data == 0).any():
         # Narrow integers would overflow where duplicates are added.
         table = table.astype(np.int64) if table.dtype.kind in "biu" else table.copy()

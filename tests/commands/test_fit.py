@@ -144,6 +144,11 @@ def test_a_table_without_rows_is_empty_whatever_is_declared(run, tmp_path, categ
         (["--size-prior", -1], ["prior"]),
         (["--size-prior", "nan"], ["prior"]),
         (["--category-prior", "inf"], ["prior"]),
+        (["--method", "paper", "--tol", 0.1], ["--tol has no effect with --method paper"]),
+        (["--method", "paper", "--patience", 1], ["--patience has no effect with --method paper"]),
+        (["--method", "paper", "--max-upload", 9], ["--max-upload has no effect"]),
+        (["--moments", "first"], ["--moments has no effect without --method paper"]),
+        (["--sampling", "poisson"], ["--sampling has no effect without --cohort"]),
         (["--threads", 0], ["n_threads from 1 to 1024, got 0"]),
         (["--seed", -1], ["seed", "-1"]),
         (["--categories", 2], ["not in the declared categories", "line 5"]),
@@ -206,7 +211,7 @@ def test_a_damaged_round_of_a_checkpoint_is_named(run, tmp_path):
     asked = fit("--checkpoint", "kept")
     run(*asked)
     (tmp_path / "kept" / "round-0002.npy").write_bytes(b"")
-    assert_refused(run(*asked), "round-0002.npy: delete it to ask again")
+    assert_refused(run(*asked), "round-0002.npy is damaged: delete it to ask again")
 
 
 def test_three_clients_are_told_at_once_what_they_cannot_give(run):

@@ -101,6 +101,11 @@ def test_a_small_concentration_puts_all_points_in_one_category(alpha):
     assert got[1] == pytest.approx(np.log(10 * 2 * alpha / 72), abs=1e-5)
 
 
+def test_minus_zero_is_zero():
+    mdm = MDM([1.0], [[-0.0, 1.0]], Sizes.constant(5))
+    assert mdm.sample(20, rng=0)[:, 0].sum() == 0
+
+
 def test_a_category_with_alpha_zero_never_occurs():
     mdm = MDM([1.0], [[1.0, 0.0, 2.0]], Sizes.constant(4))
     assert mdm.logpmf([1, 1, 2]) == -np.inf

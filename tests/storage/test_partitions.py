@@ -108,6 +108,13 @@ def test_nothing_is_half_written(tmp_path, suffix):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".json"])
+def test_ids_with_half_a_surrogate_pair_are_refused(tmp_path, suffix):
+    with pytest.raises(ParameterError, match="client ids in Unicode"):
+        save_partition(PARTS, tmp_path / f"p{suffix}", clients=["\udcff", "b"])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_numpy_ids_are_ids(tmp_path):
     save_partition(PARTS, tmp_path / "p.parquet", clients=np.array([7, 9]))
     assert load_partition(tmp_path / "p.parquet").ids.tolist() == [7, 9]

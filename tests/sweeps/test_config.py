@@ -237,10 +237,10 @@ def test_sweep_trains_keeps_and_gives_its_verdict(run, folder):
     for option, word in (("--true=tru", "'tru'"), ("--metric=recall", "'recall'")):
         assert_refused(run("compare", folder / "runs", option, "--json"), word)
     for option in ("--seed=1", "--splits=5", "--drop-empty", "-ox.json"):
-        assert_refused(run("compare", folder / "runs", option), "has no meaning with the folder")
+        assert_refused(run("compare", folder / "runs", option), "has no effect with the folder")
     assert_refused(
         run("compare", folder / "points.npz", "a=mdm.json", "--true=x"),
-        "--true has no meaning with the table",
+        "--true has no effect with the table",
     )
 
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy  # its parts are loaded when they are used: showing a file does not wait for them
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from scipy.special import gammaln, logsumexp
 
 from polyurn.counts import Counts, check_counts, check_values, client_sizes, distinct
 from polyurn.errors import CountsError, ParameterError
@@ -62,7 +61,8 @@ class MDM(FrozenArrays):
     sizes: Sizes
 
     def __init__(self, weights: ArrayLike, alphas: ArrayLike, sizes: Sizes | ArrayLike) -> None:
-        weights, alphas = floats(weights, "weights"), floats(alphas, "alphas")
+        weights = floats(weights, "weights")
+        alphas = floats(alphas, "alphas") + 0.0  # -0.0 is 0
         sizes = sizes if isinstance(sizes, Sizes) else Sizes.from_table(sizes)
         _check_parameters(weights, alphas, sizes)
         order = np.argsort(-weights, kind="stable")
@@ -109,7 +109,7 @@ class MDM(FrozenArrays):
         SizeError
             A client holds more than `max_size` points.
         """
-        return _per_client(logsumexp(self._joint(counts), axis=1), counts)
+        return _per_client(scipy.special.logsumexp(self._joint(counts), axis=1), counts)
 
     def logpmf_given_size(self, counts: object) -> NDArray[np.float64]:
         """Log-probability of each client's histogram given its size, log q(c | n).
@@ -118,7 +118,7 @@ class MDM(FrozenArrays):
         """
         table = check_counts(counts, n_categories=self.n_categories)
         log_sizes = self.sizes.logpmf(client_sizes(table))
-        log_size = logsumexp(np.log(self.weights) + log_sizes, axis=1)
+        log_size = scipy.special.logsumexp(np.log(self.weights) + log_sizes, axis=1)
         with np.errstate(invalid="ignore"):  # NaN for a size that no component can have
             given_size = self.logpmf(table) - log_size
         return _per_client(given_size, counts)
@@ -140,7 +140,7 @@ class MDM(FrozenArrays):
             A client has probability zero under every component, so that ω is not defined.
         """
         joint = self._joint(counts)
-        total = logsumexp(joint, axis=1, keepdims=True)
+        total = scipy.special.logsumexp(joint, axis=1, keepdims=True)
         if np.isneginf(total).any():
             n_impossible = int(np.isneginf(total).sum())
             raise CountsError(
@@ -256,8 +256,8 @@ def dirichlet_multinomial_logpmf(counts: ArrayLike, alpha: ArrayLike) -> NDArray
         )
     n, alpha_0 = counts.sum(axis=-1), alpha.sum(axis=-1)
     # Γ(c + α)/Γ(α) over Γ(n + α_0)/Γ(α_0), each divided by α_0 per point so that α_0 → ∞ is exact.
-    totals = gammaln(n + 1) - log_rising(alpha_0, n, scale=alpha_0)
-    terms = log_rising(alpha, counts, scale=alpha_0[..., None]) - gammaln(counts + 1)
+    totals = scipy.special.gammaln(n + 1) - log_rising(alpha_0, n, scale=alpha_0)
+    terms = log_rising(alpha, counts, scale=alpha_0[..., None]) - scipy.special.gammaln(counts + 1)
     return np.asarray(totals + terms.sum(axis=-1))[()]
 
 
@@ -276,22 +276,24 @@ def mixture_logpmf(counts: Counts, alphas: NDArray[np.float64]) -> NDArray[np.fl
     n_clients, n_categories = counts.shape
     out = np.empty((n_clients, len(alphas)))
     for block in _blocks(n_clients, n_categories):
-        out[block] = _block_logpmf(sparse.csr_array(counts[block]), alphas)
+        out[block] = _block_logpmf(scipy.sparse.csr_array(counts[block]), alphas)
     return out
 
 
-def _block_logpmf(rows: sparse.csr_array, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+def _block_logpmf(
+    rows: "scipy.sparse.csr_array", alphas: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """`dirichlet_multinomial_logpmf`, evaluated once per distinct (category, count) and gathered."""
     alpha_0 = alphas.sum(axis=1)
     n, which_n = distinct(client_sizes(rows))
-    totals = gammaln(n + 1)[:, None] - log_rising(alpha_0, n[:, None], scale=alpha_0)
+    totals = scipy.special.gammaln(n + 1)[:, None] - log_rising(alpha_0, n[:, None], scale=alpha_0)
     stride = int(rows.data.max(initial=0)) + 1
     pairs, which_pair = distinct(rows.indices.astype(np.int64) * stride + rows.data)
     category, count = np.divmod(pairs, stride)
     terms = log_rising(alphas.T[category], count[:, None], scale=alpha_0)
-    terms -= gammaln(count + 1)[:, None]
+    terms -= scipy.special.gammaln(count + 1)[:, None]
     impossible = np.isneginf(terms)
-    gather = sparse.csr_array(
+    gather = scipy.sparse.csr_array(
         (np.ones(len(which_pair)), which_pair, rows.indptr), shape=(rows.shape[0], len(pairs))
     )
     out = totals[which_n] + gather @ np.where(impossible, 0.0, terms)
@@ -320,7 +322,7 @@ def _blocks(n_clients: int, n_categories: int) -> Iterator[slice]:
 
 def _per_client(values: NDArray[np.float64], counts: object) -> NDArray[np.float64]:
     """The result for the caller's own shape: one histogram gives one value."""
-    one = not sparse.issparse(counts) and np.asarray(counts).ndim == 1
+    one = not scipy.sparse.issparse(counts) and np.asarray(counts).ndim == 1
     return values[0] if one else values
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, SupportsIndex, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from polyurn.counts import check_texts
 from polyurn.errors import ParameterError, PartitionError
 from polyurn.memory import check_memory
 from polyurn.typed.arguments import checked, expected_as
@@ -288,6 +289,7 @@ def check_ids(clients: Sequence[Any] | NDArray[Any] | None, partition: Partition
             f"expected {len(partition)} different client ids, got {len(ids)}, "
             f"{n_different} of them different as text"
         )
+    check_texts(map(str, ids.tolist()), "client ids")
     return ids
 
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.partitioning.result import Partition, check_ids
-from polyurn.storage.atomic import check_place, write_whole
+from polyurn.storage.atomic import check_place, json_bytes, write_whole
+from polyurn.storage.places import read_regular
 from polyurn.storage.tables import arrow, read_table
 from polyurn.typed.arguments import Json, checked
 
@@ -44,21 +45,21 @@ def save_partition(
     path = Path(path)
     kind = _kind(path)
     if kind == "json":
-        lines = (line.encode() for line in partition_text(partition, clients=clients))
-        write_whole(path, lambda file: file.writelines(lines))
+        pieces = partition_json(partition, clients=clients)
+        write_whole(path, lambda file: file.writelines(pieces))
     else:
         _write_parquet(partition, check_ids(clients, partition), path, made)
 
 
-def partition_text(
+def partition_json(
     partition: Partition, *, clients: Sequence[Any] | NDArray[Any] | None = None
-) -> Iterator[str]:
+) -> Iterator[bytes]:
     """The JSON {client: [indices]}, a client at a time: a million of them are never one text."""
     ids = check_ids(clients, partition)
     for client, points in enumerate(partition):
         name = json.dumps(str(ids[client]), ensure_ascii=False)
-        yield f"{',' if client else '{'}\n{name}: {points.tolist()}"
-    yield "\n}\n"
+        yield json_bytes(f"{',' if client else '{'}\n{name}: {points.tolist()}")
+    yield b"\n}\n"
 
 
 def check_partition_place(path: str | os.PathLike[str]) -> None:
@@ -101,10 +102,9 @@ def _write_parquet(
 
 
 def _read_json(path: Path) -> Partition:
+    text = read_regular(path)
     try:
-        record = json.loads(path.read_bytes(), object_pairs_hook=_distinct_pairs)
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
+        record = json.loads(text, object_pairs_hook=_distinct_pairs)
     except (ValueError, RecursionError) as error:
         raise FileError(f"{path} is not a partition, or was cut off: {error}") from error
     if not isinstance(record, dict) or not all(isinstance(p, list) for p in record.values()):

@@ -21,6 +21,7 @@ from polyurn.partitioning.result import Partition
 from polyurn.populations import IID, Oracle
 from polyurn.storage.mdm_json import load_saved
 from polyurn.storage.partitions import load_partition
+from polyurn.storage.places import check_regular
 from polyurn.storage.tables import read_table
 from polyurn.sweeps.clients import streams
 from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
@@ -173,6 +174,7 @@ def _points(asked: DataConfig, folder: Path, owners: set[str | None]) -> _Table:
         return _from_parquet(asked, path, owners)
     if path.suffix != ".npz":
         raise FileError(f"expected an .npz or .parquet file of points, got {path.name!r}")
+    check_regular(path)
     try:
         with open(path, "rb") as raw:  # numpy leaves a damaged file open that it opened itself
             file = np.load(raw, allow_pickle=False)

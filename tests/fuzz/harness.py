@@ -100,7 +100,7 @@ def run(
             defects.append(Defect("memory", "takes more than it may"))
         if ran.code == 0 and not defects and case.oracle is not None:
             wrong = case.oracle(ran)
-            defects += [Defect("ignored", wrong)] if wrong else []
+            defects += [Defect("ignored", wrong[:600])] if wrong else []
         return Outcome(ran.code == 0, tuple(defects), took, ran.err[-2000:])
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -12,7 +12,8 @@ LONGEST = 700
 _HELPS = re.compile(
     r"""
     \bexpected\b | \bneeds?\b | \bonly\b | \bat\ (least|most)\b | \bone\ of\b | \bbetween\b
-    | \bis\ missing\b | \bis\ an?\ .*,\ got\b | \bbeyond\ the\ largest\b | ;\ it\ has\ \w | \?$
+    | \bis\ missing\b | \bis\ an?\ .*,\ got\b | \bbeyond\ the\ largest\b | \?$
+    | ;\ it\ has\ \w | ;\ there\ are\ (?!none)
     | \(at\ line\ [0-9] | \bdid\ you\ mean\b | \bhas\ no\ meaning\b
     | (^|\W)--?[a-z][a-z-]* | \bpip\ install\b
     | [;:,.]\ (or\ )?(please\ )?

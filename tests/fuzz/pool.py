@@ -8,6 +8,7 @@ import contextlib
 import multiprocessing
 import os
 import resource
+import signal
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -126,10 +127,11 @@ def _end(worker: _Worker) -> None:
 
 def _work(pipe: Connection, judge: Judge, prepare: Callable[[], None] | None) -> None:
     """The life of a worker: nothing typed, nothing shown, and no more memory than it may have."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who ends its workers
     with open(os.devnull, "r+b") as nothing:
         for standard in range(3):
             os.dup2(nothing.fileno(), standard)
-    with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
+    with contextlib.suppress(EOFError, BrokenPipeError):
         if prepare is not None:
             prepare()
         _limit_memory()

@@ -57,7 +57,7 @@ def read_table(
     pa = arrow("reading tables")
     kind = _kind(path)
     try:
-        open(path, "rb").close()  # Arrow's own words for what cannot be opened are long
+        check_regular(path)
         if kind == "parquet":
             return pa.parquet.read_table(path)
         dialect = _dialect(pa, path, kind)

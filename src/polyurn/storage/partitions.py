@@ -122,7 +122,9 @@ def _read_parquet(path: Path) -> Partition:
         raise FileError(f"{path} is not a partition: expected the columns client and index")
     owners, indices = table["client"], table["index"]
     if owners.null_count or indices.null_count:
-        raise FileError(f"{path} is damaged: it has missing values")
+        raise FileError(f"{path} is damaged: expected no missing values; write it again")
+    if arrow("reading partitions").types.is_nested(owners.type):
+        raise FileError(f"{path} is not a partition: expected texts or numbers as clients")
     # Clients in the order in which they are first named: their rows may be in any.
     coded = owners.dictionary_encode().combine_chunks()
     with _refused(path):

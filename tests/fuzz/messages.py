@@ -14,7 +14,7 @@ _HELPS = re.compile(
     \bexpected\b | \bneeds?\b | \bonly\b | \bat\ (least|most)\b | \bone\ of\b | \bbetween\b
     | \bis\ missing\b | \bis\ an?\ .*,\ got\b | \bbeyond\ the\ largest\b | \?$
     | ;\ it\ has\ \w | ;\ there\ are\ (?!none)
-    | \(at\ line\ [0-9] | \bdid\ you\ mean\b | \bhas\ no\ meaning\b
+    | \(at\ (line|end)\b | \bdid\ you\ mean\b | \bhas\ no\ meaning\b
     | (^|\W)--?[a-z][a-z-]* | \bpip\ install\b
     | [;:,.]\ (or\ )?(please\ )?
       (allow|ask|check|choose|copy|declare|delete|draw|drop|export|fill|fit|give|leave|lower|make|merge

@@ -126,9 +126,8 @@ def compare_sweeps(
         raise ParameterError(f"expected diverged_score as a finite number, got {diverged_score}")
     scores = _scores(runs, metric, diverged_score)
     if true not in scores:
-        raise ParameterError(
-            f"no runs on the population {true!r}; there are {', '.join(scores) or 'none'}"
-        )
+        known = f"there are {', '.join(scores)}" if scores else "run the sweep to its end first"
+        raise ParameterError(f"no runs on the population {true!r}; {known}")
     found = [
         _verdict(name, scores[name], scores[true], confidence) for name in scores if name != true
     ]
@@ -136,7 +135,10 @@ def compare_sweeps(
         raise ParameterError(f"only the population {true!r} was trained: nothing to compare")
     if not any(verdict.n_seeds for verdict in found):
         names = ", ".join(repr(verdict.population) for verdict in found)
-        raise ParameterError(f"{names} has no run with the seed and settings of a true one")
+        raise ParameterError(
+            f"{names} has no run with the seed and settings of a true one; "
+            "repeat the sweep with the same seeds and settings for both"
+        )
     return Verdict(
         true, metric, tuple(sorted(found, key=lambda v: (v.n_seeds == 0, v.difference.value)))
     )

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from polyurn.counts import check_counts, check_names
 from polyurn.errors import FileError, MissingDependencyError, ParameterError
-from polyurn.storage.atomic import check_place, write_whole
+from polyurn.storage.atomic import AGAIN, check_place, write_whole
 from polyurn.storage.places import check_regular
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.arrays import ids_of
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _CALLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # how a file says that it is
-_AGAIN = "copy it again, or write it again"
 _HEAD = 2**16  # bytes that hold the first line
 
 
@@ -73,7 +72,7 @@ def read_table(
     except pa.ArrowNotImplementedError as error:
         raise FileError(f"{path} holds what cannot be read: {str(error).splitlines()[0]}") from None
     except OSError as error:
-        reason = error.strerror or f"{str(error).splitlines()[0]}; it is damaged: {_AGAIN}"
+        reason = error.strerror or f"it is damaged; {AGAIN}"
         raise FileError(f"cannot read {path}: {reason}") from error
 
 
@@ -273,7 +272,7 @@ def _reason(error: ValueError, path: Path) -> str:
     if isinstance(error, UnicodeError) or "UTF8" in text:
         return "expected UTF-8; save it as UTF-8"
     if path.suffix == ".parquet":
-        return f"{text.splitlines()[0]}; {_AGAIN}"
+        return f"{text.splitlines()[0]}; {AGAIN}"
     ragged = re.search("Row #([0-9]+): (Expected [0-9]+ columns, got [0-9]+)", text)
     if ragged is None:
         return text.splitlines()[0]

@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser check format lint types docs bench clean
+.PHONY: help demo test fuzz browser check format lint types docs bench clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ demo: $(VENV)/.demo ## Tell the whole story on built-in data
 
 test: $(VENV)/.dev ## Run the tests, doctests and documentation examples
 	$(BIN)/python -m pytest -n auto -m "not slow"
+
+fuzz: $(VENV)/.dev ## Feed 20,000 bad inputs to the commands and the API (20 min on two cores)
+	PYTHONPATH=tests $(BIN)/python -m fuzz
 
 browser: $(VENV)/.dev ## Open a report in Chromium, which is installed if it can be
 	$(BIN)/python -m pytest tests/report/test_browser.py

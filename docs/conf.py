@@ -3,7 +3,7 @@
 import typer
 
 import polyurn
-from polyurn.cli import app as commands
+from polyurn.commands.app import app as commands
 
 project = "polyurn"
 author = copyright = "The polyurn developers"

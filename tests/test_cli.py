@@ -11,7 +11,7 @@ import pytest
 import polyurn
 from cli_walk import COUNTS, assert_refused, fit
 from polyurn import load
-from polyurn.cli import app
+from polyurn.commands.app import app
 from polyurn.storage.mdm_json import load_saved
 
 COMMANDS = [

@@ -1,4 +1,6 @@
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -6,8 +8,9 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
+from polyurn import LocalAggregator, Partition, partition
 from polyurn.counts import check_counts, client_sizes, digest, distinct, drop_empty
-from polyurn.errors import CountsError
+from polyurn.errors import CountsError, ParameterError
 from polyurn.model.paper_truths import truth
 from strategies import counts
 
@@ -115,10 +118,10 @@ def test_a_count_that_is_not_a_count_is_refused(table, message, storage):
         (np.ones((2, 2, 2), int), r"got shape \(2, 2, 2\)"),
         (7, r"got shape \(\)"),
         (None, "expected"),
-        ([["1", "2"]], "whole numbers as counts, got dtype"),
-        ([[1, None]], "whole numbers as counts, got dtype object"),
-        ([[1j, 2]], "whole numbers as counts, got dtype complex"),
-        ([[1, 2], [3]], "got rows of different lengths"),
+        ([["1", "2"]], "counts as numbers, got texts"),
+        ([[1, None]], "counts as numbers, got something else, or missing values"),
+        ([[1j, 2]], "counts as numbers, got something else"),
+        ([[1, 2], [3]], "got lists of different lengths"),
     ],
     ids=str,
 )
@@ -183,8 +186,9 @@ def test_dropping_empty_clients_undoes_their_insertion(table, places):
         assert_array_equal(holey[kept], table)
 
 
-def test_a_client_whose_counts_cancel_is_not_dropped_but_left_to_be_refused():
-    assert drop_empty([[1, -1], [0.5, 0.0], [0, 0]])[1].tolist() == [0, 1]
+def test_a_client_whose_counts_cancel_is_not_dropped_but_refused():
+    with pytest.raises(CountsError, match="at least 0, got -1"):
+        drop_empty([[1, -1], [2, 0], [0, 0]])
 
 
 @pytest.mark.parametrize("storage", [list, *(f"{f}_array" for f in FORMATS)], ids=str)
@@ -206,3 +210,87 @@ def test_other_histograms_have_another_digest():
     others = [counts[::-1], counts + np.eye(2, dtype=int), np.array([[1, 2, 0], [3, 0, 0]])]
     assert len({digest(np.asarray(c)) for c in [counts, *others]}) == 4
     assert digest(counts.astype(np.uint8)) == digest(counts)
+
+
+def damaged(matrix_format, **changes):
+    """A sound sparse table whose arrays were changed after it was made."""
+    table = sparse.coo_array(([1, 2, 3], ([0, 0, 1], [0, 2, 1])), shape=(2, 3)).asformat(
+        matrix_format
+    )
+    for name, values in changes.items():
+        setattr(table, name, values)
+    return table
+
+
+DAMAGED = {
+    "a CSR index out of range": ("csr", {"indices": np.array([0, 7, 1], np.int32)}),
+    "a huge CSR index": ("csr", {"indices": np.array([0, 2**31 - 1, 1], np.int32)}),
+    "a negative CSR index": ("csr", {"indices": np.array([0, -5, 1], np.int32)}),
+    "CSR rows that go back": ("csr", {"indptr": np.array([0, 5, 3], np.int32)}),
+    "CSR rows beyond the data": ("csr", {"indptr": np.array([0, 2, 90], np.int32)}),
+    "CSR rows that begin late": ("csr", {"indptr": np.array([1, 2, 3], np.int32)}),
+    "too few CSR rows": ("csr", {"indptr": np.array([0, 3], np.int32)}),
+    "too few CSR indices": ("csr", {"indices": np.array([0], np.int32)}),
+    "a CSC index out of range": ("csc", {"indices": np.array([0, 9, 0], np.int32)}),
+    "a COO row out of range": ("coo", {"row": np.array([0, 0, 10**6])}),
+    "a COO column out of range": ("coo", {"col": np.array([0, 2, -9])}),
+    "fewer COO values than places": ("coo", {"data": np.array([1])}),
+    "a BSR index out of range": ("bsr", {"indices": np.array([0, 900, 1], np.int32)}),
+    "other DIA diagonals than data": ("dia", {"offsets": np.array([0, 1, 2, 5])}),
+    "NaN": ("csr", {"data": np.array([1.0, np.nan, 2.0])}),
+    "fractions": ("csc", {"data": np.array([1.0, 0.5, 2.0])}),
+    "complex numbers": ("csr", {"data": np.array([1j, 2, 3])}),
+}
+
+
+@pytest.mark.parametrize(("matrix_format", "changes"), DAMAGED.values(), ids=DAMAGED)
+def test_a_csr_matrix_with_an_index_out_of_range_is_refused(matrix_format, changes):
+    """Of the report: a segmentation fault, or nonsense. The other formats and arrays too."""
+    table = damaged(matrix_format, **changes)
+    for gate in (check_counts, drop_empty):
+        with pytest.raises(CountsError) as error:
+            gate(table)
+        assert "\n" not in str(error.value)
+
+
+def test_unsorted_and_duplicate_cells_are_added_without_overflow():
+    table = sparse.csr_array(
+        (np.array([200, 100, 7], np.uint8), np.array([1, 1, 0]), np.array([0, 3])), shape=(1, 2)
+    )
+    assert_array_equal(dense(check_counts(table)), [[7, 300]])
+    assert table.nnz == 3  # the caller's own is as it was
+
+
+def test_a_flag_that_calls_unsorted_indices_sorted_is_not_believed():
+    table = sparse.csr_array((np.array([1, 2]), np.array([1, 0]), np.array([0, 2])), shape=(1, 2))
+    table.has_sorted_indices = table.has_canonical_format = True
+    checked = check_counts(table)
+    assert checked.indices.tolist() == [0, 1]
+    assert_array_equal(dense(checked), [[2, 1]])
+
+
+def test_one_sparse_row_is_one_client():
+    assert_array_equal(dense(check_counts(sparse.coo_array(np.array([1, 0, 2])))), [[1, 0, 2]])
+
+
+FRAMES = {
+    "big-endian": np.array([[1, 0], [2, 3]], dtype=">i4"),
+    "pandas": pd.DataFrame({"a": [1, 2], "b": [0, 3]}),
+    "pandas Int64": pd.DataFrame({"a": [1, 2], "b": [0, 3]}, dtype="Int64"),
+    "polars": pl.DataFrame({"a": [1, 2], "b": [0, 3]}),
+    "rows of Int64": [pd.array([1, 0], dtype="Int64"), pd.array([2, 3], dtype="Int64")],
+    "a memoryview": memoryview(np.array([[1, 0], [2, 3]])),
+}
+
+
+@pytest.mark.parametrize("table", FRAMES.values(), ids=FRAMES)
+def test_big_endian_and_pandas_int64_tables_are_taken(table):
+    """They are also fitted and partitioned: numba knows no other byte order."""
+    assert_array_equal(dense(check_counts(table)), [[1, 0], [2, 3]])
+    assert LocalAggregator(table).n_clients == 2
+    assert partition([0, 1], table, rng=0).sizes.tolist() == [1, 5]
+
+
+def test_a_partition_in_place_of_its_histograms_is_told_what_to_pass():
+    with pytest.raises(ParameterError, match=r"its histograms are partition\.histograms\("):
+        check_counts(Partition.from_lists([[0, 1], [2, 3]]))

@@ -13,11 +13,12 @@ import typer
 
 import polyurn
 from polyurn import cli
+from polyurn.commands.app import app
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*sorted(ROOT.glob("*.md")), *DOCS]
-COMMANDS = typer.main.get_command(cli.app)
+COMMANDS = typer.main.get_command(app)
 
 
 def page(name):

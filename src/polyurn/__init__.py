@@ -5,9 +5,10 @@ The names below are the public interface; each is loaded when it is first used, 
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
+
+TYPE_CHECKING = False  # as in `typing`, which takes longer to load than all of this
 
 if TYPE_CHECKING:
     from polyurn.aggregate.local import LocalAggregator as LocalAggregator

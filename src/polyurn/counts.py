@@ -5,16 +5,20 @@ already whole numbers. How histograms are made from records is `client/histogram
 """
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import scipy  # `scipy.sparse` is loaded when it is used: showing a file does not wait for it
 from numpy.typing import NDArray
-from scipy import sparse
 
 from polyurn.errors import CountsError, ParameterError
+from polyurn.typed.arrays import numbers
 
-Counts: TypeAlias = NDArray[np.integer[Any]] | sparse.csr_array[Any]
+if TYPE_CHECKING:
+    Counts: TypeAlias = NDArray[np.integer[Any]] | scipy.sparse.csr_array[Any]
+else:
+    Counts = Any
 
 # Counts beyond this would overflow the 32-bit tables of the kernels; no client holds two billion points.
 _LARGEST = 2**31 - 1
@@ -58,12 +62,13 @@ def check_counts(
     if width < 2:
         raise CountsError(f"expected at least two categories, got {width}: nothing to model")
     if isinstance(table, np.ndarray):
-        _check_values(table)
+        check_values(table)
         table = _as_integers(table)
     else:
-        _check_values(table.data)
-        table = sparse.csr_array(
-            (_as_integers(table.data), table.indices, table.indptr), shape=table.shape
+        values = numbers(table.data, "counts", error=CountsError)
+        check_values(values)
+        table = scipy.sparse.csr_array(
+            (_as_integers(values), table.indices, table.indptr), shape=table.shape
         )
     empty = 0 if allow_empty else int((client_sizes(table) == 0).sum())
     if empty:
@@ -72,6 +77,21 @@ def check_counts(
             "(drop_empty(counts), or --drop-empty on the command line)"
         )
     return table
+
+
+def check_values(values: NDArray[Any]) -> None:
+    """Raise a `CountsError` unless these numbers are whole, not negative and not too large."""
+    if values.dtype.kind == "f":
+        if not np.isfinite(values).all():
+            raise CountsError("expected whole numbers as counts, got NaN or infinity")
+        if (values != np.rint(values)).any():
+            raise CountsError(
+                "expected whole numbers as counts, got fractions; pass counts, not proportions"
+            )
+    if values.size and values.min() < 0:
+        raise CountsError(f"expected counts of at least 0, got {values.min()}")
+    if values.size and values.max() > _LARGEST:
+        raise CountsError(f"a count of {values.max()} is beyond the largest supported, {_LARGEST}")
 
 
 def client_sizes(counts: Counts) -> NDArray[np.int64]:
@@ -122,10 +142,10 @@ def digest(counts: Counts) -> str:
 
     Examples
     --------
-    >>> digest(np.array([[1, 0], [2, 3]])) == digest(sparse.csr_array([[1, 0], [2, 3]]))
+    >>> digest(np.array([[1, 0], [2, 3]])) == digest(scipy.sparse.csr_array([[1, 0], [2, 3]]))
     True
     """
-    table = _canonical(sparse.csr_array(counts))
+    table = _canonical(scipy.sparse.csr_array(counts))
     parts = (np.array(table.shape), table.indptr, table.indices, table.data)
     return hashlib.sha256(b"".join(p.astype(np.int64).tobytes() for p in parts)).hexdigest()
 
@@ -148,8 +168,8 @@ def drop_empty(counts: object) -> tuple[Counts, NDArray[np.int64]]:
     >>> kept.tolist()
     [0, 2]
     """
-    table = _table(counts)
-    kept = np.flatnonzero(np.asarray(table.astype(bool).sum(axis=1)))
+    table = check_counts(counts, allow_empty=True)
+    kept = np.flatnonzero(client_sizes(table))
     return table[kept], kept
 
 
@@ -159,7 +179,7 @@ def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[st
     Raises
     ------
     ParameterError
-        They are not texts, not as many as there are categories, or not different.
+        They are not texts, not as many as there are categories, not different, or not Unicode.
     """
     if categories is None:
         return None
@@ -170,31 +190,63 @@ def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[st
             f"expected {n_categories} different category names, got {len(categories)} names, "
             f"{len(set(categories))} of them different"
         )
+    check_texts(categories, "category names")
     return tuple(categories)
 
 
+def check_texts(texts: Iterable[str], what: str) -> None:
+    """Raise a `ParameterError` if a text has half a surrogate pair in it, which no file can hold."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ParameterError(f"expected {what} in Unicode, got {text!a}") from error
+
+
 def _table(counts: object) -> Counts:
-    return _canonical(counts) if sparse.issparse(counts) else _two_dimensional(counts)
+    return _canonical(_sound(counts)) if scipy.sparse.issparse(counts) else _two_dimensional(counts)
 
 
-def _canonical(counts: Any) -> sparse.csr_array[Any]:
-    table = sparse.csr_array(counts.reshape(1, -1) if counts.ndim == 1 else counts)
+def _sound(counts: Any) -> Any:
+    """The same sparse matrix, made anew: whoever built it may have changed its arrays since.
+
+    scipy trusts an index that is out of range, and reads or writes whatever stands in that place.
+    """
+    parts: Any
+    match counts.format:
+        case "csr" | "csc" | "bsr":
+            parts = counts.data, counts.indices, counts.indptr
+        case "coo":
+            parts = counts.data, (counts.row, counts.col) if counts.ndim == 2 else counts.coords
+        case "dia":
+            parts = counts.data, counts.offsets
+        case _:  # dok and lil are made of Python's lists and dictionaries
+            parts = counts
+    try:
+        made = type(counts)(parts, shape=counts.shape)
+        if hasattr(made, "check_format"):
+            made.check_format(full_check=True)
+        rows = scipy.sparse.csr_array(made.reshape(1, -1) if made.ndim == 1 else made)
+        rows.check_format(full_check=True)
+    except (ValueError, TypeError, IndexError) as error:
+        raise CountsError(
+            f"expected a sparse matrix in order, got one that is not: {error}"
+        ) from error
+    return rows
+
+
+def _canonical(counts: Any) -> "scipy.sparse.csr_array[Any]":
+    table = scipy.sparse.csr_array(counts)
     if not table.has_canonical_format or (table.data == 0).any():
-        table = table.copy()
+        # Narrow integers would overflow where duplicates are added.
+        table = table.astype(np.int64) if table.dtype.kind in "biu" else table.copy()
         table.sum_duplicates()
         table.eliminate_zeros()
     return table
 
 
 def _two_dimensional(counts: object) -> NDArray[Any]:
-    if np.ma.is_masked(counts):
-        raise CountsError("expected counts without a mask, got masked values; fill or drop them")
-    try:
-        table: NDArray[Any] = np.asarray(counts)
-    except ValueError as error:  # a ragged list
-        raise CountsError(
-            "expected counts of shape (n_clients, n_categories), got rows of different lengths"
-        ) from error
+    table = numbers(counts, "counts", error=CountsError)
     if table.ndim == 1 and table.size:
         table = table[np.newaxis]
     if table.ndim != 2 and table.size:
@@ -202,22 +254,6 @@ def _two_dimensional(counts: object) -> NDArray[Any]:
             f"expected counts of shape (n_clients, n_categories), got shape {table.shape}"
         )
     return table.reshape(0, 2) if table.size == 0 else table
-
-
-def _check_values(values: NDArray[Any]) -> None:
-    if values.dtype.kind not in "iufb":
-        raise CountsError(f"expected whole numbers as counts, got dtype {values.dtype}")
-    if values.dtype.kind == "f":
-        if not np.isfinite(values).all():
-            raise CountsError("expected whole numbers as counts, got NaN or infinity")
-        if (values != np.rint(values)).any():
-            raise CountsError(
-                "expected whole numbers as counts, got fractions; pass counts, not proportions"
-            )
-    if values.size and values.min() < 0:
-        raise CountsError(f"expected counts of at least 0, got {values.min()}")
-    if values.size and values.max() > _LARGEST:
-        raise CountsError(f"a count of {values.max()} is beyond the largest supported, {_LARGEST}")
 
 
 def _as_integers(values: NDArray[Any]) -> NDArray[np.integer[Any]]:

@@ -16,14 +16,30 @@ PolyurnError
 ├── FileError             (also an OSError)     a file is unreadable, damaged or too new
 └── MissingDependencyError (also an ImportError) an optional package is not installed
 
-Nothing is caught or logged here.
+All of them can be pickled: they come back from the workers of a sweep. Nothing is caught or logged here.
 """
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any, Self
 
 
 class PolyurnError(Exception):
-    """Base of every exception that polyurn raises on purpose."""
+    """Base of every exception that polyurn raises on purpose.
+
+    A pickle calls the class again with what it was called with: Python would call it with the message.
+    """
+
+    _called_with: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        error = super().__new__(cls, *args)
+        error._called_with = args, kwargs
+        return error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        args, kwargs = self._called_with
+        return partial(type(self), **kwargs), args, self.__dict__
 
 
 class InputError(PolyurnError, ValueError):

@@ -5,7 +5,7 @@ the field uses today. Which points the clients hold is `partitioning/`.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +15,15 @@ from polyurn.errors import ParameterError
 from polyurn.memory import check_memory
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.typed.arguments import checked, expected_as
+from polyurn.typed.arrays import FrozenArrays, floats, numbers
 from polyurn.wording.numbers import counted
 
 # The sizes of clients to draw from, or their distribution.
 SizesLike: TypeAlias = Sizes | ArrayLike
 
 
+@expected_as("a population, an object with n_categories and sample(n_clients, *, rng)")
 @runtime_checkable
 class Population(Protocol):
     """Clients that can be drawn: what `partition`, `cover`, `compare` and `sweep` take.
@@ -41,8 +44,9 @@ class Population(Protocol):
         ...
 
 
+@checked
 @dataclass(frozen=True, eq=False)
-class IID:
+class IID(FrozenArrays):
     """*Fully IID* clients: a true size each, and every point from the proxy data's marginal.
 
     Parameters
@@ -101,8 +105,9 @@ class IID:
         return f"IID(n_categories={self.n_categories}, max_size={self.sizes.max_size})"
 
 
+@checked
 @dataclass(frozen=True, eq=False)
-class Dirichlet:
+class Dirichlet(FrozenArrays):
     """Clients whose proportions come from one Dirichlet: what the field uses today.
 
     Parameters
@@ -124,7 +129,7 @@ class Dirichlet:
     sizes: Sizes
 
     def __init__(self, alpha: ArrayLike, sizes: SizesLike) -> None:
-        given = np.asarray(alpha, dtype=np.float64)
+        given = floats(alpha, "alpha")
         if given.ndim != 1:
             raise ParameterError(
                 f"expected alpha of shape (n_categories,), got shape {given.shape}; the symmetric "
@@ -169,6 +174,7 @@ class Dirichlet:
         return f"Dirichlet(alpha={shown}, max_size={self.sizes.max_size})"
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Oracle:
     """The true clients' own histograms, for *conditionally IID* clients.
@@ -221,7 +227,7 @@ def check_population(population: object) -> Population:
     ParameterError
         It is none.
     """
-    if not isinstance(population, Population):
+    if not isinstance(population, Population) or isinstance(population, type):
         raise ParameterError(
             "expected a population, an object with n_categories and sample(n_clients, *, rng), "
             f"got {type(population).__name__}"
@@ -237,7 +243,7 @@ def drawn_from(clients: object) -> Population | None:
     ParameterError
         They are neither.
     """
-    if isinstance(clients, Population):
+    if isinstance(clients, Population) and not isinstance(clients, type):
         return clients
     return None if hasattr(clients, "__len__") else check_population(clients)
 
@@ -260,8 +266,8 @@ def _distribution(sizes: SizesLike) -> Sizes:
                 "(Sizes.from_table([mdm.size_marginal()]))"
             )
         return sizes
-    given: NDArray[Any] = np.asarray(sizes)
-    if given.ndim != 1 or len(given) == 0 or given.dtype.kind not in "iuf":
+    given = numbers(sizes, "client sizes")
+    if given.ndim != 1 or len(given) == 0 or given.dtype.kind == "b":
         raise ParameterError(
             f"expected client sizes as a list of whole numbers, got shape {given.shape}"
         )
@@ -278,7 +284,7 @@ def _empirical(sizes: NDArray[np.int64]) -> Sizes:
 
 def _marginal(marginal: ArrayLike) -> NDArray[np.float64]:
     """How frequent each category is, summing to one."""
-    given = np.asarray(marginal, dtype=np.float64)
+    given = floats(marginal, "the marginal")
     if given.ndim != 1 or len(given) < 2:
         raise ParameterError(f"expected a marginal of shape (n_categories,), got {given.shape}")
     if not (np.isfinite(given).all() and (given >= 0).all() and given.sum() > 0):

@@ -3,7 +3,7 @@
 import pytest
 
 from polyurn import MDM, Sizes, answer
-from polyurn.errors import CountsError, SizeError
+from polyurn.errors import CountsError, ParameterError, SizeError
 from polyurn.wire import Query, Update
 
 
@@ -23,5 +23,5 @@ def test_a_query_that_no_client_knows_is_refused():
     class Other(Query):
         dimensions = Update(MDM([1.0], [[1.0, 1.0]], Sizes.constant(2))).dimensions
 
-    with pytest.raises(TypeError, match="Other"):
+    with pytest.raises(ParameterError, match="Other"):
         answer(Other(), [[1, 1]])

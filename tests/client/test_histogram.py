@@ -130,7 +130,7 @@ def test_text_is_refused_where_category_numbers_are_declared():
 
 
 def test_text_is_refused_where_bins_are_declared_and_never_shown():
-    with pytest.raises(CountsError, match="expected numbers to put into bins") as caught:
+    with pytest.raises(CountsError, match="put into bins as numbers, got texts") as caught:
         histogram([SECRET], categories=Bins([0, 1, 2]))
     assert SECRET not in str(caught.value)
 

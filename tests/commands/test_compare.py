@@ -51,6 +51,9 @@ def test_the_command_says_when_clients_were_fitted(tables, fitted):
         (["held-out.csv", "a=mdm.json", "b=other.json"], "MDM files with the same categories"),
         (["held-out.csv", "a=mdm.json", "--splits", "5"], "n_splits"),
         (["held-out.csv", "a=mdm.json", "-o", "c.txt"], "expected a .json file"),
+        (["held-out.csv", "a=mdm.json", "--true", "a"], "--true has no effect with the table"),
+        (["held-out.csv", "a=mdm.json", "--categories", "3"], "which has its own categories"),
+        (["held-out.csv", "a=simulated.csv", "--clients", "9"], "without an MDM file to draw them"),
     ],
 )
 def test_the_command_refuses_in_one_line(tables, arguments, words):

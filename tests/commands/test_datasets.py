@@ -77,3 +77,11 @@ def test_a_terminal_has_a_bar_for_each_file():
     assert "a.bin" in screen.getvalue()
     assert "2.0/2.0 MB" in screen.getvalue()
     assert "b.bin" in screen.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("digits", "--root=x"), ("digits", "--download"), ("flights", "--download")],
+)
+def test_an_option_that_a_source_does_not_need_is_refused(run, name, option):
+    assert_refused(run("datasets", name, option), f"{option[:6]}", f"has no effect on {name}")

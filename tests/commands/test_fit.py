@@ -136,7 +136,7 @@ def test_a_table_without_rows_is_empty_whatever_is_declared(run, tmp_path, categ
         (["--components", 10**14], ["n_components of 1 to 65535"]),
         (["--cohort", 7], ["cohort of 1 to 6 clients, got 7"]),
         (["--cohort", 0], ["cohort of 1 to 6 clients, got 0"]),
-        (["--rounds", -1], ["max_rounds of at least 3, got -1"]),
+        (["--rounds", -1], ["max_rounds from 3 to 1000000, got -1"]),
         (["--max-size", 9], ["holds 10 points but max_size is 9", "larger max_size"]),
         (["--max-size", 0], ["max_size from 1 to", "got 0"]),
         (["--max-size", 10**20], ["max_size from 1 to", "got 1000"]),
@@ -144,7 +144,12 @@ def test_a_table_without_rows_is_empty_whatever_is_declared(run, tmp_path, categ
         (["--size-prior", -1], ["prior"]),
         (["--size-prior", "nan"], ["prior"]),
         (["--category-prior", "inf"], ["prior"]),
-        (["--threads", 0], ["n_threads of at least 1, got 0"]),
+        (["--method", "paper", "--tol", 0.1], ["--tol has no effect with --method paper"]),
+        (["--method", "paper", "--patience", 1], ["--patience has no effect with --method paper"]),
+        (["--method", "paper", "--max-upload", 9], ["--max-upload has no effect"]),
+        (["--moments", "first"], ["--moments has no effect without --method paper"]),
+        (["--sampling", "poisson"], ["--sampling has no effect without --cohort"]),
+        (["--threads", 0], ["n_threads from 1 to 1024, got 0"]),
         (["--seed", -1], ["seed", "-1"]),
         (["--categories", 2], ["not in the declared categories", "line 5"]),
         (["--categories", "0,0"], ["names that differ"]),
@@ -206,7 +211,7 @@ def test_a_damaged_round_of_a_checkpoint_is_named(run, tmp_path):
     asked = fit("--checkpoint", "kept")
     run(*asked)
     (tmp_path / "kept" / "round-0002.npy").write_bytes(b"")
-    assert_refused(run(*asked), "round-0002.npy: delete it to ask again")
+    assert_refused(run(*asked), "round-0002.npy is damaged: delete it to ask again")
 
 
 def test_three_clients_are_told_at_once_what_they_cannot_give(run):

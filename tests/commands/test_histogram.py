@@ -70,6 +70,8 @@ def test_histogram_prints_the_table_that_fit_reads(run, option):
         (["--edges", "2,1,0"], ["three increasing bin edges"]),
         (["--edges", "0,1,2"], ["not in the declared categories", "line 2"]),
         (["--cap", 0], ["cap of at least 1, got 0"]),
+        (["--quantiles", 3, "--start", 1], ["--start has no effect without --width"]),
+        (["--quantiles", 3, "--seed", 1], ["--seed has no effect without --cap"]),
     ],
 )
 def test_histogram_refuses_in_one_line(run, records, tmp_path, options, words):

@@ -95,8 +95,8 @@ def test_categories_are_those_of_both_tables_together(walk, tmp_path):
         (["--label-column", "kind"], ["expected a column 'kind', got label"]),
         (["--categories", 2], ["not in the declared categories", "line 4"]),
         (["--categories", 4, "--shortfall", "wish"], None),
-        (["--cover", "--shortfall", "refuse"], ["--cover gives each point once"]),
-        (["--cover", "--no-replace"], ["--cover gives each point once"]),
+        (["--cover", "--shortfall", "refuse"], ["--shortfall has no effect with --cover"]),
+        (["--cover", "--no-replace"], ["--replace has no effect with --cover"]),
         (["--seed", -1], ["seed of at least 0"]),
     ],
 )
@@ -146,18 +146,33 @@ def test_resample_draws_from_an_mdm_file(walk, tmp_path):
     assert alone["n_redrawn"] == drawn["n_redrawn"] == 1
     assert drawn["n_given"] == 18
     assert drawn["n_reused"] == 0
-    assert_refused(walk(*arguments, "--population", "mdm.json"), "--population with --shortfall")
+    assert_refused(
+        walk(*arguments, "--population", "mdm.json"),
+        "--population has no effect without --shortfall",
+    )
     other = MDM([1.0], [[1.0] * 3], Sizes.constant(9))
     save(other, "three.json", categories=["x", "y", "z"])
     resampling = ("--shortfall", "resample", "--population", "three.json")
     assert_refused(walk(*arguments, *resampling), "two.csv: column 'label'")
-    assert_refused(walk(*arguments, *resampling, "--categories", 2), "leave out --categories")
+    own = "--categories has no effect with three.json, which has its own categories"
+    assert_refused(walk(*arguments, *resampling, "--categories", 2), own)
 
 
-@pytest.mark.parametrize("option", [["--categories", 7], ["--drop-empty"]], ids=str)
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--categories", 7],
+        ["--drop-empty"],
+        ["--client", "x"],
+        ["--category", "x"],
+        ["--count", "x"],
+    ],
+    ids=str,
+)
 def test_what_an_mdm_file_would_ignore_is_refused(walk, option):
     save(EXAMPLE, "mdm.json")
-    assert_refused(walk("partition", "labels.csv", "mdm.json", "--cover", *option), "leave out --")
+    refused = walk("partition", "labels.csv", "mdm.json", "--cover", *option)
+    assert_refused(refused, f"{option[0]} has no effect with the MDM file mdm.json: leave it out")
 
 
 def test_partition_refuses_files_that_it_cannot_write_or_read(walk):

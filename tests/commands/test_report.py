@@ -75,15 +75,54 @@ def test_what_a_user_says_about_a_model_is_on_the_page(run, tmp_path):
     assert "survey 2024" in written(tmp_path)
 
 
-def test_a_damaged_record_is_one_line_that_names_the_file_and_the_field(run, tmp_path):
+def change(place, change):
+    record = json.loads(place.read_text())
+    change(record)
+    place.write_text(json.dumps(record))
+
+
+def sections(folder):
+    return re.findall(r'<section id="([\w-]+)"', written(folder))
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]], ids=str)
+def test_a_foreign_record_is_one_line_and_its_section_is_left_out(run, tmp_path, quiet):
     run(*fit("-o", "mdm.json"))
     save_record(comparison().to_dict(), "likeness.json", kind="comparison", version=1)
-    for name, damage, words in (
-        ("mdm.json", lambda record: record["made"]["fit"].pop("n_rounds"), "made.fit.n_rounds"),
-        ("likeness.json", lambda record: record["rows"][1].pop("name"), "rows[1].name"),
-    ):
-        record = json.loads((tmp_path / name).read_text())
-        damage(record)
-        (tmp_path / name).write_text(json.dumps(record))
-        assert_refused(run("report", name), f"{name} is damaged: {words}: expected ", "got nothing")
+    assert run("report", "mdm.json", "likeness.json").code == 0
+    assert sections(tmp_path) == ["verdict", "components", "rounds", "populations", "provenance"]
+    change(tmp_path / "mdm.json", lambda record: record["made"].update(fit="by hand"))
+    change(tmp_path / "likeness.json", lambda record: record["rows"][1].update(name=None))
+    ran = run("report", "mdm.json", "likeness.json", *quiet)
+    assert ran.code == 0
+    assert ran.err.splitlines()[:2] == [
+        "left out of mdm.json: made.fit: expected an object, got 'by hand'",
+        "left out, because it is damaged: likeness.json: rows[1].name: expected a text, got None",
+    ]
+    assert sections(tmp_path) == ["verdict", "components", "provenance"]
+
+
+def test_a_comparison_that_is_damaged_and_all_there_is_is_an_error(run, tmp_path):
+    save_record(comparison().to_dict(), "likeness.json", kind="comparison", version=1)
+    change(tmp_path / "likeness.json", lambda record: record["rows"][1].pop("name"))
+    line = "likeness.json is damaged: rows[1].name: expected a text, got nothing"
+    assert_refused(run("report", "likeness.json"), line)
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_parameters_that_are_damaged_are_an_error_beside_whatever_else_there_is(run, tmp_path):
+    run(*fit("-o", "mdm.json"))
+    change(tmp_path / "mdm.json", lambda record: record["components"][0].update(weight=-1))
+    assert_refused(run("report", "mdm.json", "true=clients.csv"), "mdm.json is damaged: ")
+    assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize("option", ["client", "category", "count", "categories", "seed", "true"])
+def test_an_option_that_is_ignored_is_refused(run, tmp_path, option):
+    save(truth("medium/2"), "m.json")
+    refused = run("report", "m.json", f"--{option}", 1)
+    assert_refused(refused, f"--{option} has no effect without a table of clients")
+    assert_refused(run("report", "m.json", "--metric", "x"), "--metric has no effect without the")
+    own = run("report", "m.json", "true=clients.csv", "--categories", 3)
+    assert_refused(own, "--categories has no effect with an MDM file, which has its own categories")
     assert not (tmp_path / "report.html").exists()

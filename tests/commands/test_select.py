@@ -15,6 +15,11 @@ def test_components_that_are_none_are_said(run, components, words):
     assert_refused(run("select", "clients.csv", "--components", components), words)
 
 
+def test_a_way_to_draw_cohorts_is_refused_where_there_are_none(run):
+    refused = run("select", "clients.csv", "--sampling", "poisson")
+    assert_refused(refused, "--sampling has no effect without --cohort")
+
+
 def test_a_file_keeps_the_rounds_and_the_table_of_its_selection(run):
     asked = ("--components", "1,2", "--rounds", 4, "--held-out", 0.5)
     run("select", "clients.csv", *asked, "-o", "s.json")

@@ -1,5 +1,8 @@
 """`polyurn show`: the components as a table, and files that are none."""
 
+import subprocess
+import sys
+
 import pytest
 
 from cli_walk import EXAMPLE, assert_refused
@@ -40,3 +43,19 @@ def test_an_mdm_that_cannot_be_read_is_one_line_and_no_file(run, tmp_path, comma
     table = ["clients.csv"] if first == "score" else []
     assert_refused(run(first, name, *table, *rest), *words)
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_showing_a_file_loads_neither_the_search_nor_the_large_parts_of_scipy(tmp_path):
+    save(EXAMPLE, tmp_path / "mdm.json")
+    code = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print(*sys.modules, sep='\\n'))\n"
+        "from polyurn.cli import main\n"
+        "main(['show', 'mdm.json', '--quiet'])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    loaded = set(ran.stdout.splitlines())
+    assert "polyurn.model.mdm" in loaded
+    assert loaded.isdisjoint({"scipy.sparse", "scipy.special", "scipy.stats", "numba", "pyarrow"})

@@ -101,6 +101,11 @@ def test_a_small_concentration_puts_all_points_in_one_category(alpha):
     assert got[1] == pytest.approx(np.log(10 * 2 * alpha / 72), abs=1e-5)
 
 
+def test_minus_zero_is_zero():
+    mdm = MDM([1.0], [[-0.0, 1.0]], Sizes.constant(5))
+    assert mdm.sample(20, rng=0)[:, 0].sum() == 0
+
+
 def test_a_category_with_alpha_zero_never_occurs():
     mdm = MDM([1.0], [[1.0, 0.0, 2.0]], Sizes.constant(4))
     assert mdm.logpmf([1, 1, 2]) == -np.inf
@@ -180,3 +185,25 @@ def test_parameters_that_are_no_mixture_are_refused(weights, alphas):
 def test_a_client_beyond_max_size_is_an_error_and_not_a_zero():
     with pytest.raises(SizeError, match="max_size is 20"):
         truth("low/1").logpmf([[3] * 10])
+
+
+@pytest.mark.parametrize(
+    ("counts", "alpha", "message"),
+    [
+        ([1.5, 2], [1.0, 1.0], "got fractions"),
+        ([-1, 2], [1.0, 1.0], "at least 0, got -1"),
+        ([np.nan, 2], [1.0, 1.0], "NaN or infinity"),
+        (["a", "b"], [1.0, 1.0], "counts as numbers, got texts"),
+        (3, [1.0, 1.0], "got a single number"),
+        ([1, 2], 1.0, "alpha of shape .* got a single number"),
+        ([1, 2], [1.0, -1.0], "alpha finite and not negative"),
+        ([1, 2], [0.0, 0.0], "a positive one"),
+        ([1, 2], [1.0, np.inf], "alpha finite"),
+        ([1, 2], None, "alpha as numbers, got None"),
+        ([1, 2], [[1.0], [2.0]], r"fit alpha of shape \(2, 1\), got shape \(2,\)"),
+        ([1, 2, 3], [1.0, 1.0], r"fit alpha of shape \(2,\), got shape \(3,\)"),
+    ],
+)
+def test_dirichlet_multinomial_logpmf_checks_what_it_is_given(counts, alpha, message):
+    with pytest.raises((CountsError, ParameterError), match=message):
+        dirichlet_multinomial_logpmf(counts, alpha)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyurn import SizeBins, Sizes
-from polyurn.errors import ParameterError, SizeError
+from polyurn.errors import MemoryLimitError, ParameterError, SizeError
 
 
 @given(st.integers(1, 5000), st.integers(1, 12))
@@ -76,3 +76,28 @@ def test_samples_follow_the_masses():
 def test_sizes_that_are_no_distribution_are_refused(make):
     with pytest.raises(ParameterError):
         make()
+
+
+@pytest.mark.parametrize("sizes", [[1.0, np.nan], [2.5], np.array([np.nan])], ids=str)
+def test_the_bin_of_nan_or_of_a_fraction_is_refused(sizes):
+    """Of the report: `SizeBins.locate` of NaN."""
+    for ask in (SizeBins([1, 2, 5]).locate, Sizes.constant(4).logpmf):
+        with pytest.raises(SizeError, match="sizes as whole numbers, got fractions or NaN"):
+            ask(sizes)
+
+
+@pytest.mark.parametrize(
+    "absurd",
+    [
+        lambda: SizeBins.exact(10**12),
+        lambda: SizeBins.logarithmic(10**12),
+        lambda: SizeBins.logarithmic(2**31 - 1, per_doubling=10**9),
+        lambda: Sizes.constant(10**12),
+        lambda: Sizes.constant(10**7, n_components=10**9),
+        lambda: Sizes.constant(4, n_components=10**12),
+        lambda: Sizes(SizeBins([1, 2**31]), np.ones((5000, 1))).table(),
+    ],
+)
+def test_absurd_sizes_are_an_error_of_ours_before_anything_is_allocated(absurd):
+    with pytest.raises((ParameterError, MemoryLimitError)):
+        absurd()

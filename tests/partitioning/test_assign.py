@@ -307,12 +307,12 @@ def test_what_cannot_be_partitioned_is_refused_in_one_clear_line(labels, counts,
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"shortfall": "hope"}, "one of reuse, refuse, resample, got 'hope'"),
+        ({"shortfall": "hope"}, "'reuse', 'refuse' or 'resample', got 'hope'"),
         ({"shortfall": "resample"}, "a population with"),
         ({"population": UNIFORM}, "and only then"),
-        ({"shortfall": "resample", "population": [[1] * C]}, "expected a population, .* got list"),
+        ({"shortfall": "resample", "population": [[1] * C]}, "as a population, .* got list"),
         ({"n_clients": 3}, "with a population, and only then"),
-        ({"replace": "no"}, "replace to be True or False, got 'no'"),
+        ({"replace": "no"}, "replace as True or False, got 'no'"),
         (
             {"shortfall": "resample", "population": MDM([1.0], [[1.0] * 3], Sizes.constant(4))},
             "a population of 4 categories, like the clients, got one of 3",
@@ -343,7 +343,7 @@ def test_resample_refuses_a_size_that_the_mdm_does_not_know():
 
 
 def test_cover_refuses_what_it_cannot_use():
-    with pytest.raises(ParameterError, match=r"expected a population, .* got function"):
+    with pytest.raises(ParameterError, match=r"as a population, .* got function"):
         cover(LABELS, lambda n, rng: UNIFORM.sample(n, rng=rng))
     with pytest.raises(PartitionError, match="at least one proxy point"):
         cover([], UNIFORM)

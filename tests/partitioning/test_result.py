@@ -52,8 +52,11 @@ def test_points_that_are_renumbered_are_held_by_the_same_clients():
     ("call", "message"),
     [
         (lambda: Partition.by_owner([]), "at least one client, got none"),
-        (lambda: Partition.by_owner([[1, 2]]), r"an owner for each point, got shape \(1, 2\)"),
-        (lambda: Partition.by_owner([1.0, np.nan]), "1 point has no owner"),
+        (
+            lambda: Partition.by_owner([[1, 2]]),
+            r"owners as a list, one for each, got shape \(1, 2\)",
+        ),
+        (lambda: Partition.by_owner([1.0, np.nan]), "got NaN at position 1"),
         (lambda: Partition.by_owner(np.array(["a", None])), "numbers or as texts"),
         (lambda: Partition.from_lists([]), "at least one client, got none"),
         (lambda: Partition.from_lists([[1], []]), "client 1 holds no points"),

@@ -319,3 +319,37 @@ def test_fewer_clients_than_components_are_refused_in_the_first_round():
 
 def test_many_clients_need_no_caution():
     assert run(truth("medium/2").sample(100, rng=0), 2).caution == ""
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"max_rounds": 10**20}, "max_rounds from 3 to 1000000"),
+        ({"max_rounds": 2.0}, "max_rounds as an integer, got 2.0"),
+        ({"tol": float("nan")}, "tol above 0, got nan"),
+        ({"patience": -1}, "patience of at least 0"),
+        ({"max_upload": 0}, "max_upload of at least 1, got 0"),
+        ({"n_components": 10**9}, "n_components of 1 to 65535"),
+        ({"max_size": 10**12}, "max_size from 1 to 2147483647"),
+        ({"n_categories": 10**12}, "numbers from a client"),
+        ({"policy": Policy(starts=0)}, "the policy's starts above 0, got 0"),
+        ({"policy": "greedy"}, "policy as a Policy, got 'greedy'"),
+    ],
+    ids=str,
+)
+def test_absurd_settings_are_refused_before_any_client_is_asked(setting, message):
+    class Silent:
+        def aggregate(self, query, cohort_size):
+            raise AssertionError("a client was asked")
+
+    asked = {"n_components": 1, "n_categories": 3, "max_size": 9} | setting
+    with pytest.raises(ParameterError, match=message):
+        fit(Silent(), **asked)
+
+
+def test_n_rounds_of_10_to_the_20_is_refused_and_as_much_patience_is_not():
+    clients = LocalAggregator(truth("low/1").sample(50, rng=0), rng=1)
+    shape = {"n_components": 1, "n_categories": 10, "max_size": truth("low/1").max_size}
+    with pytest.raises(ParameterError, match=r"n_rounds from 2, .* to 1000000, got 10{20}"):
+        fit_paper(clients, n_rounds=10**20, **shape)
+    assert fit(clients, patience=10**20, max_rounds=4, **shape).n_rounds <= 4

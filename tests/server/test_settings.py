@@ -4,11 +4,12 @@ import pytest
 
 from polyurn import SizeBins
 from polyurn.errors import ParameterError
+from polyurn.server.search.policy import DEFAULT, Policy
 from polyurn.server.settings import check_settings, size_bins
 
 USUAL = {
-    "n_components": 2, "max_rounds": 50, "tol": 1e-3, "patience": 3, "max_upload": 50_000,
-    "size_prior": 1.0, "category_prior": 1e-3,
+    "n_components": 2, "n_categories": 3, "max_rounds": 50, "tol": 1e-3, "patience": 3,
+    "max_upload": 50_000, "size_prior": 1.0, "category_prior": 1e-3, "policy": DEFAULT,
 }  # fmt: skip
 
 
@@ -16,15 +17,21 @@ USUAL = {
     ("setting", "message"),
     [
         ({"n_components": 0}, "n_components of 1 to 65535, got 0"),
-        ({"n_components": 2.5}, "n_components of 1 to 65535, got 2.5"),
+        ({"n_categories": -1}, "n_categories of at least 2, got -1"),
         ({"n_components": 2**16}, "n_components of 1 to 65535"),
-        ({"max_rounds": 2}, "max_rounds of at least 3, got 2"),
-        ({"tol": 0.0}, "positive tol"),
-        ({"tol": float("nan")}, "positive tol"),
-        ({"max_upload": 0}, "max_upload"),
+        ({"max_rounds": 2}, "max_rounds from 3 to 1000000, got 2"),
+        ({"max_rounds": 10**20}, "max_rounds from 3 to 1000000, got 10{20}"),
+        ({"tol": 0.0}, "tol above 0, got 0.0"),
+        ({"tol": float("nan")}, "tol above 0, got nan"),
+        ({"max_upload": 0}, "max_upload of at least 1, got 0"),
         ({"patience": -1}, "patience of at least 0 rounds, got -1"),
         ({"size_prior": -1.0}, "finite size_prior of at least 0, got -1"),
         ({"category_prior": float("inf")}, "finite category_prior of at least 0, got inf"),
+        ({"policy": Policy(starts=0)}, "the policy's starts above 0, got 0"),
+        ({"policy": Policy(finalists=0)}, "the policy's finalists above 0, got 0"),
+        ({"policy": Policy(children=-1)}, "the policy's children of at least 0, got -1"),
+        ({"policy": Policy(dampings=())}, r"the policy's dampings above 0, got \(\)"),
+        ({"policy": Policy(safety=float("nan"))}, "the policy's safety above 0, got nan"),
     ],
 )
 def test_a_setting_out_of_range_is_refused_by_name(setting, message):
@@ -32,7 +39,9 @@ def test_a_setting_out_of_range_is_refused_by_name(setting, message):
         check_settings(**{**USUAL, **setting})
 
 
-@pytest.mark.parametrize("setting", [{}, {"patience": 0}, {"max_rounds": 3}, {"size_prior": 0.0}])
+@pytest.mark.parametrize(
+    "setting", [{}, {"patience": 0}, {"max_rounds": 3}, {"size_prior": 0.0}, {"patience": 10**20}]
+)
 def test_settings_in_range_pass(setting):
     check_settings(**{**USUAL, **setting})
 

@@ -1,12 +1,11 @@
 """Whatever is written is there whole, or not at all."""
 
-import contextlib
 import os
-import resource
 
 import numpy as np
 import pytest
 
+from full_disk import full_disk
 from polyurn import MDM, SizeBins, Sizes
 from polyurn.errors import FileError
 from polyurn.storage.atomic import check_place
@@ -16,17 +15,6 @@ from polyurn.storage.tables import check_table_place, read_table, write_histogra
 BINNED = MDM([0.6, 0.4], [[1.0, 2.0], [3.0, 0.1]], Sizes(SizeBins([1, 3, 9]), [[0.5, 0.5]] * 2))
 TABLE = np.array([[3, 0, 1], [0, 2, 0]])
 not_for_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write anything")
-
-
-@contextlib.contextmanager
-def full_disk(n_bytes):
-    """Writing more than `n_bytes` to a file fails, for root too."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("reader", [load, read_table])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import polyurn
 from polyurn import MDM, SizeBins, Sizes
-from polyurn.errors import FileError
+from polyurn.errors import FileError, ParameterError
 from polyurn.storage.mdm_json import load, load_saved, save
 from polyurn.storage.provenance import Made
 from strategies import mdms_with_zeros
@@ -65,6 +65,17 @@ def test_saving_twice_leaves_the_second_and_nothing_else(tmp_path):
     assert os.listdir(tmp_path) == ["mdm.json"]
 
 
+def test_half_a_surrogate_pair_is_an_error_in_a_name_and_kept_in_what_is_said_about_a_file(
+    tmp_path,
+):
+    command = os.fsdecode(b"polyurn fit \xff.csv")
+    save(BINNED, tmp_path / "mdm.json", made={"command": command})
+    assert load_saved(tmp_path / "mdm.json").made.command == command
+    with pytest.raises(ParameterError, match=r"category names in Unicode, got '\\ud800'"):
+        save(BINNED, tmp_path / "named.json", categories=["\ud800", "b"])
+    assert os.listdir(tmp_path) == ["mdm.json"]
+
+
 # ------------------------------------------------------------------------------------ damage
 
 
@@ -99,7 +110,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path, content):
 
 @pytest.mark.parametrize(
     "key",
-    ["made", "n_components", "n_categories", "max_size", "categories", "components", "size_edges"],
+    ["n_components", "n_categories", "max_size", "categories", "components", "size_edges"],
 )
 def test_a_missing_key_is_refused(damaged, key):
     with pytest.raises(FileError, match="is damaged"):
@@ -124,7 +135,7 @@ def test_a_component_with_a_malformed_parameter_is_refused(damaged, key, value):
         *({"size_edges": value} for value in ([1, 9, 3], "x")),
         *({"size_edges": None, "max_size": value} for value in (-3, "x", 10**30)),
         *({"categories": value} for value in (["only one"], "ab", [1, 2])),
-        *({key: 7} for key in ("made", "n_components", "n_categories", "max_size")),
+        *({key: 7} for key in ("n_components", "n_categories", "max_size")),
     ],
     ids=str,
 )

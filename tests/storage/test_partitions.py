@@ -108,6 +108,13 @@ def test_nothing_is_half_written(tmp_path, suffix):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".json"])
+def test_ids_with_half_a_surrogate_pair_are_refused(tmp_path, suffix):
+    with pytest.raises(ParameterError, match="client ids in Unicode"):
+        save_partition(PARTS, tmp_path / f"p{suffix}", clients=["\udcff", "b"])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_numpy_ids_are_ids(tmp_path):
     save_partition(PARTS, tmp_path / "p.parquet", clients=np.array([7, 9]))
     assert load_partition(tmp_path / "p.parquet").ids.tolist() == [7, 9]
@@ -116,9 +123,12 @@ def test_numpy_ids_are_ids(tmp_path):
 @pytest.mark.parametrize("suffix", ["json", "parquet"])
 def test_ids_that_are_the_same_as_text_are_refused(tmp_path, suffix):
     parts = partition([0, 1], [[1, 0], [0, 1]], rng=0)
-    ids = np.array([1, "1"], dtype=object)
-    with pytest.raises(ParameterError, match="2 different client ids, got 2, 1 of them different"):
-        save_partition(parts, tmp_path / f"p.{suffix}", clients=ids)
+    for ids, message in (
+        (["1", "1"], "2 different client ids, got 2, 1 of them different"),
+        (np.array([1, "1"], dtype=object), "client ids as numbers or as texts, got a mixture"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            save_partition(parts, tmp_path / f"p.{suffix}", clients=ids)
     assert list(tmp_path.iterdir()) == []
 
 

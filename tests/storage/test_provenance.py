@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polyurn as pu
-from polyurn.errors import FileError, ParameterError
+from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
 from polyurn.server.records import FitRecord, SelectionRecord
 from polyurn.storage.mdm_json import load_saved, save
@@ -25,6 +25,7 @@ KNOWN = {
     "fit",
     "selection",
     "more",
+    "left_out",
 }
 MADE = st.builds(
     Made,
@@ -75,7 +76,6 @@ def test_a_seed_of_any_kind_is_a_text(seed):
 @pytest.mark.parametrize(
     ("record", "line"),
     [
-        (7, "made: expected an object, got 7"),
         ({"fit": "by hand"}, "made.fit: expected an object, got 'by hand'"),
         ({"fit": {}}, "made.fit.n_clients: expected an integer of at least 0, got nothing"),
         ({"selection": []}, "made.selection: expected an object, got []"),
@@ -90,16 +90,25 @@ def test_a_seed_of_any_kind_is_a_text(seed):
     ],
     ids=str,
 )
-def test_a_damaged_record_is_one_line_that_names_the_file_and_is_not_written(
+def test_a_foreign_record_is_one_line_its_section_left_out_and_it_is_not_written(
     tmp_path, record, line
 ):
     place = tmp_path / "mdm.json"
     save(truth("low/1"), place)
     whole = json.loads(place.read_text())
     place.write_text(json.dumps({**whole, "made": record}))
-    with pytest.raises(FileError) as error:
-        load_saved(place)
-    assert str(error.value) == f"{place} is damaged: {line}"
+    read = load_saved(place)
+    assert read.mdm == truth("low/1")
+    assert read.made == Made(left_out=(line,))
     with pytest.raises(ParameterError) as error:
         save(truth("low/1"), place, made=record)
-    assert str(error.value) == line
+    assert str(error.value).startswith(f"{line}; ")
+    assert str(error.value).endswith(": use another name")
+
+
+def test_of_several_records_only_the_foreign_ones_are_left_out(tmp_path):
+    made = {"seed": 3, "data": "survey", "fit": [], "interrupted_after_round": 4, "selection": 0}
+    read = Made.from_record({**made, "weather": "fine"})
+    kept = {"seed": 3, "data": "survey", "interrupted_after_round": 4, "weather": "fine"}
+    assert read.to_record() == kept
+    assert [line.split(":")[0] for line in read.left_out] == ["made.fit", "made.selection"]

@@ -1,5 +1,6 @@
 """The record of a sweep on disk."""
 
+import dataclasses
 import json
 
 import pytest
@@ -47,7 +48,7 @@ def test_numbers_that_have_no_finite_square_are_none():
         ({"settings": {}}, "settings: FedAvg needs n_rounds and cohort_size"),
         (
             {"settings": {"n_rounds": 1, "cohort_size": 1, "proximal": 10**400}},
-            "settings: expected proximal of at least 0, got 1000",
+            "settings: expected proximal as a number, got 1000",
         ),
         ({"format": "polyurn.mdm"}, "expected format 'polyurn.run'"),
         ({"version": "1"}, "no valid format version"),
@@ -78,3 +79,50 @@ def test_a_damaged_line_is_named(tmp_path):
         read_runs(tmp_path)
     with pytest.raises(FileError, match="cannot read"):
         read_runs(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        '"x"',
+        "7",
+        "null",
+        "1" * 5_000,
+        '{"seed": 1e999}',
+        "\0",
+        "[]",
+    ],
+    ids=lambda text: text[:8],
+)
+def test_deep_or_mistyped_runs_are_one_line_with_its_number(tmp_path, text):
+    (tmp_path / "runs.jsonl").write_text(f"{RUN.to_json()}\n{text}\n")
+    with pytest.raises(FileError, match=r"runs\.jsonl, line 2: not a run: ") as error:
+        read_runs(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["[]", "7", '"format"', "[" * 100_000, "{", "null"], ids=str)
+def test_a_sheet_that_is_something_else_is_damaged(tmp_path, text):
+    RunLog(tmp_path, {"a": 1}).__exit__()
+    (tmp_path / "sweep.json").write_text(text)
+    with pytest.raises(FileError, match=r"sweep\.json is damaged"):
+        RunLog(tmp_path, {"a": 1})
+
+
+def test_what_a_killed_sweep_left_half_written_does_not_refuse_the_folder(tmp_path):
+    (tmp_path / f".polyurn-{7:016x}").write_bytes(b"half")
+    RunLog(tmp_path, {"a": 1}).__exit__()
+    assert (tmp_path / "sweep.json").exists()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / ".polyurn-notes").write_text("not ours")
+    with pytest.raises(FileError, match="holds something else"):
+        RunLog(tmp_path / "other", {"a": 1})
+
+
+def test_a_population_whose_name_is_not_utf_8_comes_back(tmp_path):
+    run = dataclasses.replace(RUN, population="\udcff")
+    with RunLog(tmp_path, {"a": 1}) as log:
+        log.append([run])
+    assert read_runs(tmp_path) == [run]

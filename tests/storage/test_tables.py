@@ -14,9 +14,9 @@ from scipy import sparse
 import polyurn
 from polyurn import MDM, Sizes
 from polyurn.client.tables import table_histograms
-from polyurn.errors import FileError, MissingDependencyError, ParameterError
+from polyurn.errors import CountsError, FileError, MissingDependencyError, ParameterError
 from polyurn.storage.mdm_json import save
-from polyurn.storage.tables import long_table, read_table, write_histograms
+from polyurn.storage.tables import csv_text, long_table, read_table, write_histograms
 from strategies import counts
 
 TABLE = np.array([[3, 0, 1], [0, 2, 0]])
@@ -28,8 +28,8 @@ each_suffix = pytest.mark.parametrize("suffix", [".parquet", ".csv", ".tsv"])
     [
         (["one"], "got 1 names"),
         (["a", "b", "b"], "2 of them different"),
-        ("abc", "list of texts"),
-        ([1, 2, 3], "list of texts"),
+        ("abc", "categories as a list or None, got 'abc'"),
+        ([1, 2, 3], "got 1 at position 0, in place of a text"),
     ],
     ids=str,
 )
@@ -41,6 +41,45 @@ def test_names_that_do_not_fit_are_refused_before_anything_is_written(tmp_path, 
     with pytest.raises(ParameterError, match="expected 2 client ids, got 3"):
         write_histograms(TABLE, tmp_path / "clients.csv", clients=["a", "b", "c"])
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ([[1.7, 2.0]], "got fractions"),
+        ([[-3, 2]], "at least 0, got -3"),
+        ([[np.nan, 2.0]], "got NaN or infinity"),
+        ([["1", "2"]], "counts as numbers, got texts"),
+        (sparse.csr_array(np.array([[-3.5, 2.0]])), "got fractions"),
+        ([[2**40, 1]], "beyond the largest supported"),
+    ],
+    ids=str,
+)
+def test_write_histograms_refuses_what_are_no_counts(tmp_path, table, message):
+    """Of the report: it wrote 1.7 as 1, -3 as -3 and NaN as a huge negative number."""
+    for write in (
+        lambda: write_histograms(table, tmp_path / "clients.csv"),
+        lambda: write_histograms(table, tmp_path / "clients.parquet"),
+        lambda: csv_text(table),
+    ):
+        with pytest.raises(CountsError, match=message):
+            write()
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "ids", [["a", None], [1.0, np.nan], ["a", np.nan], [["a"], ["b"]], "ab"], ids=str
+)
+def test_client_ids_that_are_missing_or_nested_are_refused(tmp_path, ids):
+    with pytest.raises(ParameterError, match="client"):
+        write_histograms(TABLE, tmp_path / "clients.csv", clients=ids)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_client_without_points_has_no_row():
+    assert long_table([[0, 0], [0, 4]], clients=["a", "b"]).to_pylist() == [
+        {"client": "b", "category": 1, "count": 4}
+    ]
 
 
 @each_suffix

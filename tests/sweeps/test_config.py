@@ -237,10 +237,10 @@ def test_sweep_trains_keeps_and_gives_its_verdict(run, folder):
     for option, word in (("--true=tru", "'tru'"), ("--metric=recall", "'recall'")):
         assert_refused(run("compare", folder / "runs", option, "--json"), word)
     for option in ("--seed=1", "--splits=5", "--drop-empty", "-ox.json"):
-        assert_refused(run("compare", folder / "runs", option), "has no meaning with the folder")
+        assert_refused(run("compare", folder / "runs", option), "has no effect with the folder")
     assert_refused(
         run("compare", folder / "points.npz", "a=mdm.json", "--true=x"),
-        "--true has no meaning with the table",
+        "--true has no effect with the table",
     )
 
 
@@ -312,11 +312,11 @@ def test_sweep_refuses_in_one_line(run, folder):
         ({"batch_size": 1.5}, "batch_size as an integer"),
         ({"local_learning_rate": 0}, "local_learning_rate above 0"),
         ({"local_learning_rate": float("nan")}, "local_learning_rate above 0"),
-        ({"server_learning_rate": "fast"}, "server_learning_rate above 0"),
+        ({"server_learning_rate": "fast"}, "server_learning_rate as a number, got 'fast'"),
         ({"proximal": -1}, "proximal of at least 0"),
         ({"weighting": "size"}, "'points' or 'uniform'"),
         ({"server_options": {"lr": 1}}, "without 'lr'"),
-        ({"server_optimizer": 3}, "name of a torch.optim class"),
+        ({"server_optimizer": 3}, "server_optimizer as a text, got 3"),
         ({"rounds": 3}, "did you mean 'n_rounds'"),
         ({"zzz": 3}, "expected one of n_rounds"),
     ],

@@ -17,8 +17,8 @@ from polyurn.sweeps.optuna_search import OptunaSearch
         ({"space": {"local_epochs": {"low": 5, "high": 1}}}, "low <= high for local_epochs"),
         ({"space": {"local_epochs": {"low": "1", "high": 2}}}, "low <= high for local_epochs"),
         ({"space": {"proximal": {"low": 0, "high": 1.0, "log": True}}}, "low above 0"),
-        ({"space": {"local_epochs": 3}}, "a table of bounds for local_epochs"),
-        ({"space": 3}, "at least one setting"),
+        ({"space": {"local_epochs": 3}}, "got 3 under 'local_epochs', in place of a mapping"),
+        ({"space": 3}, "space as a mapping, got 3"),
         ({"n_trials": "5"}, "n_trials as an integer"),
     ],
 )

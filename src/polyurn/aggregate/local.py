@@ -8,14 +8,16 @@ from typing import Literal
 
 import numpy as np
 
-from polyurn.client.answer import answer_rows
+from polyurn.client.answer import answer_rows, check_threads
 from polyurn.client.rows import pack
 from polyurn.counts import check_counts
 from polyurn.errors import ParameterError
+from polyurn.typed.arguments import checked
 from polyurn.wire import Query, S
 from polyurn.wording.numbers import counted
 
 
+@checked
 class LocalAggregator:
     """Plays every client of a table of histograms.
 
@@ -48,10 +50,7 @@ class LocalAggregator:
         sampling: Literal["fixed", "poisson"] = "fixed",
         n_threads: int = 1,
     ) -> None:
-        if sampling not in ("fixed", "poisson"):
-            raise ParameterError(f"expected sampling 'fixed' or 'poisson', got {sampling!r}")
-        if n_threads < 1:
-            raise ParameterError(f"expected n_threads of at least 1, got {n_threads}")
+        check_threads(n_threads)
         self._rows = pack(check_counts(counts))
         self._rng = np.random.default_rng(rng)
         self._buckets = self._rng.spawn(1)[0].random(self._rows.n_clients)

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import FileError
+from polyurn.typed.arguments import checked
+from polyurn.typed.arrays import floats
 from polyurn.wire import Aggregator, Query, S
 
 
@@ -22,6 +24,7 @@ class Answers(Protocol):
     def append(self, vector: NDArray[np.float64]) -> None: ...
 
 
+@checked
 class RecordedAggregator:
     """Answers from the record as long as it lasts, then from clients, whose answers it records.
 
@@ -61,7 +64,7 @@ class RecordedAggregator:
             answer = self._aggregator.aggregate(query, cohort_size)
             self._answers.append(answer.to_vector())
             return answer
-        vector = self._answers[self._round - 1]
+        vector = floats(self._answers[self._round - 1], f"round {self._round} of the record")
         if len(vector) != query.n_numbers:
             raise FileError(
                 f"round {self._round} of the record has {len(vector)} numbers and the question "

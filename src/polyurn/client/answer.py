@@ -15,7 +15,9 @@ from polyurn.client.e_step import answer_expects, answer_update
 from polyurn.client.rows import Rows, pack
 from polyurn.client.survey import answer_groups, answer_initialise, answer_survey
 from polyurn.counts import check_counts
-from polyurn.errors import CountsError
+from polyurn.errors import CountsError, ParameterError
+from polyurn.typed.arguments import checked
+from polyurn.typed.arrays import floats
 from polyurn.wire import (
     Batch,
     BatchStatistics,
@@ -32,7 +34,10 @@ from polyurn.wire import (
     Update,
 )
 
+_MOST_THREADS = 1024
 
+
+@checked
 def answer(
     query: Query[S],
     counts: object,
@@ -65,8 +70,21 @@ def answer(
     >>> answer(Initialise(1, 3, SizeBins.exact(9)), [1, 0, 2], rng=0).first_moments.round(3).tolist()
     [[0.333, 0.0, 0.667]]
     """
+    check_threads(n_threads)
     table = check_counts(counts, n_categories=query.dimensions.n_categories)
+    if buckets is not None:
+        buckets = floats(buckets, "buckets")
+        if buckets.shape != (table.shape[0],):
+            raise ParameterError(
+                f"expected {table.shape[0]} buckets, one for each client, got shape {buckets.shape}"
+            )
     return answer_rows(query, pack(table), buckets=buckets, rng=rng, n_threads=n_threads)
+
+
+def check_threads(n_threads: int) -> None:
+    """Refuse a number of threads that no machine has."""
+    if not 1 <= n_threads <= _MOST_THREADS:
+        raise ParameterError(f"expected n_threads from 1 to {_MOST_THREADS}, got {n_threads}")
 
 
 def answer_rows(
@@ -122,7 +140,7 @@ def _answer(
         case Score():
             return _answer_score(query, rows, members)
         case _:
-            raise TypeError(f"no client knows how to answer a {type(query).__name__}")
+            raise ParameterError(f"no client knows how to answer a {type(query).__name__}")
 
 
 def _answer_all(

@@ -9,10 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import CountsError, ParameterError
+from polyurn.typed.arguments import checked
+from polyurn.typed.arrays import FrozenArrays, floats, numbers
+
+# More than this is no categorical feature.
+_MOST_BINS = 1_000_000
 
 
+@checked
 @dataclass(frozen=True, eq=False)
-class Bins:
+class Bins(FrozenArrays):
     """Half-open intervals [edges[j], edges[j + 1]).
 
     Parameters
@@ -32,7 +38,7 @@ class Bins:
     edges: NDArray[np.float64]
 
     def __init__(self, edges: ArrayLike) -> None:
-        values = np.array(edges, dtype=np.float64)
+        values = floats(edges, "bin edges")
         if values.ndim != 1 or len(values) < 3 or not (values[1:] > values[:-1]).all():
             raise ParameterError("expected at least three increasing bin edges")
         values.flags.writeable = False
@@ -42,16 +48,19 @@ class Bins:
     def of_width(cls, width: float, *, start: float = 0.0, stop: float) -> "Bins":
         """Bins of equal width from `start` to `stop`, and a last one for everything beyond."""
         n = (stop - start) / width if width > 0 else 0.0
-        if not 0.5 < n < np.inf or not np.isclose(n, round(n), rtol=1e-9, atol=0.0):
+        if not 0.5 < n < _MOST_BINS or not np.isclose(n, round(n), rtol=1e-9, atol=0.0):
             raise ParameterError(
-                f"expected a whole number of bins of width {width} from {start} to {stop}"
+                f"expected a whole number of bins of width {width:g} from {start:g} to {stop:g}, "
+                f"fewer than {_MOST_BINS}"
             )
         return cls(np.append(np.linspace(start, stop, round(n) + 1), np.inf))
 
     @classmethod
     def at_quantiles(cls, values: ArrayLike, *, n_bins: int) -> "Bins":
         """Bins that hold equal shares of the server's own `values`, open at both ends."""
-        values = np.asarray(values, dtype=np.float64)
+        if not 2 <= n_bins <= _MOST_BINS:
+            raise ParameterError(f"expected n_bins from 2 to {_MOST_BINS}, got {n_bins}")
+        values = floats(values, "values")
         if values.size == 0 or not np.isfinite(values).all():
             raise ParameterError("expected at least one value, none of them missing or infinite")
         inner = np.quantile(values, np.arange(1, n_bins) / n_bins)
@@ -69,9 +78,7 @@ class Bins:
         CountsError
             The values are not numbers.
         """
-        values = np.asarray(values)
-        if values.size and values.dtype.kind not in "iufb":
-            raise CountsError(f"expected numbers to put into bins, got dtype {values.dtype}")
+        values = numbers(values, "values to put into bins", error=CountsError)
         values = values.astype(np.float64, copy=False)
         bins = np.searchsorted(self.edges, values, side="right") - 1
         # searchsorted puts inf after a last edge of inf, and NaN after everything.

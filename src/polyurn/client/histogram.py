@@ -15,6 +15,8 @@ from scipy import sparse
 from polyurn.client.bins import Bins
 from polyurn.counts import Counts, client_sizes
 from polyurn.errors import CountsError, ParameterError
+from polyurn.typed.arguments import checked
+from polyurn.typed.arrays import ids_of, numbers, plain_array
 
 # How many categories (values 0, 1, ...), their names, or the bins of a continuous feature.
 Categories: TypeAlias = int | Sequence[str] | Bins
@@ -23,6 +25,7 @@ Categories: TypeAlias = int | Sequence[str] | Bins
 _MOST_CATEGORIES = 1_000_000
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Histograms:
     """The histograms of many clients.
@@ -46,6 +49,7 @@ class Histograms:
         return self.counts.shape
 
 
+@checked
 def histogram(
     values: ArrayLike,
     *,
@@ -82,6 +86,7 @@ def histogram(
     return counts if cap is None else cap_sizes(counts[None], cap, rng=rng)[0]
 
 
+@checked
 def histograms(
     clients: ArrayLike,
     values: ArrayLike,
@@ -102,7 +107,8 @@ def histograms(
     >>> made.clients.tolist(), made.counts.toarray().tolist()
     (['a', 'b'], [[0, 0, 2], [1, 0, 0]])
     """
-    ids, owner = np.unique(np.asarray(clients), return_inverse=True)
+    whose = ids_of(clients, "clients", error=CountsError)
+    ids, owner = np.unique(whose, return_inverse=True)
     codes = encode(values, categories)
     if len(owner) != len(codes):
         raise CountsError(f"expected a client for each value, got {len(owner)} and {len(codes)}")
@@ -147,7 +153,7 @@ def encode(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
 
 def located(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
     """The category number of each value, -1 where it is none of the categories."""
-    given = np.asarray(values)
+    given = plain_array(values, "values", error=CountsError)
     if given.ndim != 1:
         raise CountsError(f"expected values of shape (n_points,), got shape {given.shape}")
     names = category_names(categories)
@@ -157,7 +163,7 @@ def located(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
         case int() | np.integer():
             return _whole_numbers(given, len(names))
         case _:
-            return _positions(given, np.asarray(names))
+            return _positions(ids_of(values, "values", error=CountsError), np.asarray(names))
 
 
 def category_names(categories: Categories) -> tuple[str, ...]:
@@ -213,11 +219,8 @@ def cap_sizes(
 
 
 def _whole_numbers(values: NDArray[Any], n_categories: int) -> NDArray[np.int64]:
-    if values.size and values.dtype.kind not in "iufb":
-        raise CountsError(
-            f"expected category numbers 0 to {n_categories - 1}, got dtype {values.dtype}; "
-            "pass the category names instead"
-        )
+    what = f"category numbers 0 to {n_categories - 1}"
+    values = numbers(values, what, error=CountsError, advice="pass the category names instead")
     with np.errstate(invalid="ignore"):  # NaN becomes a number that the next line rejects
         codes = values.astype(np.int64)
     return np.where((values == codes) & (codes >= 0) & (codes < n_categories), codes, -1)

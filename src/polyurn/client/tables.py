@@ -18,10 +18,12 @@ from polyurn.client.bins import Bins
 from polyurn.client.histogram import Categories, Histograms, category_names, located, tally
 from polyurn.client.layout import UNSAID, Columns, Layout, find_layout, missing_column
 from polyurn.errors import CountsError, MissingDependencyError, RowError
+from polyurn.typed.arguments import checked
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_TEXT = ("string", "large_string", "string_view")
 _WHOLE_NUMBER = re.compile("0|[1-9][0-9]*")  # "01" is a name
 _INTEGER = "^[-+]?[0-9]+$"
 _DECIMAL = "^[-+]?([0-9]+[.]?[0-9]*([eE][-+]?[0-9]+)?|[.][0-9]+|inf|nan|infinity|Inf|NaN)$"
@@ -29,6 +31,7 @@ _SEPARATED = re.compile("[0-9]{1,3}([,. '’_][0-9]{3})+")
 _LARGEST = 2**31 - 1
 
 
+@checked
 def table_histograms(
     table: object,
     *,
@@ -94,7 +97,7 @@ def layout_histograms(table: object, layout: Layout, categories: Categories) -> 
     arrow = as_arrow(table)
     if layout.category is None:
         return _wide_histograms(arrow, layout, categories)
-    clients, owner = _distinct(_column(arrow, layout.client))
+    clients, owner = _distinct(_ids(arrow, layout.client))
     codes = category_codes(arrow, categories, category=layout.category)
     given = np.ones(len(owner), np.int64) if layout.count is None else _counts(arrow, layout.count)
     made = tally(owner, codes, given, clients=clients, categories=categories)
@@ -195,7 +198,7 @@ def as_arrow(table: object) -> "pa.Table":
 
 def _wide_histograms(table: "pa.Table", layout: Layout, categories: Categories) -> Histograms:
     """One row per client: a column for each category."""
-    clients, _ = _distinct(_column(table, layout.client))
+    clients, _ = _distinct(_ids(table, layout.client))
     if isinstance(categories, Bins):
         raise CountsError("expected one row per point to put into bins, got one row per client")
     by_number = isinstance(categories, int | np.integer)
@@ -257,6 +260,17 @@ def _column(table: "pa.Table", name: str) -> "pa.ChunkedArray":
     return column
 
 
+def _ids(table: "pa.Table", name: str) -> "pa.ChunkedArray":
+    """A column as ids: whole numbers and texts as they are, dates and all else as texts."""
+    import pyarrow as pa
+
+    column = _whole_where_possible(_column(table, name))
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_integer(kind) or str(kind) in _TEXT:
+        return column
+    return column.cast(pa.string())
+
+
 def _distinct(column: "pa.ChunkedArray") -> tuple[NDArray[Any], NDArray[np.integer[Any]]]:
     """The values that occur, in the order in which they first do, and which of them each row has."""
     import pyarrow as pa
@@ -281,6 +295,8 @@ def _whole_where_possible(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
 
 def _counts(table: "pa.Table", name: str) -> NDArray[np.int64]:
     counts = _numbers(table, name)
+    if counts.dtype.kind == "f":
+        counts = counts.astype(np.float64)  # half precision ends at 65504
     bad = np.flatnonzero(~np.isfinite(counts) | (counts != np.rint(counts)) | (counts < 0))
     if len(bad):
         raise RowError(
@@ -339,7 +355,7 @@ def _is_plain(column: "pa.ChunkedArray") -> bool:
 
 
 def _is_text(column: "pa.ChunkedArray") -> bool:
-    return str(column.type) in ("string", "large_string", "string_view")
+    return str(column.type) in _TEXT
 
 
 def _is_floating(column: "pa.ChunkedArray") -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyurn.commands._shared.console import print_json, say, show
-from polyurn.commands._shared.invocation import check_output, made_by
+from polyurn.commands._shared.invocation import check_output, made_by, refuse_options
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
@@ -84,17 +84,18 @@ def compare_command(
     if held_out.is_dir():
         if populations:
             raise ParameterError(f"expected nothing but the folder of a sweep with {held_out}")
-        _refuse_options(context, but=_OF_BOTH | _OF_SWEEPS, where=f"the folder {held_out}")
+        unheard = set(context.params) - _OF_BOTH - _OF_SWEEPS
+        refuse_options(context, unheard, f"with the folder of a sweep, {held_out}")
         from polyurn.commands._shared.verdicts import compare_runs
 
         compare_runs(held_out, true=true, metric=metric, as_json=as_json)
         return
-    _refuse_options(context, but=set(context.params) - _OF_SWEEPS, where=f"the table {held_out}")
+    refuse_options(context, _OF_SWEEPS, f"with the table {held_out}")
     from polyurn.client.layout import Columns
     from polyurn.commands._shared.client_tables import Reading, read_clients
+    from polyurn.commands._shared.model_files import read_model
     from polyurn.comparison.populations import compare
     from polyurn.storage.atomic import check_place, save_record
-    from polyurn.storage.mdm_json import load_saved
 
     if not populations:
         raise ParameterError(f"expected populations as NAME=FILE to compare with {held_out}")
@@ -104,7 +105,11 @@ def compare_command(
         check_output(context, output)
         check_place(output)
     places = _places(populations)
-    saved = {name: load_saved(path) for name, path in places.items() if _is_mdm(path)}
+    saved = {name: read_model(path) for name, path in places.items() if _is_mdm(path)}
+    if saved:
+        refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
+    else:
+        refuse_options(context, ["clients"], "without an MDM file to draw them from")
     declared = declared_categories(categories) or _categories_of(saved)
     reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
     for one in saved.values():
@@ -138,14 +143,6 @@ def compare_command(
         show(_table(verdict))
     for sentence in verdict.sentences():
         say(sentence)
-
-
-def _refuse_options(context: typer.Context, *, but: set[str], where: str) -> None:
-    """Refuse options that were given and mean nothing here."""
-    for name in context.params:
-        source = context.get_parameter_source(name)
-        if name not in but and source is not None and source.name == "COMMANDLINE":
-            raise ParameterError(f"--{name.replace('_', '-')} has no meaning with {where}")
 
 
 def _places(populations: list[str]) -> dict[str, Path]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from polyurn.commands._shared.console import INTERRUPTED, print_json, say, show, talk
+from polyurn.commands._shared.invocation import refuse_options
 from polyurn.commands._shared.options import AsJson
 from polyurn.wording.numbers import counted
 
@@ -25,8 +26,12 @@ Name: TypeAlias = Literal[
     "digits", "flights", "femnist", "cifar10", "folktables", "mnist_by_writer"
 ]
 
+# Options of datasets that installed packages carry.
+_NOT_NEEDED = {"digits": ("root", "download"), "flights": ("download",)}
+
 
 def datasets_command(
+    context: typer.Context,
     name: Annotated[Name, typer.Argument(metavar="NAME", help="Which of the datasets.")],
     root: Annotated[
         Path | None,
@@ -43,6 +48,7 @@ def datasets_command(
     """
     from polyurn import datasets
 
+    refuse_options(context, _NOT_NEEDED.get(name, ()), f"on {name}, which a package carries")
     read: Callable[..., Dataset] = getattr(datasets, name)
     try:
         with download_progress(talk) as on_progress:
@@ -81,7 +87,7 @@ def download_progress(console: "Console") -> Iterator[Callable[["Progress"], Non
         return
 
     bar = Bar(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         DownloadColumn(),
         TransferSpeedColumn(),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 
 from polyurn.commands._shared.console import INTERRUPTED, print_json, say, show, talk
-from polyurn.commands._shared.invocation import check_output, made_by, settings
+from polyurn.commands._shared.invocation import check_output, made_by, refuse_options, settings
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
@@ -99,6 +99,7 @@ def fit_command(
     from polyurn.storage.mdm_json import save
     from polyurn.storage.provenance import Made
 
+    _check_options(context, method, cohort)
     made = Made(**made_by(context, seed))
     if output is not None:
         check_output(context, output)
@@ -142,6 +143,16 @@ def fit_command(
         print_json({**record.to_record(), **mdm_record(done.mdm, read.categories)})
     elif output is None:
         show(mdm_table(done.mdm, read.categories))
+
+
+def _check_options(context: typer.Context, method: str, cohort: int | None) -> None:
+    """Refuse options that would have no effect."""
+    if method == "paper":
+        refuse_options(context, ["tol", "patience", "max_upload"], "with --method paper")
+    else:
+        refuse_options(context, ["moments"], "without --method paper")
+    if cohort is None:
+        refuse_options(context, ["sampling"], "without --cohort")
 
 
 def _sentences(done: "Fit") -> list[str]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say
-from polyurn.commands._shared.invocation import check_output, made_by
+from polyurn.commands._shared.console import print_data, print_json, say
+from polyurn.commands._shared.invocation import check_output, made_by, refuse_options
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
@@ -74,6 +74,10 @@ def histogram_command(
     from polyurn.counts import client_sizes
     from polyurn.storage.tables import check_table_place, csv_text, read_table, write_histograms
 
+    if width is None:
+        refuse_options(context, ["start"], "without --width")
+    if cap is None:
+        refuse_options(context, ["seed"], "without --cap")
     if output is not None:
         check_output(context, output)
         check_table_place(output)
@@ -101,7 +105,7 @@ def histogram_command(
             hold = counted(n_empty, "client holds", "clients hold")
             say(f"{hold} no points, and a long table has no rows of theirs")
     elif not as_json:
-        typer.echo(csv_text(counts, **names), nl=False)
+        print_data([csv_text(counts, **names)])
     if as_json:
         rows = counts if isinstance(counts, np.ndarray) else counts.toarray()
         print_json({"n_clients": len(made.clients), **names, "counts": rows.tolist()})

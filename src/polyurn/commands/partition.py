@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say
-from polyurn.commands._shared.invocation import check_output, made_by
+from polyurn.commands._shared.console import print_data, print_json, say
+from polyurn.commands._shared.invocation import check_output, made_by, refuse_options
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
@@ -22,7 +22,7 @@ from polyurn.commands._shared.options import (
     Seed,
     declared_categories,
 )
-from polyurn.errors import FileError, ParameterError, ShortfallError
+from polyurn.errors import FileError, ShortfallError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -82,14 +82,9 @@ def partition_command(
     from polyurn.client.layout import Columns
     from polyurn.commands._shared.client_tables import Reading
     from polyurn.partitioning.assign import cover, partition
-    from polyurn.storage.partitions import check_partition_place, partition_text, save_partition
+    from polyurn.storage.partitions import check_partition_place, partition_json, save_partition
 
-    if cover_all and (shortfall != "reuse" or not replace):
-        raise ParameterError(
-            "--cover gives each point once: leave out --shortfall and --no-replace"
-        )
-    if population is not None and (cover_all or shortfall != "resample"):
-        raise ParameterError("expected --population with --shortfall resample, and only then")
+    _check_options(context, clients, cover_all, shortfall, population)
     if output is not None:
         check_output(context, output)
         check_partition_place(output)
@@ -121,13 +116,29 @@ def partition_command(
         save_partition(done, output, clients=ids, made=made_by(context, seed))
         say(f"wrote {counted(len(done), 'client')} to {output}")
     elif not as_json:
-        for line in partition_text(done, clients=ids):
-            typer.echo(line, nl=False)
+        print_data(partition_json(done, clients=ids))
     if done.report is not None:
         for sentence in _sentences(done.report):
             say(sentence)
         if as_json:
             print_json({**_record(done, done.report), "seed": seed})
+
+
+def _check_options(
+    context: typer.Context, clients: Path, covers: bool, shortfall: str, population: Path | None
+) -> None:
+    """Refuse options that these clients, or this way to serve them, would leave unheard."""
+    if covers:
+        refuse_options(
+            context, ["shortfall", "replace"], "with --cover, which gives each point once"
+        )
+    if shortfall != "resample":
+        refuse_options(context, ["population"], "without --shortfall resample")
+    if clients.suffix == ".json":
+        of_tables = ["client", "category", "count", "categories", "drop_empty"]
+        refuse_options(context, of_tables, f"with the MDM file {clients}")
+    elif population is not None:
+        refuse_options(context, ["categories"], f"with {population}, which has its own categories")
 
 
 @dataclass(frozen=True)
@@ -180,15 +191,13 @@ def _read_proxy(
             raise FileError(
                 f"{clients} is not a table of clients; draw them with `polyurn sample`, or use --cover"
             )
-        if reading.drop_empty:
-            raise ParameterError("an MDM has no clients without points: leave out --drop-empty")
-        mdm, known = _mdm_and_categories(clients, declared)
+        mdm, known = _mdm_and_categories(clients)
         with naming(labels):
             codes = category_codes(points, known, category=label_column)
         return _Proxy(codes, category_names(known), mdm)
     others: Population | None = None
     if redraw_from is not None:
-        others, declared = _mdm_and_categories(redraw_from, declared)
+        others, declared = _mdm_and_categories(redraw_from)
     if declared is None:
         with naming(labels):
             of_points = observed_categories(points, category=label_column)
@@ -205,13 +214,11 @@ def _read_proxy(
     return _Proxy(codes, read.categories, population, read.counts, read.clients)
 
 
-def _mdm_and_categories(path: Path, declared: "Declared") -> "tuple[MDM, int | tuple[str, ...]]":
+def _mdm_and_categories(path: Path) -> "tuple[MDM, int | tuple[str, ...]]":
     """An MDM file, whose categories are its own."""
-    from polyurn.storage.mdm_json import load_saved
+    from polyurn.commands._shared.model_files import read_model
 
-    if declared is not None:
-        raise ParameterError(f"{path} has its own categories: leave out --categories")
-    saved = load_saved(path)
+    saved = read_model(path)
     return saved.mdm, saved.categories or saved.mdm.n_categories
 
 

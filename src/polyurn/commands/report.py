@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say
-from polyurn.commands._shared.invocation import check_output, made_by
+from polyurn.commands._shared.console import print_json, say, warn
+from polyurn.commands._shared.invocation import check_output, made_by, refuse_options
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
@@ -64,9 +64,9 @@ def report_command(
     """
     from polyurn.client.layout import Columns
     from polyurn.commands._shared.client_tables import Reading, read_clients
+    from polyurn.commands._shared.model_files import read_model
     from polyurn.report.page import html_report
     from polyurn.storage.atomic import check_place, write_whole
-    from polyurn.storage.mdm_json import load_saved
     from polyurn.storage.run_log import read_runs
 
     check_output(context, output)
@@ -78,9 +78,9 @@ def report_command(
     for thing in things:
         match _kind(thing):
             case "mdm" if model is None:
-                model = load_saved(thing)
+                model = read_model(Path(thing))
             case "comparison" if comparison is None:
-                comparison = _comparison(thing)
+                comparison = _comparison(thing, alone=len(things) == 1)
             case "runs":
                 runs += read_runs(thing)
             case "clients":
@@ -90,6 +90,7 @@ def report_command(
                 tables[name] = Path(path)
             case kind:
                 raise ParameterError(f"expected one {kind} file, got {thing!r} as well")
+    _check_options(context, model is not None, bool(runs), bool(tables))
     names = declared(categories) or (model and (model.categories or model.mdm.n_categories))
     clients = {}
     reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
@@ -117,16 +118,35 @@ def report_command(
         print_json({"file": str(output), "bytes": size})
 
 
-def _comparison(path: str) -> "SavedComparison":
-    """What a comparison file holds."""
+def _check_options(context: typer.Context, model: bool, runs: bool, tables: bool) -> None:
+    """Refuse options about what is not there."""
+    if not tables:
+        of_tables = ["client", "category", "count", "categories", "drop_empty", "seed"]
+        refuse_options(context, of_tables, "without a table of clients")
+    if model:
+        refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
+    if not runs:
+        refuse_options(context, ["metric"], "without the folder of a sweep")
+    if not runs and not tables:
+        refuse_options(context, ["true"], "without a table of clients or the folder of a sweep")
+
+
+def _comparison(path: str, *, alone: bool) -> "SavedComparison | None":
+    """What a comparison file holds; one that is not ours is left out, unless there is nothing else."""
     from polyurn.report.material import SavedComparison
     from polyurn.storage.atomic import load_record
 
     record = load_record(path, kind="comparison", version=_COMPARISON)
     try:
-        return SavedComparison.from_record(record)
+        found = SavedComparison.from_record(record)
     except FileError as error:
-        raise FileError(f"{path} is damaged: {error}") from error
+        if alone:
+            raise FileError(f"{path} is damaged: {error}") from error
+        warn(f"left out, because it is damaged: {path}: {error}")
+        return None
+    for line in found.made.left_out:
+        warn(f"left out of {path}: {line}")
+    return found
 
 
 def _kind(thing: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say
+from polyurn.commands._shared.console import print_data, print_json, say
 from polyurn.commands._shared.invocation import made_by
 from polyurn.commands._shared.options import AsJson, Output, Seed
 from polyurn.errors import ParameterError
@@ -27,19 +27,19 @@ def sample_command(
 
     Example: `polyurn sample mdm.json --clients 500 -o clients.parquet`
     """
-    from polyurn.storage.mdm_json import load_saved
+    from polyurn.commands._shared.model_files import read_model
     from polyurn.storage.tables import check_table_place, csv_text, write_histograms
 
     if clients < 1:
         raise ParameterError(f"expected at least one client, got {clients}")
     if output is not None:
         check_table_place(output)
-    saved = load_saved(mdm)
+    saved = read_model(mdm)
     counts = saved.mdm.sample(clients, rng=seed)
     if output is not None:
         write_histograms(counts, output, categories=saved.categories, made=made_by(context, seed))
         say(f"wrote {counted(clients, 'client')} to {output}")
     elif not as_json:
-        typer.echo(csv_text(counts, categories=saved.categories), nl=False)
+        print_data([csv_text(counts, categories=saved.categories)])
     if as_json:
         print_json({"n_clients": clients, "seed": seed, "counts": counts.tolist()})

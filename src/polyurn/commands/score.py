@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say
+from polyurn.commands._shared.console import print_data, print_json, say
 from polyurn.commands._shared.options import (
     AsJson,
     Category,
@@ -39,9 +39,9 @@ def score_command(
     """
     from polyurn.client.layout import Columns
     from polyurn.commands._shared.client_tables import Reading, read_clients
-    from polyurn.storage.mdm_json import load_saved
+    from polyurn.commands._shared.model_files import read_model
 
-    saved = load_saved(mdm)
+    saved = read_model(mdm)
     declared = saved.categories or saved.mdm.n_categories
     reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty).like(saved)
     read = read_clients(table, reading, declared)
@@ -54,7 +54,8 @@ def score_command(
         print_json({name: value if isfinite(value) else None for name, value in result.items()})
         return
     for name, value in result.items():
-        typer.echo(f"{name:<42} {value:,}" if name == "n_clients" else f"{name:<42} {value:.4f}")
+        text = f"{value:,}" if name == "n_clients" else f"{value:.4f}"
+        print_data([f"{name:<42} {text}\n".encode()])
 
 
 def _mean_record(name: str, values: "NDArray[np.float64]") -> dict[str, float]:

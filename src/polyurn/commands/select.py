@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyurn.commands._shared.console import INTERRUPTED, print_json, say, show, talk
-from polyurn.commands._shared.invocation import check_output, made_by, settings
+from polyurn.commands._shared.invocation import check_output, made_by, refuse_options, settings
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
@@ -87,6 +87,8 @@ def select_command(
     from polyurn.storage.mdm_json import save
     from polyurn.storage.provenance import Made
 
+    if cohort is None:
+        refuse_options(context, ["sampling"], "without --cohort")
     made = Made(**made_by(context, seed))
     if output is not None:
         check_output(context, output)

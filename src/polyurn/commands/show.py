@@ -21,9 +21,9 @@ def show_command(
     Example: `polyurn show mdm.json`
     """
     from polyurn.commands._shared.fitted_mdm import mdm_record, mdm_table
-    from polyurn.storage.mdm_json import load_saved
+    from polyurn.commands._shared.model_files import read_model
 
-    saved = load_saved(mdm)
+    saved = read_model(mdm)
     if as_json:
         print_json(mdm_record(saved.mdm, saved.categories))
     else:

@@ -31,6 +31,7 @@ from scipy.spatial.distance import cdist
 
 from polyurn.comparison.estimates import interval
 from polyurn.comparison.line_kernel import split_distances
+from polyurn.memory import check_memory
 
 # Distances that are held at once: 32 MB of float64.
 _BLOCK_CELLS = 4_000_000
@@ -71,6 +72,8 @@ def random_halves(
 def _random_splits(
     n_clients: int, n_first: int, n_splits: int, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
+    what = f"{n_splits} splits of {n_clients} clients"
+    check_memory(9 * n_splits * n_clients, what, "take a smaller n_splits")
     first = np.zeros((n_splits, n_clients), dtype=bool)
     first[:, :n_first] = True
     return rng.permuted(first, axis=1)
@@ -186,6 +189,8 @@ def directions(
     n_dimensions: int, n_directions: int, *, rng: int | np.random.Generator | None = None
 ) -> NDArray[np.float64]:
     """Random directions of length one, shape (n_dimensions, n_directions)."""
+    what = f"{n_directions} directions of {n_dimensions} dimensions"
+    check_memory(16 * n_directions * n_dimensions, what, "take a smaller n_directions")
     drawn = np.random.default_rng(rng).standard_normal((n_dimensions, n_directions))
     return np.asarray(drawn / np.linalg.norm(drawn, axis=0))
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.errors import ParameterError
+from polyurn.memory import check_memory
+
 # Every interval of a comparison covers so much.
 COVERAGE = 0.95
 _TAILS = ((1 - COVERAGE) / 2, (1 + COVERAGE) / 2)
@@ -81,6 +84,10 @@ def resample_weights(
     >>> resample_weights(5, 3, rng=0).sum(axis=1).tolist()
     [5.0, 5.0, 5.0]
     """
+    if n_draws < 1:
+        raise ParameterError(f"expected n_bootstrap of at least 1, got {n_draws}")
+    what = f"{n_draws} bootstrap samples of {n_clients} clients"
+    check_memory(24 * n_draws * n_clients, what, "take a smaller n_bootstrap")
     rng = np.random.default_rng(rng)
     weights = rng.multinomial(n_clients, np.full(n_clients, 1 / n_clients), size=n_draws)
     return weights.astype(np.float64)

@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
+from polyurn.typed.arguments import checked
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class ParameterComparison:
     components: tuple[int, ...]
 
 
+@checked
 def compare_parameters(fitted: MDM, reference: MDM) -> ParameterComparison:
     """Compare the parameters of two MDMs, component by component.
 

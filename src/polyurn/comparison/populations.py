@@ -34,6 +34,8 @@ from polyurn.counts import Counts, check_counts
 from polyurn.errors import CountsError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.populations import Population, drawn_from
+from polyurn.typed.arguments import checked
+from polyurn.typed.arrays import ids_of
 from polyurn.wording.numbers import counted
 
 # Clients to be drawn, or a table of them.
@@ -45,6 +47,7 @@ _FEWEST_CLIENTS = 10
 _TIMES_HELD_OUT = 5
 
 
+@checked
 def compare(
     populations: Mapping[str, Compared],
     to: object,
@@ -269,8 +272,8 @@ def _n_fitted(
         return None
     if clients is None:
         raise ParameterError("fitted= needs clients=, the ids of the clients to compare with")
-    seen = set(fitted)
-    return sum(client in seen for client in clients)
+    seen = set(ids_of(fitted, "fitted").tolist())
+    return sum(client in seen for client in ids_of(clients, "clients").tolist())
 
 
 def _check_settings(

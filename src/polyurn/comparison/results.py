@@ -12,10 +12,12 @@ from polyurn.comparison.distances import Floor
 from polyurn.comparison.estimates import Estimate
 from polyurn.comparison.summaries import Heterogeneity
 from polyurn.errors import ParameterError
+from polyurn.typed.arguments import checked
 from polyurn.typed.records import Count, read_record, to_record
 from polyurn.wording.numbers import counted
 
 
+@checked
 @dataclass(frozen=True)
 class Likeness:
     """How alike one population is to the held-out clients.
@@ -80,6 +82,7 @@ class Floors:
         return self.energy, self.sliced_wasserstein, self.sizes
 
 
+@checked
 @dataclass(frozen=True)
 class Comparison:
     """How alike populations are to held-out clients; `print` shows it as a table.

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import CountsError, ParameterError
+from polyurn.typed.arguments import checked
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class ClientSplit:
     """Clients in two parts that share none.
@@ -30,6 +32,7 @@ class ClientSplit:
     held_out_rows: NDArray[np.int64] = field(repr=False)
 
 
+@checked
 def split_clients(
     counts: object, *, held_out: float = 0.2, rng: int | np.random.Generator | None = None
 ) -> ClientSplit:

@@ -23,8 +23,10 @@ from polyurn.comparison.estimates import (
 )
 from polyurn.comparison.single_dirichlet import concentration_estimate
 from polyurn.counts import check_counts
+from polyurn.typed.arguments import checked
 
 
+@checked
 @dataclass(frozen=True)
 class Heterogeneity:
     """How different clients are, each with a 95 % bootstrap interval over clients.
@@ -47,6 +49,7 @@ class Heterogeneity:
     alpha: Estimate
 
 
+@checked
 def heterogeneity(
     counts: object, *, n_bootstrap: int = 200, rng: int | np.random.Generator | None = None
 ) -> Heterogeneity:

@@ -6,17 +6,19 @@ are written down is `storage/mdm_json.py`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy  # its parts are loaded when they are used: showing a file does not wait for them
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from scipy.special import gammaln, logsumexp
 
-from polyurn.counts import Counts, check_counts, client_sizes, distinct
+from polyurn.counts import Counts, check_counts, check_values, client_sizes, distinct
 from polyurn.errors import CountsError, ParameterError
 from polyurn.memory import check_memory
 from polyurn.model.rising_factorials import log_rising
 from polyurn.model.sizes import SUM_TOLERANCE, Sizes
+from polyurn.typed.arguments import checked, expected_as
+from polyurn.typed.arrays import FrozenArrays, floats, numbers
 from polyurn.wording.numbers import counted
 
 # Cells (clients x categories) that are handled at once: 32 MB of float64, whatever the table's size.
@@ -27,8 +29,10 @@ _POINTS_PER_CATEGORY = 10
 _CELLS_WORTH_AN_URN = 500_000
 
 
+@checked
+@expected_as("an MDM", advice="of a fit or a selection, pass its .mdm")
 @dataclass(frozen=True, eq=False)
-class MDM:
+class MDM(FrozenArrays):
     """A mixture of Dirichlet-multinomials over client histograms (equation 3).
 
     Components are kept in order of decreasing weight, whatever order they are given in.
@@ -57,8 +61,8 @@ class MDM:
     sizes: Sizes
 
     def __init__(self, weights: ArrayLike, alphas: ArrayLike, sizes: Sizes | ArrayLike) -> None:
-        weights = np.array(weights, dtype=np.float64)
-        alphas = np.array(alphas, dtype=np.float64)
+        weights = floats(weights, "weights")
+        alphas = floats(alphas, "alphas") + 0.0  # -0.0 is 0
         sizes = sizes if isinstance(sizes, Sizes) else Sizes.from_table(sizes)
         _check_parameters(weights, alphas, sizes)
         order = np.argsort(-weights, kind="stable")
@@ -105,7 +109,7 @@ class MDM:
         SizeError
             A client holds more than `max_size` points.
         """
-        return _per_client(logsumexp(self._joint(counts), axis=1), counts)
+        return _per_client(scipy.special.logsumexp(self._joint(counts), axis=1), counts)
 
     def logpmf_given_size(self, counts: object) -> NDArray[np.float64]:
         """Log-probability of each client's histogram given its size, log q(c | n).
@@ -114,7 +118,7 @@ class MDM:
         """
         table = check_counts(counts, n_categories=self.n_categories)
         log_sizes = self.sizes.logpmf(client_sizes(table))
-        log_size = logsumexp(np.log(self.weights) + log_sizes, axis=1)
+        log_size = scipy.special.logsumexp(np.log(self.weights) + log_sizes, axis=1)
         with np.errstate(invalid="ignore"):  # NaN for a size that no component can have
             given_size = self.logpmf(table) - log_size
         return _per_client(given_size, counts)
@@ -136,7 +140,7 @@ class MDM:
             A client has probability zero under every component, so that ω is not defined.
         """
         joint = self._joint(counts)
-        total = logsumexp(joint, axis=1, keepdims=True)
+        total = scipy.special.logsumexp(joint, axis=1, keepdims=True)
         if np.isneginf(total).any():
             n_impossible = int(np.isneginf(total).sum())
             raise CountsError(
@@ -245,11 +249,15 @@ def dirichlet_multinomial_logpmf(counts: ArrayLike, alpha: ArrayLike) -> NDArray
     >>> dirichlet_multinomial_logpmf([1, 2, 3], [3.0, 4.0, 5.0]).round(4)
     np.float64(-2.467)
     """
-    counts, alpha = np.asarray(counts), np.asarray(alpha, dtype=np.float64)
+    counts, alpha = _checked_counts(counts), _checked_alpha(alpha)
+    if counts.shape[-1] != alpha.shape[-1] or not _broadcast(counts.shape, alpha.shape):
+        raise CountsError(
+            f"expected counts that fit alpha of shape {alpha.shape}, got shape {counts.shape}"
+        )
     n, alpha_0 = counts.sum(axis=-1), alpha.sum(axis=-1)
     # Γ(c + α)/Γ(α) over Γ(n + α_0)/Γ(α_0), each divided by α_0 per point so that α_0 → ∞ is exact.
-    totals = gammaln(n + 1) - log_rising(alpha_0, n, scale=alpha_0)
-    terms = log_rising(alpha, counts, scale=alpha_0[..., None]) - gammaln(counts + 1)
+    totals = scipy.special.gammaln(n + 1) - log_rising(alpha_0, n, scale=alpha_0)
+    terms = log_rising(alpha, counts, scale=alpha_0[..., None]) - scipy.special.gammaln(counts + 1)
     return np.asarray(totals + terms.sum(axis=-1))[()]
 
 
@@ -268,22 +276,24 @@ def mixture_logpmf(counts: Counts, alphas: NDArray[np.float64]) -> NDArray[np.fl
     n_clients, n_categories = counts.shape
     out = np.empty((n_clients, len(alphas)))
     for block in _blocks(n_clients, n_categories):
-        out[block] = _block_logpmf(sparse.csr_array(counts[block]), alphas)
+        out[block] = _block_logpmf(scipy.sparse.csr_array(counts[block]), alphas)
     return out
 
 
-def _block_logpmf(rows: sparse.csr_array, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+def _block_logpmf(
+    rows: "scipy.sparse.csr_array", alphas: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """`dirichlet_multinomial_logpmf`, evaluated once per distinct (category, count) and gathered."""
     alpha_0 = alphas.sum(axis=1)
     n, which_n = distinct(client_sizes(rows))
-    totals = gammaln(n + 1)[:, None] - log_rising(alpha_0, n[:, None], scale=alpha_0)
+    totals = scipy.special.gammaln(n + 1)[:, None] - log_rising(alpha_0, n[:, None], scale=alpha_0)
     stride = int(rows.data.max(initial=0)) + 1
     pairs, which_pair = distinct(rows.indices.astype(np.int64) * stride + rows.data)
     category, count = np.divmod(pairs, stride)
     terms = log_rising(alphas.T[category], count[:, None], scale=alpha_0)
-    terms -= gammaln(count + 1)[:, None]
+    terms -= scipy.special.gammaln(count + 1)[:, None]
     impossible = np.isneginf(terms)
-    gather = sparse.csr_array(
+    gather = scipy.sparse.csr_array(
         (np.ones(len(which_pair)), which_pair, rows.indptr), shape=(rows.shape[0], len(pairs))
     )
     out = totals[which_n] + gather @ np.where(impossible, 0.0, terms)
@@ -312,8 +322,35 @@ def _blocks(n_clients: int, n_categories: int) -> Iterator[slice]:
 
 def _per_client(values: NDArray[np.float64], counts: object) -> NDArray[np.float64]:
     """The result for the caller's own shape: one histogram gives one value."""
-    one = not sparse.issparse(counts) and np.asarray(counts).ndim == 1
+    one = not scipy.sparse.issparse(counts) and np.asarray(counts).ndim == 1
     return values[0] if one else values
+
+
+def _checked_counts(counts: ArrayLike) -> NDArray[Any]:
+    given = numbers(counts, "counts", error=CountsError)
+    check_values(given)
+    if given.ndim == 0:
+        raise CountsError("expected counts of shape (..., n_categories), got a single number")
+    return given
+
+
+def _broadcast(*shapes: tuple[int, ...]) -> bool:
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        return False
+    return True
+
+
+def _checked_alpha(alpha: ArrayLike) -> NDArray[np.float64]:
+    given = floats(alpha, "alpha")
+    if given.ndim == 0:
+        raise ParameterError("expected alpha of shape (..., n_categories), got a single number")
+    if not (np.isfinite(given).all() and (given >= 0).all() and (given.sum(axis=-1) > 0).all()):
+        raise ParameterError(
+            "expected alpha finite and not negative, with a positive one for some category"
+        )
+    return given
 
 
 def _check_parameters(

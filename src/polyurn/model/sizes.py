@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import ParameterError, SizeError
+from polyurn.memory import check_memory
+from polyurn.typed.arguments import checked
+from polyurn.typed.arrays import FrozenArrays, floats, numbers
 from polyurn.wording.numbers import counted
 
 # Probabilities may miss one by accumulated rounding over a few thousand bins, not by more.
@@ -24,9 +27,13 @@ _LARGEST = 2**31 - 1
 # Exact sizes are one number per size and component, in each message of each client.
 _MOST_EXACT = 10_000_000
 
+# More bins than this are exact sizes for any client that there is.
+_MOST_PER_DOUBLING = 1_000
 
+
+@checked
 @dataclass(frozen=True, eq=False)
-class SizeBins:
+class SizeBins(FrozenArrays):
     """Half-open bins of whole sizes, from 1 to `max_size`.
 
     Parameters
@@ -44,8 +51,8 @@ class SizeBins:
     edges: NDArray[np.int64]
 
     def __init__(self, edges: ArrayLike) -> None:
-        given = np.asarray(edges)
-        listed = given.ndim == 1 and len(given) > 1 and given.dtype.kind in "iuf"
+        given = numbers(edges, "size edges")
+        listed = given.ndim == 1 and len(given) > 1 and given.dtype.kind != "b"
         if not listed or (given != np.rint(given)).any():
             raise ParameterError("expected size edges as a list of at least two whole numbers")
         if given[0] != 1 or not (given[1:] > given[:-1]).all() or given[-1] > _LARGEST + 1:
@@ -78,6 +85,10 @@ class SizeBins:
         [1, 2, 3, 4, 6, 8, 11, 16, 21]
         """
         end = _size(max_size) + 1
+        if not 1 <= per_doubling <= _MOST_PER_DOUBLING:
+            raise ParameterError(
+                f"expected per_doubling from 1 to {_MOST_PER_DOUBLING}, got {per_doubling}"
+            )
         steps = np.arange(np.ceil(per_doubling * np.log2(end)) + 1)
         edges = np.unique(np.rint(2.0 ** (steps / per_doubling)).astype(np.int64))
         return cls(np.append(edges[edges < end], end))
@@ -100,9 +111,11 @@ class SizeBins:
         Raises
         ------
         SizeError
-            A size is 0 or beyond `max_size`.
+            A size is no whole number, 0, or beyond `max_size`.
         """
-        sizes = np.asarray(sizes)
+        sizes = numbers(sizes, "sizes")
+        if (sizes != np.rint(sizes)).any():  # NaN is not
+            raise SizeError("expected sizes as whole numbers, got fractions or NaN")
         if sizes.size and sizes.max() > self.max_size:
             raise SizeError(
                 f"a client holds {counted(sizes.max(), 'point')} but max_size is {self.max_size:,}; "
@@ -121,8 +134,9 @@ class SizeBins:
     __hash__ = None  # type: ignore[assignment]
 
 
+@checked
 @dataclass(frozen=True, eq=False)
-class Sizes:
+class Sizes(FrozenArrays):
     """The distribution of a client's size in each component: Π of the paper.
 
     Parameters
@@ -142,7 +156,7 @@ class Sizes:
     masses: NDArray[np.float64]
 
     def __init__(self, bins: SizeBins, masses: ArrayLike) -> None:
-        values = np.array(masses, dtype=np.float64)
+        values = floats(masses, "size probabilities")
         if values.ndim != 2 or values.shape[1] != bins.n_bins:
             raise ParameterError(
                 f"expected size probabilities of shape (n_components, {bins.n_bins}), "
@@ -174,7 +188,7 @@ class Sizes:
     @classmethod
     def from_table(cls, table: ArrayLike) -> "Sizes":
         """Exact sizes from Π as an array of shape (n_components, max_size + 1); column 0 is 0."""
-        values = np.asarray(table, dtype=np.float64)
+        values = floats(table, "sizes")
         if values.ndim != 2 or values.shape[1] < 2:
             raise ParameterError(
                 f"expected sizes of shape (n_components, max_size + 1), got {values.shape}"
@@ -187,6 +201,9 @@ class Sizes:
     def constant(cls, size: int, *, n_components: int = 1) -> "Sizes":
         """Every client holds exactly `size` points."""
         bins = SizeBins.exact(size)
+        if n_components < 1:
+            raise ParameterError(f"expected n_components of at least 1, got {n_components}")
+        _check_table(n_components, bins.n_bins)
         masses = np.zeros((n_components, bins.n_bins))
         masses[:, -1] = 1.0
         return cls(bins, masses)
@@ -201,6 +218,7 @@ class Sizes:
 
     def table(self) -> NDArray[np.float64]:
         """Π: column n is the probability of holding n points, shape (n_components, max_size + 1)."""
+        _check_table(self.n_components, self.max_size + 1)
         widths = self.bins.widths
         inside = np.repeat(self.masses / widths, widths, axis=1)
         return np.concatenate([np.zeros((self.n_components, 1)), inside], axis=1)
@@ -222,7 +240,9 @@ class Sizes:
     ) -> NDArray[np.int64]:
         """Draw a size for each given component index, shape (n_clients,)."""
         rng = np.random.default_rng(rng)
-        components = np.asarray(components)
+        components = numbers(components, "components")
+        if components.ndim != 1 or not np.isin(components, np.arange(self.n_components)).all():
+            raise ParameterError(f"expected a list of components from 0 to {self.n_components - 1}")
         cumulative = np.cumsum(self.masses, axis=1)
         cumulative /= cumulative[:, -1:]
         u = rng.random(len(components))
@@ -243,6 +263,11 @@ class Sizes:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _check_table(n_components: int, n_sizes: int) -> None:
+    what = f"the probabilities of {n_sizes:,} sizes in {n_components:,} components"
+    check_memory(8 * n_components * n_sizes, what, "take fewer components, or size bins")
 
 
 def _size(max_size: int) -> int:

@@ -5,8 +5,6 @@ said what is to happen and the report says what did. How points are drawn is `ke
 are drawn again is `redraw.py`, and nothing is written here.
 """
 
-from typing import get_args
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
@@ -17,12 +15,14 @@ from polyurn.memory import check_memory
 from polyurn.partitioning.redraw import dense, redraw, sample_counts, serve
 from polyurn.partitioning.result import Partition, PartitionReport, Shortfall, check_labels
 from polyurn.populations import Population, check_population, drawn_from
+from polyurn.typed.arguments import checked
 from polyurn.wording.numbers import counted
 
 # Clients that `cover` draws at a time: 32 MB of histograms.
 _BATCH_CELLS = 4_000_000
 
 
+@checked
 def partition(
     labels: ArrayLike,
     clients: object,
@@ -86,8 +86,7 @@ def partition(
     table = _histograms(clients, n_clients, rng)
     if shortfall == "resample" and population is None:
         population = drawn_from(clients)
-    _check_settings(replace, shortfall, population, table.shape[1])
-    table = table.astype(table.dtype.newbyteorder("="), copy=False)  # numba knows no other order
+    _check_settings(shortfall, population, table.shape[1])
     codes = check_labels(labels, table.shape[1])
     stock = np.bincount(codes, minlength=table.shape[1])
     asked = _column_sums(table)
@@ -118,6 +117,7 @@ def partition(
     return Partition(offsets, indices, report)
 
 
+@checked
 def cover(
     labels: ArrayLike,
     population: Population,
@@ -286,15 +286,7 @@ def _refuse(needed: NDArray[np.int64], stock: NDArray[np.int64]) -> None:
         )
 
 
-def _check_settings(
-    replace: object, shortfall: str, population: Population | None, n_categories: int
-) -> None:
-    if not isinstance(replace, bool | np.bool_):
-        raise ParameterError(f"expected replace to be True or False, got {replace!r}")
-    if shortfall not in get_args(Shortfall):
-        raise ParameterError(
-            f"expected shortfall to be one of {', '.join(get_args(Shortfall))}, got {shortfall!r}"
-        )
+def _check_settings(shortfall: Shortfall, population: Population | None, n_categories: int) -> None:
     if (shortfall == "resample") != (population is not None):
         raise ParameterError("expected a population with shortfall='resample', and only then")
     if population is None:

@@ -12,12 +12,17 @@ from typing import Any, Literal, SupportsIndex, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from polyurn.counts import check_texts
 from polyurn.errors import ParameterError, PartitionError
+from polyurn.memory import check_memory
+from polyurn.typed.arguments import checked, expected_as
+from polyurn.typed.arrays import ids_of, numbers
 from polyurn.wording.numbers import counted
 
 Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class PartitionReport:
     """What was asked for and what was given.
@@ -75,6 +80,10 @@ class PartitionReport:
         return np.asarray(np.maximum(self.asked - self.available, 0))
 
 
+@checked
+@expected_as(
+    "a Partition", advice="make one with partition, Partition.by_owner or Partition.from_lists"
+)
 @dataclass(frozen=True, eq=False)
 class Partition:
     """Which points each client holds, in one flat array.
@@ -106,7 +115,7 @@ class Partition:
 
     def __post_init__(self) -> None:
         for name in ("offsets", "indices"):
-            given: NDArray[Any] = np.asarray(getattr(self, name))
+            given = numbers(getattr(self, name), name)
             if given.ndim != 1 or given.dtype.kind not in "iu":
                 raise ParameterError(f"expected {name} as a list of whole numbers")
             object.__setattr__(self, name, given.astype(np.int64, copy=False))
@@ -120,7 +129,7 @@ class Partition:
         if self.indices.min() < 0:
             raise ParameterError("expected indices of at least 0")
         if self.ids is not None:
-            object.__setattr__(self, "ids", np.asarray(self.ids))
+            object.__setattr__(self, "ids", ids_of(self.ids, "ids"))
             if self.ids.shape != (len(self),):
                 raise ParameterError(
                     f"expected {counted(len(self), 'id')}, got shape {self.ids.shape}"
@@ -140,19 +149,10 @@ class Partition:
         Partition
             Clients in the sorted order of their ids, which are `ids`.
         """
-        given: NDArray[Any] = np.asarray(owners)
-        if given.ndim != 1:
-            raise ParameterError(f"expected an owner for each point, got shape {given.shape}")
+        given = ids_of(owners, "owners")
         if len(given) == 0:
             raise ParameterError("expected at least one client, got none")
-        if given.dtype.kind == "f" and np.isnan(given).any():
-            raise ParameterError(
-                f"{counted(int(np.isnan(given).sum()), 'point has', 'points have')} no owner (NaN)"
-            )
-        try:
-            ids, which = np.unique(given, return_inverse=True)
-        except TypeError as error:
-            raise ParameterError("expected owners as numbers or as texts, got a mixture") from error
+        ids, which = np.unique(given, return_inverse=True)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(which))])
         return cls(offsets, np.argsort(which, kind="stable"), ids=ids)
 
@@ -165,7 +165,7 @@ class Partition:
         >>> Partition.from_lists([[0, 2], [1]]).sizes.tolist()
         [2, 1]
         """
-        lists: list[NDArray[Any]] = [np.asarray(held) for held in points]
+        lists = [numbers(held, f"client {i}") for i, held in enumerate(points)]
         if not lists:
             raise ParameterError("expected at least one client, got none")
         for client, held in enumerate(lists):
@@ -187,7 +187,13 @@ class Partition:
         >>> Partition.from_lists([[0, 2], [1]]).renumbered([10, 11, 12]).indices.tolist()
         [10, 12, 11]
         """
-        return replace(self, indices=np.asarray(positions)[self.indices])
+        given = numbers(positions, "positions")
+        if given.ndim != 1 or len(given) <= self.indices.max():
+            raise ParameterError(
+                f"expected a position for each of {int(self.indices.max()) + 1} points, "
+                f"got shape {given.shape}"
+            )
+        return replace(self, indices=given[self.indices])
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -209,6 +215,13 @@ class Partition:
             raise IndexError(f"expected a client from 0 to {len(self) - 1}, got {position}")
         position %= len(self)
         return self.indices[self.offsets[position] : self.offsets[position + 1]]
+
+    def __array__(self, *_: object, **__: object) -> NDArray[Any]:
+        # Clients of equal size would pass for a table of histograms.
+        raise ParameterError(
+            "expected a table, got a Partition; its histograms are "
+            "partition.histograms(labels, n_categories)"
+        )
 
     def __iter__(self) -> Iterator[NDArray[np.int64]]:
         return (self[client] for client in range(len(self)))
@@ -235,7 +248,15 @@ class Partition:
         -------
         int array of shape (n_clients, n_categories)
         """
-        codes = check_labels(labels, n_categories)[self.indices]
+        what = f"the histograms of {len(self)} clients in {n_categories} categories"
+        check_memory(16 * len(self) * max(n_categories, 0), what, "take fewer categories")
+        codes = check_labels(labels, n_categories)
+        if len(codes) <= self.indices.max():
+            raise PartitionError(
+                f"expected a label for each point, got {len(codes)} labels, and somebody holds point "
+                f"{self.indices.max()}"
+            )
+        codes = codes[self.indices]
         cells = np.bincount(self.clients * n_categories + codes, minlength=len(self) * n_categories)
         return cells.reshape(len(self), n_categories)
 
@@ -261,13 +282,14 @@ def check_ids(clients: Sequence[Any] | NDArray[Any] | None, partition: Partition
         There are too few or too many, or two are the same: one of the two clients would be lost.
     """
     own = np.arange(len(partition)) if partition.ids is None else partition.ids
-    ids = own if clients is None else np.asarray(clients)
+    ids = own if clients is None else ids_of(clients, "client ids")
     n_different = len({str(client) for client in ids.tolist()})
     if not len(ids) == n_different == len(partition):
         raise ParameterError(
             f"expected {len(partition)} different client ids, got {len(ids)}, "
             f"{n_different} of them different as text"
         )
+    check_texts(map(str, ids.tolist()), "client ids")
     return ids
 
 
@@ -279,22 +301,10 @@ def check_labels(labels: ArrayLike, n_categories: int) -> NDArray[np.int64]:
     PartitionError
         They are not; the first that is not is named.
     """
-    try:
-        given = np.asarray(labels)
-    except ValueError as error:  # a ragged list
-        raise PartitionError(
-            "expected labels of shape (n_points,), got lists of different lengths"
-        ) from error
-    if np.ma.is_masked(labels):
-        hidden = np.flatnonzero(np.ma.getmaskarray(np.ma.asarray(labels)))
-        are = counted(len(hidden), "label is", "labels are")
-        raise PartitionError(f"{are} masked, the first at position {hidden[0]}; drop them first")
+    advice = "number the categories first"
+    given = numbers(labels, "labels", error=PartitionError, advice=advice)
     if given.ndim != 1:
         raise PartitionError(f"expected labels of shape (n_points,), got shape {given.shape}")
-    if given.size and given.dtype.kind not in "iufb":
-        raise PartitionError(
-            f"expected labels as whole numbers, got dtype {given.dtype}; number the categories first"
-        )
     # NaN fails the comparison too.
     bad = np.flatnonzero(~((given >= 0) & (given < n_categories)))
     if len(bad) == 0 and given.dtype.kind == "f":

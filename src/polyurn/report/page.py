@@ -22,6 +22,7 @@ from polyurn.report.provenance import provenance_section
 from polyurn.report.sweep_sections import sweep_section
 from polyurn.report.vega import javascript
 from polyurn.storage.run_log import RunRecord
+from polyurn.typed.arguments import checked
 
 try:
     import jinja2
@@ -29,6 +30,7 @@ except ImportError as error:
     raise MissingDependencyError("jinja2", "report", "a report") from error
 
 
+@checked
 def html_report(
     model: Model | None = None,
     *,

@@ -19,10 +19,12 @@ from polyurn.server.search.race import State
 from polyurn.server.search.screening import begin_search
 from polyurn.server.search.starts import landscape, survey
 from polyurn.server.settings import SizeModel, check_settings, size_bins
+from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator, Batch, Parameters, SurveyStatistics
 from polyurn.wording.numbers import counted
 
 
+@checked
 def fit(
     aggregator: Aggregator,
     *,
@@ -90,8 +92,9 @@ def fit(
     ([0.6, 0.4], True)
     """
     check_settings(
-        n_components=n_components, max_rounds=max_rounds, tol=tol, patience=patience,
-        max_upload=max_upload, size_prior=size_prior, category_prior=category_prior,
+        n_components=n_components, n_categories=n_categories, max_rounds=max_rounds, tol=tol,
+        patience=patience, max_upload=max_upload, size_prior=size_prior,
+        category_prior=category_prior, policy=policy,
     )  # fmt: skip
     bins = size_bins(sizes, max_size)
     shared = sizes == "shared"

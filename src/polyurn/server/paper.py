@@ -14,13 +14,15 @@ from polyurn.errors import EmptyComponentError, FitError, ParameterError, ZeroLi
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.results import Fit, Round
-from polyurn.server.settings import check_model, size_bins
+from polyurn.server.settings import MOST_ROUNDS, check_model, size_bins
+from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator, Initialise, StartStatistics, Update, UpdateStatistics
 from polyurn.wording.numbers import counted
 
 Moments: TypeAlias = Literal["first", "most_frequent", "pooled"]
 
 
+@checked
 def fit_paper(
     aggregator: Aggregator,
     *,
@@ -72,8 +74,11 @@ def fit_paper(
     >>> fit.mdm.weights.round(1).tolist(), fit.n_rounds
     ([0.6, 0.4], 101)
     """
-    check_model(n_components=n_components, size_prior=size_prior, category_prior=category_prior)
-    _check_rounds_and_sizes(n_rounds, sizes)
+    check_model(
+        n_components=n_components, n_categories=n_categories, size_prior=size_prior,
+        category_prior=category_prior,
+    )  # fmt: skip
+    _check_rounds(n_rounds)
     report = on_round or _unreported
     priors = {"size_prior": size_prior, "category_prior": category_prior}
 
@@ -231,15 +236,11 @@ def size_masses(size_counts: NDArray[np.float64], *, size_prior: float) -> NDArr
     return np.asarray(masses / masses.sum(axis=1, keepdims=True))
 
 
-def _check_rounds_and_sizes(n_rounds: int, sizes: object) -> None:
-    if n_rounds < 2:
+def _check_rounds(n_rounds: int) -> None:
+    if not 2 <= n_rounds <= MOST_ROUNDS:
         raise ParameterError(
-            f"expected n_rounds of at least 2, one for each of the two algorithms, got {n_rounds}"
-        )
-    if sizes == "shared":
-        raise ParameterError(
-            "the paper's method learns sizes for each component: expected sizes 'exact', 'binned' or "
-            "SizeBins, got 'shared'"
+            f"expected n_rounds from 2, one for each of the two algorithms, to {MOST_ROUNDS}, "
+            f"got {n_rounds}"
         )
 
 

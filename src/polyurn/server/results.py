@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from polyurn.model.mdm import MDM
 from polyurn.server.em.m_step import multinomial
 from polyurn.server.few_clients import few_clients, few_held_out
+from polyurn.typed.arguments import checked
 from polyurn.wire import ScoreStatistics
 
 # Wherever a number is shown with ±, it is a 95 % interval: so many standard errors to each side.
 HALF_WIDTH = 1.96
 
 
+@checked
 @dataclass(frozen=True)
 class Round:
     """What one round of a fit came to.
@@ -48,6 +50,7 @@ class Round:
     starts: Mapping[int, float] = field(default_factory=dict, repr=False)
 
 
+@checked
 @dataclass(frozen=True)
 class Fit:
     """A fitted MDM and how it came about.
@@ -180,6 +183,7 @@ class Progress:
     starts: dict[int, dict[int, float]] = field(default_factory=dict, repr=False)
 
 
+@checked
 @dataclass(frozen=True)
 class Selection:
     """The chosen number of components, and the table it was chosen from.

@@ -15,6 +15,7 @@ from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.em.problem import Problem
+from polyurn.server.few_clients import check_parts
 from polyurn.server.fit import asks_everyone, populated
 from polyurn.server.results import Candidate, Progress, Selection, behind
 from polyurn.server.search.policy import DEFAULT, Policy
@@ -22,6 +23,7 @@ from polyurn.server.search.race import Search, State
 from polyurn.server.search.screening import begin_search
 from polyurn.server.search.starts import Landscape, landscape, survey
 from polyurn.server.settings import SizeModel, check_settings, size_bins
+from polyurn.typed.arguments import checked
 from polyurn.wire import (
     Aggregator,
     Batch,
@@ -43,13 +45,12 @@ _AT_ONCE = 4
 _WORSE, _CLIENTS_EACH = 2, 2
 # To look where to start, twice, to fit, and to score.
 _FEWEST_ROUNDS = 4
-# A standard error needs two held-out clients; where five are expected, there are two but 4 times in 100.
-_FEWEST_HELD_OUT, _ENOUGH_HELD_OUT = 2, 5
 # Once fewer components have converged, held-out clients are asked every so many rounds whether more can
 # still do better; not before the race of the starts is over.
 _ASK_EVERY, _ASK_FROM = 4, 8
 
 
+@checked
 def select(
     aggregator: Aggregator,
     n_components: Iterable[int] | Literal["auto"],
@@ -106,8 +107,9 @@ def select(
     asked = GRID if n_components == "auto" else _numbers(n_components)
     for k in asked:
         check_settings(
-            n_components=k, max_rounds=max_rounds, tol=tol, patience=patience,
-            max_upload=max_upload, size_prior=size_prior, category_prior=category_prior,
+            n_components=k, n_categories=n_categories, max_rounds=max_rounds, tol=tol,
+            patience=patience, max_upload=max_upload, size_prior=size_prior,
+            category_prior=category_prior, policy=policy,
         )  # fmt: skip
     if max_rounds < _FEWEST_ROUNDS:
         raise ParameterError(
@@ -201,7 +203,7 @@ class _Work:
         anyone = Score((MDM([1.0], np.ones((1, n_categories)), any_size),))
         both = Batch((self._fitted(question), self._judged(anyone)))
         said, judged = cast(Any, self.aggregator.aggregate(both, self.cohort_size)).answers
-        self._check_parts(said.n_clients, judged.n_clients)
+        check_parts(said.n_clients, judged.n_clients, held_out=self.held_out)
         self.n_rounds += 1
         self.n_fitted = said.n_clients
         self.land = landscape(question, said, sizes=sizes)
@@ -349,7 +351,7 @@ class _Work:
 
     def _keep(self, scores: ScoreStatistics) -> None:
         self.scores = scores
-        self._check_parts(self.n_fitted, scores.n_clients)
+        check_parts(self.n_fitted, scores.n_clients, held_out=self.held_out)
         if not np.isfinite(scores.log_likelihoods).any():
             raise ZeroLikelihoodError(
                 "some held-out client has probability zero for every number of components: one larger "
@@ -373,15 +375,6 @@ class _Work:
 
     def _judged(self, query: Query[Any]) -> Part[Any]:
         return Part(query, 1.0 - self.held_out, 1.0)
-
-    def _check_parts(self, n_fitted: float, n_held_out: float) -> None:
-        """Refuse too few clients in either part."""
-        if n_fitted < 1 or n_held_out < _FEWEST_HELD_OUT:
-            enough = np.ceil(_ENOUGH_HELD_OUT / min(self.held_out, 1 - self.held_out))
-            raise ParameterError(
-                f"expected at least 1 client to fit and {_FEWEST_HELD_OUT} held out, got {n_fitted:.0f} "
-                f"and {n_held_out:.0f}; held_out={self.held_out:g} needs {enough:,.0f} clients or more"
-            )
 
     def _report(self, n_clients: int, n_numbers: int, climbing: tuple[int, ...] = ()) -> None:
         values = {k: s.value for k, s in sorted(self.states.items()) if s.best is not None}

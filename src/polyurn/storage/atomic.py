@@ -4,16 +4,24 @@ A file is written beside its place and moved there when it is whole. What a reco
 of the module that saves it.
 """
 
+import contextlib
 import json
 import os
+import re
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
 from polyurn.errors import FileError
+from polyurn.storage.places import read_regular
+
+_PREFIX = ".polyurn-"  # of a file that is being written
+_LEFT = re.compile(re.escape(_PREFIX) + "[0-9a-f]{16}")
+_OLD = 3600.0  # seconds
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
@@ -27,7 +35,7 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
                 write(file)
             return
         place = os.path.realpath(path)
-        neighbour = Path(place).with_name(f".polyurn-{secrets.token_hex(8)}")
+        neighbour = Path(place).with_name(f"{_PREFIX}{secrets.token_hex(8)}")
         try:
             with open(neighbour, "xb") as file:
                 write(file)
@@ -49,6 +57,25 @@ def check_place(path: str | os.PathLike[str]) -> None:
             TemporaryFile(dir=os.path.dirname(os.path.realpath(path))).close()
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror}") from error
+
+
+def others_in(folder: str | os.PathLike[str]) -> list[str]:
+    """What is in a folder of ours besides files that a killed process left half-written.
+
+    Those that are older than an hour, so that nobody can be writing them, are removed.
+    """
+    others = []
+    for name in os.listdir(folder):
+        if not _LEFT.fullmatch(name):
+            others.append(name)
+            continue
+        with contextlib.suppress(
+            FileNotFoundError
+        ):  # it was being written, and is in its place now
+            path = os.path.join(folder, name)
+            if time.time() - os.lstat(path).st_mtime > _OLD:
+                os.unlink(path)
+    return others
 
 
 def save_record(
@@ -76,7 +103,20 @@ def save_record(
     head = {"format": f"polyurn.{kind}", "version": version}
     whole = {**head, "made": {"polyurn": __version__, **(made or {})}, **record}
     text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False)
-    write_whole(Path(path), lambda file: file.write((text + "\n").encode()))
+    write_whole(Path(path), lambda file: file.write(json_bytes(text + "\n")))
+
+
+def json_bytes(text: str) -> bytes:
+    r"""JSON as UTF-8; half a surrogate pair, which UTF-8 cannot hold, as the escape that JSON has.
+
+    Names of files that are not UTF-8 have such halves in Python.
+
+    Examples
+    --------
+    >>> json_bytes('"caf\xe9 \udcff"')
+    b'"caf\xc3\xa9 \\udcff"'
+    """
+    return text.encode("utf-8", "backslashreplace")
 
 
 def load_record(path: str | os.PathLike[str], *, kind: str, version: int) -> dict[str, Any]:
@@ -88,10 +128,9 @@ def load_record(path: str | os.PathLike[str], *, kind: str, version: int) -> dic
         The file cannot be read, is something else, or was written by a later version.
     """
     name = "an MDM file" if kind == "mdm" else f"a {kind} file"
+    text = read_regular(path)
     try:
-        record = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
+        record = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise FileError(f"{path} is not {name}, or was cut off: {error}") from error
     if not isinstance(record, dict) or record.get("format") != f"polyurn.{kind}":
@@ -106,10 +145,9 @@ def load_record(path: str | os.PathLike[str], *, kind: str, version: int) -> dic
 
 def format_of(path: str | os.PathLike[str]) -> str | None:
     """The "format" that a JSON file says it has; None if it does not say, or is not JSON."""
+    text = read_regular(path)
     try:
-        record = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
+        record = json.loads(text)
     except (ValueError, RecursionError):
         return None
     return str(record["format"]) if isinstance(record, dict) and "format" in record else None

@@ -5,7 +5,7 @@ Sizes are stored sparsely. What an MDM is, is `model/mdm.py`; how a file gets to
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,8 @@ from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.storage.atomic import load_record, save_record
 from polyurn.storage.provenance import Made, checked_made
+from polyurn.typed.arguments import Json, checked
+from polyurn.typed.records import shown
 
 _VERSION = 1
 
@@ -31,7 +33,8 @@ class SavedMDM:
     categories : tuple of str, or None
         The name of each category.
     made : Made
-        How the file came about: version, seed, command, data and rounds.
+        How the file came about: version, seed, command, data and rounds; `made.left_out` says what of it
+        could not be read.
     """
 
     mdm: MDM
@@ -39,12 +42,13 @@ class SavedMDM:
     made: Made = field(default_factory=Made)
 
 
+@checked
 def save(
     mdm: MDM,
     path: str | os.PathLike[str],
     *,
     categories: Sequence[str] | None = None,
-    made: Mapping[str, Any] | None = None,
+    made: Json | None = None,
 ) -> None:
     """Write an MDM as JSON.
 
@@ -69,6 +73,7 @@ def save(
     save_record(record, path, kind="mdm", version=_VERSION, made=checked_made(made or {}))
 
 
+@checked
 def load(path: str | os.PathLike[str]) -> MDM:
     """Read the MDM that `save` wrote, equal to the last bit."""
     return load_saved(path).mdm
@@ -80,13 +85,11 @@ def load_saved(path: str | os.PathLike[str]) -> SavedMDM:
     Raises
     ------
     FileError
-        The file cannot be read, is damaged, or was written by a later version.
+        The file cannot be read, its parameters are damaged, or a later version wrote it.
     """
     record = load_record(path, kind="mdm", version=_VERSION)
     try:
         return _saved(record)
-    except FileError as error:
-        raise FileError(f"{path} is damaged: {error}") from error
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
         detail = str(error) if isinstance(error, InputError) else f"missing or malformed {error}"
         raise FileError(f"{path} is damaged: {detail}") from error
@@ -123,6 +126,8 @@ def _saved(record: dict[str, Any]) -> SavedMDM:
     )
     for name in ("n_components", "n_categories", "max_size"):
         if record[name] != getattr(mdm, name):
-            raise InputError(f"{name} is {record[name]!r}, but the rest has {getattr(mdm, name)}")
+            raise InputError(
+                f"{name} is {shown(record[name])}, but the rest has {getattr(mdm, name)}"
+            )
     categories = check_names(record["categories"], mdm.n_categories)
-    return SavedMDM(mdm, categories, Made.from_record(record["made"]))
+    return SavedMDM(mdm, categories, Made.from_record(record.get("made", {})))

@@ -17,16 +17,19 @@ from numpy.typing import NDArray
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.partitioning.result import Partition, check_ids
-from polyurn.storage.atomic import check_place, write_whole
+from polyurn.storage.atomic import check_place, json_bytes, write_whole
+from polyurn.storage.places import read_regular
 from polyurn.storage.tables import arrow, read_table
+from polyurn.typed.arguments import Json, checked
 
 
+@checked
 def save_partition(
     partition: Partition,
     path: str | os.PathLike[str],
     *,
     clients: Sequence[Any] | NDArray[Any] | None = None,
-    made: Mapping[str, Any] | None = None,
+    made: Json | None = None,
 ) -> None:
     """Write who holds which points: .parquet is a table (client, index), .json {client: [indices]}.
 
@@ -42,21 +45,21 @@ def save_partition(
     path = Path(path)
     kind = _kind(path)
     if kind == "json":
-        lines = (line.encode() for line in partition_text(partition, clients=clients))
-        write_whole(path, lambda file: file.writelines(lines))
+        pieces = partition_json(partition, clients=clients)
+        write_whole(path, lambda file: file.writelines(pieces))
     else:
         _write_parquet(partition, check_ids(clients, partition), path, made)
 
 
-def partition_text(
+def partition_json(
     partition: Partition, *, clients: Sequence[Any] | NDArray[Any] | None = None
-) -> Iterator[str]:
+) -> Iterator[bytes]:
     """The JSON {client: [indices]}, a client at a time: a million of them are never one text."""
     ids = check_ids(clients, partition)
     for client, points in enumerate(partition):
         name = json.dumps(str(ids[client]), ensure_ascii=False)
-        yield f"{',' if client else '{'}\n{name}: {points.tolist()}"
-    yield "\n}\n"
+        yield json_bytes(f"{',' if client else '{'}\n{name}: {points.tolist()}")
+    yield b"\n}\n"
 
 
 def check_partition_place(path: str | os.PathLike[str]) -> None:
@@ -65,6 +68,7 @@ def check_partition_place(path: str | os.PathLike[str]) -> None:
     check_place(path)
 
 
+@checked
 def load_partition(path: str | os.PathLike[str]) -> Partition:
     """Read what `save_partition` wrote.
 
@@ -98,10 +102,9 @@ def _write_parquet(
 
 
 def _read_json(path: Path) -> Partition:
+    text = read_regular(path)
     try:
-        record = json.loads(path.read_bytes(), object_pairs_hook=_distinct_pairs)
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
+        record = json.loads(text, object_pairs_hook=_distinct_pairs)
     except (ValueError, RecursionError) as error:
         raise FileError(f"{path} is not a partition, or was cut off: {error}") from error
     if not isinstance(record, dict) or not all(isinstance(p, list) for p in record.values()):
@@ -119,7 +122,9 @@ def _read_parquet(path: Path) -> Partition:
         raise FileError(f"{path} is not a partition: expected the columns client and index")
     owners, indices = table["client"], table["index"]
     if owners.null_count or indices.null_count:
-        raise FileError(f"{path} is damaged: it has missing values")
+        raise FileError(f"{path} is damaged: expected no missing values; write it again")
+    if arrow("reading partitions").types.is_nested(owners.type):
+        raise FileError(f"{path} is not a partition: expected texts or numbers as clients")
     # Clients in the order in which they are first named: their rows may be in any.
     coded = owners.dictionary_encode().combine_chunks()
     with _refused(path):

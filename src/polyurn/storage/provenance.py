@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.server.records import FitRecord, SelectionRecord
-from polyurn.typed.records import Count, read_record, shown, to_record
+from polyurn.typed.records import Count, read_value, shown, to_record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,8 @@ class Made:
     selection : SelectionRecord or None
     more : mapping
         Whatever else the user had to say.
+    left_out : tuple of str
+        What stood in the place of a record of ours and is none, a line each; it is not written again.
 
     Examples
     --------
@@ -60,6 +62,8 @@ class Made:
     (1, 'survey 2024', {'weather': 'fine'})
     >>> made.to_record()
     {'seed': 1, 'data': 'survey 2024', 'weather': 'fine'}
+    >>> Made.from_record({"seed": 1, "fit": "by hand"}).left_out
+    ("made.fit: expected an object, got 'by hand'",)
     """
 
     polyurn: str | None = None
@@ -70,6 +74,7 @@ class Made:
     fit: FitRecord | None = None
     selection: SelectionRecord | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     @property
     def rounds(self) -> FitRecord | SelectionRecord | None:
@@ -79,33 +84,36 @@ class Made:
     def to_record(self) -> dict[str, Any]:
         """What is said, for JSON."""
         record = to_record(self)
-        del record["more"]
+        del record["more"], record["left_out"]
         said = {name: value for name, value in record.items() if value is not None}
         return {**said, **self.more}
 
     @classmethod
     def from_record(cls, record: object, *, where: str = "made") -> Self:
-        """What `to_record` or a user wrote, checked.
+        """What `to_record` or a user wrote; a foreign record is left out, and `left_out` says so.
 
         Version, seed, command and data are only ever shown: what a user says there is taken as a text.
-
-        Raises
-        ------
-        FileError
-            The record of the fit, the selection or the data is damaged.
         """
         if not isinstance(record, Mapping):
-            raise FileError(f"{where}: expected an object, got {shown(record)}")
-        known = {item.name for item in fields(cls)} - {"more"}
+            return cls(left_out=(f"{where}: expected an object, got {shown(record)}",))
         seed = record.get("seed")
-        parsed = {
+        values: dict[str, Any] = {
             "polyurn": _text(record.get("polyurn")),
             "seed": seed if type(seed) is int else _text(seed),
             "command": _text(record.get("command")),
-            "data": _data(record.get("data"), f"{where}.data"),
-            "more": {name: value for name, value in record.items() if name not in known},
         }
-        return read_record(cls, record, where=where, parsed=parsed)
+        left_out = []
+        for name, kind in _RECORDS.items():
+            value = record.get(name)
+            try:
+                if name == "data" and not _is_table(value):
+                    values[name] = _text(value)
+                else:
+                    values[name] = read_value(kind, value, f"{where}.{name}")
+            except FileError as error:
+                left_out.append(str(error))
+        more = {name: value for name, value in record.items() if name not in _KNOWN}
+        return cls(**values, more=more, left_out=tuple(left_out))
 
 
 def checked_made(record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -116,10 +124,10 @@ def checked_made(record: Mapping[str, Any]) -> Mapping[str, Any]:
     ParameterError
         What stands in the place of one of our records is none.
     """
-    try:
-        Made.from_record(record)
-    except FileError as error:
-        raise ParameterError(str(error)) from error
+    left_out = Made.from_record(record).left_out
+    if left_out:
+        names = ", ".join(_RECORDS)
+        raise ParameterError(f"{left_out[0]}; {names} are our records: use another name")
     return record
 
 
@@ -127,9 +135,17 @@ def _text(value: object) -> str | None:
     return value if value is None or isinstance(value, str) else shown(value)
 
 
-def _data(value: Any, where: str) -> DataRecord | str | None:
+def _is_table(value: object) -> bool:
     """A table of ours has all our names; anything else is in the user's words."""
     names = {item.name for item in fields(DataRecord) if item.default is MISSING}
-    if isinstance(value, Mapping) and names <= set(value):
-        return read_record(DataRecord, value, where=where)
-    return _text(value)
+    return isinstance(value, Mapping) and names <= set(value)
+
+
+# What has a form of ours; each can be left out without the rest.
+_RECORDS: dict[str, Any] = {
+    "data": DataRecord | None,
+    "interrupted_after_round": Count | None,
+    "fit": FitRecord | None,
+    "selection": SelectionRecord | None,
+}
+_KNOWN = {item.name for item in fields(Made)} - {"more", "left_out"}

@@ -19,13 +19,16 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from polyurn.errors import FileError, InputError
-from polyurn.storage.atomic import write_whole
+from polyurn.storage.atomic import json_bytes, others_in, write_whole
+from polyurn.storage.places import check_regular, read_regular
 from polyurn.training.settings import FedAvg
+from polyurn.typed.arguments import checked
 from polyurn.typed.records import Finite, is_finite, read_record, shown
 
 _FORMAT, _SWEEP_FORMAT, _VERSION = "polyurn.run", "polyurn.sweep", 1
 
 
+@checked
 @dataclass(frozen=True)
 class RunRecord:
     """One finished run of a sweep.
@@ -126,6 +129,7 @@ def finite(values: Iterable[float]) -> list[float | None]:
     return [value if is_finite(value) else None for value in values]
 
 
+@checked
 def read_runs(folder: str | os.PathLike[str]) -> list[RunRecord]:
     """The finished runs of a sweep's folder; a last line that was cut off is left out.
 
@@ -135,10 +139,7 @@ def read_runs(folder: str | os.PathLike[str]) -> list[RunRecord]:
         There is no sweep, or a line is damaged.
     """
     place = Path(folder) / "runs.jsonl"
-    try:
-        text = place.read_bytes()
-    except OSError as error:
-        raise FileError(f"cannot read {place}: {error.strerror}") from error
+    text = read_regular(place)
     return _parsed(place, text[: _whole(text)])
 
 
@@ -162,12 +163,15 @@ class RunLog:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             sheet = self.folder / "sweep.json"
-            if not sheet.exists():
-                if any(self.folder.iterdir()):
+            others = others_in(self.folder)
+            if sheet.name not in others:
+                if others:
                     raise FileError(f"{folder} holds something else; take an empty folder")
                 text = json.dumps({**asked, "made": {"polyurn": __version__}}, indent=1)
                 write_whole(sheet, lambda file: file.write((text + "\n").encode()))
             _check_same(sheet, asked)
+            if self._place.exists():
+                check_regular(self._place)
             self._file: IO[bytes] = open(self._place, "a+b", buffering=0)  # noqa: SIM115
         except FileError:
             raise
@@ -186,7 +190,7 @@ class RunLog:
     def append(self, runs: Sequence[RunRecord]) -> None:
         """Keep more runs: whole lines, on disk when this returns."""
         before = os.fstat(self._file.fileno()).st_size
-        lines = "".join(run.to_json() + "\n" for run in runs).encode()
+        lines = json_bytes("".join(run.to_json() + "\n" for run in runs))
         try:
             written = self._file.write(lines)
             if written != len(lines):
@@ -229,13 +233,16 @@ def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_same(sheet: Path, asked: Mapping[str, Any]) -> None:
+    text = read_regular(sheet)
     try:
-        kept = json.loads(sheet.read_bytes())
-        # Sheets of earlier versions do not say all of it.
-        names = [name for name in asked if name in kept and kept[name] != asked[name]]
-        names += [name for name in ("format", "version") if name not in kept]
-    except (ValueError, AttributeError) as error:
+        kept = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise FileError(f"{sheet} is damaged: {error}") from error
+    if not isinstance(kept, dict):
+        raise FileError(f"{sheet} is damaged: expected an object, got {shown(kept)}")
+    # Sheets of earlier versions do not say all of it.
+    names = [name for name in asked if name in kept and kept[name] != asked[name]]
+    names += [name for name in ("format", "version") if name not in kept]
     if names:
         raise FileError(
             f"{sheet.parent} holds a sweep with other {', '.join(names)}; ask for the same, or "

@@ -9,7 +9,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -17,9 +17,12 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from polyurn.counts import Counts, check_names
+from polyurn.counts import check_counts, check_names
 from polyurn.errors import FileError, MissingDependencyError, ParameterError
 from polyurn.storage.atomic import check_place, write_whole
+from polyurn.storage.places import check_regular
+from polyurn.typed.arguments import Json, checked
+from polyurn.typed.arrays import ids_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,9 +30,11 @@ if TYPE_CHECKING:
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _CALLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # how a file says that it is
+_AGAIN = "copy it again, or write it again"
 _HEAD = 2**16  # bytes that hold the first line
 
 
+@checked
 def read_table(
     path: str | os.PathLike[str], *, on_remark: Callable[[str], None] | None = None
 ) -> "pa.Table":
@@ -53,10 +58,10 @@ def read_table(
     path = Path(path)
     pa = arrow("reading tables")
     kind = _kind(path)
+    check_regular(path)
     try:
-        open(path, "rb").close()  # Arrow's own words for what cannot be opened are long
         if kind == "parquet":
-            return pa.parquet.read_table(path)
+            return _read_parquet(pa, path)
         dialect = _dialect(pa, path, kind)
         if on_remark is not None and dialect.delimiter != _DELIMITERS[kind]:
             on_remark(f"{path.name}: columns are separated by {_CALLED[dialect.delimiter]}")
@@ -68,7 +73,7 @@ def read_table(
     except pa.ArrowNotImplementedError as error:
         raise FileError(f"{path} holds what cannot be read: {str(error).splitlines()[0]}") from None
     except OSError as error:
-        reason = error.strerror or str(error).splitlines()[0]
+        reason = error.strerror or f"{str(error).splitlines()[0]}; it is damaged: {_AGAIN}"
         raise FileError(f"cannot read {path}: {reason}") from error
 
 
@@ -98,13 +103,14 @@ def place_of_row(path: str | os.PathLike[str], row: int) -> str:
             return f"row {row}, counted from 0"
 
 
+@checked
 def write_histograms(
-    counts: Counts,
+    counts: object,
     path: str | os.PathLike[str],
     *,
     clients: Sequence[Any] | None = None,
     categories: Sequence[str] | None = None,
-    made: Mapping[str, Any] | None = None,
+    made: Json | None = None,
 ) -> None:
     """Write histograms as a long table (client, category, count), Parquet or CSV by the suffix.
 
@@ -147,7 +153,7 @@ def check_table_place(path: str | os.PathLike[str]) -> None:
 
 
 def csv_text(
-    counts: Counts,
+    counts: object,
     *,
     clients: Sequence[Any] | None = None,
     categories: Sequence[str] | None = None,
@@ -160,19 +166,20 @@ def csv_text(
 
 
 def long_table(
-    counts: Counts,
+    counts: object,
     *,
     clients: Sequence[Any] | None = None,
     categories: Sequence[str] | None = None,
 ) -> "pa.Table":
     """Histograms as an Arrow table with one row per non-zero cell."""
     pa = arrow("writing tables")
-    rows = sparse.csr_array(counts)
-    if clients is not None and len(clients) != rows.shape[0]:
-        raise ParameterError(f"expected {rows.shape[0]} client ids, got {len(clients)}")
+    rows = sparse.csr_array(check_counts(counts, allow_empty=True))
+    known = np.arange(rows.shape[0]) if clients is None else ids_of(clients, "client ids")
+    if len(known) != rows.shape[0]:
+        raise ParameterError(f"expected {rows.shape[0]} client ids, got {len(known)}")
     labels = check_names(categories, rows.shape[1])
     owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    ids = pa.array(owner) if clients is None else pa.array(clients).take(pa.array(owner))
+    ids = pa.array(known).take(pa.array(owner))
     codes = pa.array(rows.indices.astype(np.int32))
     names = codes if labels is None else pa.array(labels).take(codes)
     return pa.table({"client": ids, "category": names, "count": rows.data.astype(np.int64)})
@@ -193,6 +200,10 @@ def _kind(path: Path) -> str:
     kinds = {".parquet": "parquet", ".csv": "csv", ".tsv": "tsv"}
     packed = path.suffix == ".gz"
     kind = kinds.get(path.with_suffix("").suffix if packed else path.suffix)
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError as error:  # Arrow opens files by names that are UTF-8
+        raise FileError(f"cannot use {path.name!a}: its name is not UTF-8; rename it") from error
     if kind is None or (packed and kind == "parquet"):
         raise FileError(
             f"expected a .parquet, .csv or .tsv file, got {path.name!r}; save it as one of them"
@@ -235,6 +246,12 @@ def _dialect(pa: Any, path: Path, kind: str) -> _Dialect:
     return _Dialect(delimiter, encoding)
 
 
+def _read_parquet(pa: Any, path: Path) -> "pa.Table":
+    table = pa.parquet.read_table(path)
+    _ = table.column_names  # a name that is not UTF-8 would be an error later, somewhere else
+    return table
+
+
 def _read_text(pa: Any, path: Path, dialect: _Dialect) -> "pa.Table":
     # Only with one thread do errors name the row.
     read = pa.csv.ReadOptions(use_threads=False, encoding=dialect.encoding.removesuffix("-sig"))
@@ -255,6 +272,8 @@ def _reason(error: ValueError, path: Path) -> str:
     text = str(error)
     if isinstance(error, UnicodeError) or "UTF8" in text:
         return "expected UTF-8; save it as UTF-8"
+    if path.suffix == ".parquet":
+        return f"{text.splitlines()[0]}; {_AGAIN}"
     ragged = re.search("Row #([0-9]+): (Expected [0-9]+ columns, got [0-9]+)", text)
     if ragged is None:
         return text.splitlines()[0]

@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from polyurn.errors import FileError, ParameterError
+from polyurn.storage.places import read_regular
 from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.training.settings import EngineName, FedAvg
 
@@ -176,10 +177,8 @@ def read_config(path: Path) -> SweepConfig:
         It asks for something that does not exist; the message names the nearest that does.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        table = tomllib.loads(read_regular(path).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FileError(f"{path} is not TOML: {error}") from error
     try:
         return parse_config(table, folder=path.parent)

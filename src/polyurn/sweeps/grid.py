@@ -20,6 +20,7 @@ from time import monotonic
 from typing import Any
 
 from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
+from polyurn.typed.arguments import checked
 
 try:
     import joblib
@@ -44,9 +45,11 @@ from polyurn.training.server_optimizer import check_server
 from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg, plain
 from polyurn.wording.numbers import counted
 
+_MOST_JOBS = 10_000
 MOST_COLUMNS = 16  # settings trained side by side in one task
 
 
+@checked
 @dataclass(frozen=True)
 class Sweep:
     """The runs of a sweep.
@@ -82,6 +85,7 @@ class Progress:
     seconds_left: float | None = None
 
 
+@checked
 def sweep(
     settings: FedAvg,
     model: ModelFunction | str,
@@ -159,8 +163,10 @@ def sweep(
     """
     if (grid is None) == (optuna is None):
         raise ParameterError("expected either a grid or optuna")
-    if n_jobs is not None and (type(n_jobs) is not int or n_jobs == 0):
+    if n_jobs is not None and not 1 <= abs(n_jobs) <= _MOST_JOBS:
         raise ParameterError(f"expected n_jobs as a number of runs at a time, got {n_jobs!r}")
+    if n_clients is not None and n_clients < 1:
+        raise ParameterError(f"expected n_clients of at least 1, got {n_clients}")
     seeds = _checked_seeds(seeds)
     if not populations:
         raise ParameterError("expected at least one population")
@@ -236,7 +242,7 @@ def _check_points(
     training: Training, points: Sequence[FedAvg], clients: Mapping[tuple[str, int], Partition]
 ) -> None:
     """Find out before the first run what would stop a later one."""
-    module = build(training.model, training.data, seed=0)
+    module = build(training.model, training.data, seed=0, loss=training.loss)
     found = layout(module)
     for (name, _), held in clients.items():
         for point in points:

@@ -21,10 +21,12 @@ from polyurn.partitioning.result import Partition
 from polyurn.populations import IID, Oracle
 from polyurn.storage.mdm_json import load_saved
 from polyurn.storage.partitions import load_partition
+from polyurn.storage.places import check_regular
 from polyurn.storage.tables import read_table
 from polyurn.sweeps.clients import streams
 from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
-from polyurn.training.examples import Examples, check_clients
+from polyurn.training.examples import Examples, check_clients, class_labels
+from polyurn.typed.arrays import ids_of
 
 # The clients that a seed has.
 ClientsOfSeed: TypeAlias = Callable[[int], Partition]
@@ -60,7 +62,13 @@ class _Table:
             raise ParameterError(
                 f"{self.where} has no {name!r}; expected one of {', '.join(self.columns)}"
             )
-        return self.columns[name]
+        column = self.columns[name]
+        if column.shape[:1] != (len(self.features),):
+            raise ParameterError(
+                f"{self.where}: expected {name!r} with {len(self.features)} rows, one for each point, "
+                f"got shape {column.shape}"
+            )
+        return column
 
 
 def read_inputs(config: SweepConfig) -> Inputs:
@@ -68,11 +76,12 @@ def read_inputs(config: SweepConfig) -> Inputs:
     owners = {entry.column for entry in config.clients.values()}
     table = _points(config.data, config.folder, owners)
     chosen, held_out = _split(table, config.data)
-    labels = table.column(config.data.label)
+    labels = class_labels(table.column(config.data.label), config.data.label)
     test = table.test or (table.features[held_out], labels[held_out])
     data = Examples(table.features[chosen], labels[chosen], *test)
     names = _category_names(config)
-    codes = _codes(table.column(config.data.category or config.data.label)[chosen], names)
+    category = config.data.category or config.data.label
+    codes = _codes(table.column(category), category, names)[chosen]
     populations: dict[str, ClientsOfSeed] = {}
     for name, entry in config.clients.items():
         try:
@@ -93,7 +102,8 @@ def _clients(
 ) -> ClientsOfSeed:
     """The clients of one entry, which the data or a file may have for every seed."""
     if entry.column is not None:
-        owned = Partition.by_owner(table.column(entry.column)[chosen])
+        owners = ids_of(table.column(entry.column), f"the column {entry.column!r}")
+        owned = Partition.by_owner(owners[chosen])
         return lambda _: owned
     if entry.partition is not None:
         if len(chosen) != len(table.features):
@@ -164,6 +174,7 @@ def _points(asked: DataConfig, folder: Path, owners: set[str | None]) -> _Table:
         return _from_parquet(asked, path, owners)
     if path.suffix != ".npz":
         raise FileError(f"expected an .npz or .parquet file of points, got {path.name!r}")
+    check_regular(path)
     try:
         with open(path, "rb") as raw:  # numpy leaves a damaged file open that it opened itself
             file = np.load(raw, allow_pickle=False)
@@ -181,10 +192,12 @@ def _points(asked: DataConfig, folder: Path, owners: set[str | None]) -> _Table:
             raise ParameterError(f"{path}: expected {name!r} as an array, got a single number")
     features = _shaped(arrays.pop("features"), asked)
     test = None
-    if "test_features" in arrays and "test_labels" in arrays:
-        test = (_shaped(arrays.pop("test_features"), asked), arrays.pop("test_labels"))
-    columns = {name: array for name, array in arrays.items() if array.shape[:1] == (len(features),)}
-    return _Table(features, columns, test, str(path))
+    if "test_features" in arrays or "test_labels" in arrays:
+        if not {"test_features", "test_labels"} <= set(arrays):
+            raise ParameterError(f"{path}: expected both test_features and test_labels, or neither")
+        test_labels = class_labels(arrays.pop("test_labels"), "test_labels")
+        test = (_shaped(arrays.pop("test_features"), asked), test_labels)
+    return _Table(features, arrays, test, str(path))
 
 
 def _from_parquet(asked: DataConfig, path: Path, owners: set[str | None]) -> _Table:
@@ -237,13 +250,12 @@ def _n_categories(config: SweepConfig, codes: NDArray[np.int64]) -> int:
     return int(codes.max()) + 1
 
 
-def _codes(values: NDArray[Any], names: tuple[str, ...] | None) -> NDArray[np.int64]:
+def _codes(values: NDArray[Any], what: str, names: tuple[str, ...] | None) -> NDArray[np.int64]:
     """Categories as numbers: as they are, or the place of their name."""
-    if values.dtype.kind in "biu":
-        return values.astype(np.int64)
-    if values.dtype.kind == "f":
-        raise ParameterError("expected categories as whole numbers or names, got fractions")
-    texts = np.array([str(value) for value in values])
+    given = ids_of(values, what)
+    if given.dtype.kind in "biuf":
+        return class_labels(given, what).astype(np.int64)
+    texts = given.astype(str)
     known = np.array(names if names is not None else np.unique(texts))
     place = {name: code for code, name in enumerate(known.tolist())}
     unknown = sorted(set(texts.tolist()) - set(place))

@@ -9,8 +9,10 @@ from typing import Any, Literal
 
 from polyurn.errors import ParameterError
 from polyurn.training.settings import FedAvg, check_names, is_number
+from polyurn.typed.arguments import checked
 
 
+@checked
 @dataclass(frozen=True)
 class OptunaSearch:
     """An adaptive search with Optuna for the settings with the largest metric.
@@ -42,16 +44,12 @@ class OptunaSearch:
     storage: Literal["journal", "sqlite"] = "journal"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.space, Mapping) or not self.space:
+        if not self.space:
             raise ParameterError("expected a space of at least one setting")
-        if type(self.n_trials) is not int or self.n_trials < 1:
+        if self.n_trials < 1:
             raise ParameterError(f"expected n_trials as an integer above 0, got {self.n_trials!r}")
-        if self.storage not in ("journal", "sqlite"):
-            raise ParameterError(f"expected storage 'journal' or 'sqlite', got {self.storage!r}")
         check_names(self.space)
         for name, bounds in self.space.items():
-            if not isinstance(bounds, Mapping):
-                raise ParameterError(f"expected a table of bounds for {name}, got {bounds!r}")
             known = {"choices"} if "choices" in bounds else {"low", "high", "log", "step"}
             if not set(bounds) <= known or not (
                 {"low", "high"} <= set(bounds) or "choices" in bounds

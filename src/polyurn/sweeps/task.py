@@ -4,13 +4,15 @@ This is what is sent to other processes and machines. Nothing is written here.
 """
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
 from polyurn.partitioning.result import Partition
 from polyurn.storage.run_log import RunRecord, finite
+from polyurn.sweeps.orphans import end_with
 from polyurn.training.building import prepare
 from polyurn.training.engines.choice import suits_batching
 from polyurn.training.examples import Examples
@@ -30,6 +32,7 @@ class Training:
     metrics: Mapping[str, PerExample]
     engine: EngineName
     device: str | None
+    started_by: int = field(default_factory=os.getpid)  # the sweep's own process
 
     def __sizeof__(self) -> int:
         """The data's size: Dask sends what is large to each of its workers once, not with each run."""
@@ -45,6 +48,7 @@ def run_columns(
     on_round: Callable[[int, Evaluation], object] | None = None,
 ) -> list[RunRecord]:
     """Train columns in this process and return their records."""
+    end_with(training.started_by)
     runs = train_columns(
         columns,
         training.model,

@@ -16,6 +16,7 @@ from scipy.special import stdtrit
 from polyurn.comparison.estimates import Estimate
 from polyurn.errors import ParameterError
 from polyurn.storage.run_log import RunRecord
+from polyurn.typed.arguments import checked
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class PopulationVerdict:
     n_missing: int
 
 
+@checked
 @dataclass(frozen=True)
 class Verdict:
     """The verdict on every population of a sweep.
@@ -75,6 +77,7 @@ class Verdict:
         raise KeyError(population)
 
 
+@checked
 def compare_sweeps(
     runs: Iterable[RunRecord],
     *,
@@ -119,6 +122,8 @@ def compare_sweeps(
     """
     if not 0 < confidence < 1:
         raise ParameterError(f"expected confidence between 0 and 1, got {confidence}")
+    if diverged_score is not None and not math.isfinite(diverged_score):
+        raise ParameterError(f"expected diverged_score as a finite number, got {diverged_score}")
     scores = _scores(runs, metric, diverged_score)
     if true not in scores:
         raise ParameterError(

@@ -17,9 +17,10 @@ from polyurn.partitioning.result import Partition
 from polyurn.training import schedule
 from polyurn.training.engines.vectors import layout
 from polyurn.training.engines.worker import Points, Work, alone
-from polyurn.training.examples import Examples
-from polyurn.training.losses import PerExample
+from polyurn.training.examples import Examples, class_labels
+from polyurn.training.losses import PerExample, cross_entropy
 from polyurn.training.models import ModelFunction, named_model
+from polyurn.typed.records import shown
 
 
 def prepare(
@@ -33,8 +34,8 @@ def prepare(
     device: str | None,
 ) -> Work:
     """The model with its first weights, and the data as tensors of its type, on the device."""
-    module = build(model, data, seed=seed)
-    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    module = build(model, data, seed=seed, loss=loss)
+    place = _device(device)
     dtype = layout(module).dtype
     points = Points(
         *(
@@ -53,8 +54,19 @@ def prepare(
     )
 
 
-def build(model: ModelFunction | str, data: Examples, *, seed: int) -> nn.Module:
-    """The model with the first weights of a seed."""
+def _device(name: str | None) -> torch.device:
+    try:
+        return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except RuntimeError as error:
+        raise ParameterError(
+            f"expected device as torch names one ('cpu', 'cuda', ...), got {shown(name)}"
+        ) from error
+
+
+def build(
+    model: ModelFunction | str, data: Examples, *, seed: int, loss: PerExample | None = None
+) -> nn.Module:
+    """The model with the first weights of a seed; its outputs suit the labels, if the loss is known."""
     if isinstance(model, nn.Module) or not (isinstance(model, str) or callable(model)):
         raise ParameterError(
             f"expected a model's name, or a function that builds one, got {model!r}"
@@ -71,11 +83,14 @@ def build(model: ModelFunction | str, data: Examples, *, seed: int) -> nn.Module
             raise ParameterError(
                 f"expected model() to return a torch.nn.Module, got {type(module)}"
             )
-        _try(module, data.features[:2])
+        outputs = _try(module, data.features[:2])
+    if loss is cross_entropy and isinstance(outputs, Tensor) and outputs.ndim == 2:
+        for name in ("labels", "test_labels"):
+            class_labels(getattr(data, name), name, n_classes=outputs.shape[1])
     return module
 
 
-def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> None:
+def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> object:
     """Give the model two points: lazy layers find their shapes, and what cannot work is said early.
 
     Only a lazy model is called itself; one that cannot be copied is left to training.
@@ -86,12 +101,12 @@ def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> None:
         try:
             tried = copy.deepcopy(module)
         except (RuntimeError, TypeError):  # it keeps a result or a handle
-            return
+            return None
     place = next((t for t in tensors if t.dtype.is_floating_point), torch.empty(0))
     training = module.training
     try:
         with torch.no_grad():
-            tried.eval()(_tensor(points, place.dtype).to(place.device))
+            return tried.eval()(_tensor(points, place.dtype).to(place.device))
     except (RuntimeError, ValueError, IndexError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         whole = points.dtype.kind != "f"
@@ -105,11 +120,10 @@ def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> None:
 
 
 def n_classes(data: Examples) -> int:
-    """One more than the largest label."""
-    labels = [data.labels, data.test_labels]
-    if any(part.dtype.kind == "f" or part.min() < 0 for part in labels):
-        raise ParameterError("a named model needs class labels 0, 1, ...; pass a function instead")
-    return int(max(part.max() for part in labels)) + 1
+    """One more than the largest label, which a named model has outputs for."""
+    return 1 + max(
+        int(class_labels(getattr(data, name), name).max()) for name in ("labels", "test_labels")
+    )
 
 
 def _tensor(array: np.ndarray[Any, np.dtype[Any]], dtype: torch.dtype) -> Tensor:

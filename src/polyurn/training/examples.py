@@ -12,9 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.partitioning.result import Partition
+from polyurn.typed.arguments import checked, expected_as
+from polyurn.typed.arrays import numbers
 from polyurn.wording.numbers import counted
 
+# More classes than this are no classes.
+_MOST_CLASSES = 1_000_000
 
+
+@checked
+@expected_as("Examples", advice="make them: Examples(features, labels, test_features, test_labels)")
 @dataclass(frozen=True, eq=False)
 class Examples:
     """Points to train on and points to test on.
@@ -54,8 +61,8 @@ class Examples:
             "test_labels": test_labels,
         }
         for name, values in given.items():
-            array = np.ascontiguousarray(values)
-            if array.dtype.kind not in "biuf" or array.ndim < 1 or len(array) == 0:
+            array = np.ascontiguousarray(numbers(values, name))
+            if np.ndim(values) < 1 or len(array) == 0:
                 raise ParameterError(f"expected {name} as a non-empty array of numbers")
             object.__setattr__(self, name, array)
         for part in ("", "test_"):
@@ -114,6 +121,36 @@ def check_clients(clients: object, *, n_points: int, name: str = "clients") -> P
             f"{name}: somebody holds point {last}, but the data have {counted(n_points, 'point')}"
         )
     return clients
+
+
+def class_labels(labels: ArrayLike, name: str, *, n_classes: int = _MOST_CLASSES) -> NDArray[Any]:
+    """The same labels, if they are the numbers of classes.
+
+    Parameters
+    ----------
+    labels : int array of shape (n_points,)
+    name : str
+        Used in error messages.
+    n_classes : int
+        Labels are below it.
+
+    Raises
+    ------
+    ParameterError
+        They are not; the position of the first that is not is named.
+    """
+    given = numbers(labels, name)
+    if given.ndim != 1:
+        raise ParameterError(f"expected {name} of shape (n_points,), got shape {given.shape}")
+    bad = np.flatnonzero(~((given >= 0) & (given < n_classes) & (given == np.rint(given))))
+    if len(bad):
+        raise ParameterError(
+            f"expected {name} as classes 0, 1, ... below {n_classes}, got {given[bad[0]]} at position "
+            f"{bad[0]}, and {len(bad) - 1} more that are not"
+        )
+    if given.dtype.kind == "f":
+        raise ParameterError(f"expected {name} as integers, got {given.dtype}; convert them to int")
+    return given
 
 
 def fingerprint(*arrays: NDArray[Any]) -> str:

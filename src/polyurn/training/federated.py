@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
+from polyurn.typed.arguments import checked
 
 try:
     import torch
@@ -49,6 +50,7 @@ class Evaluation:
     metrics: Mapping[str, float]
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Run:
     """What training came to.
@@ -103,6 +105,7 @@ class Run:
         return dict(self.curve[-1].metrics)
 
 
+@checked
 def train(
     settings: FedAvg,
     model: ModelFunction | str,

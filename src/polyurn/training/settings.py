@@ -8,10 +8,11 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal
 
 from polyurn.errors import ParameterError
+from polyurn.typed.arguments import checked
 
 EngineName = Literal["auto", "workers", "batched"]
 
@@ -29,6 +30,7 @@ COLUMN_FIELDS = frozenset(
 )
 
 
+@checked
 @dataclass(frozen=True)
 class FedAvg:
     """Settings of federated averaging.
@@ -84,31 +86,18 @@ class FedAvg:
 
     def __post_init__(self) -> None:
         for name in ("n_rounds", "cohort_size", "local_epochs", "batch_size", "evaluate_every"):
-            value: Any = getattr(self, name)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, Integral)
-                or not 1 <= int(value) < 2**63
-            ):
+            value = getattr(self, name)
+            if not 1 <= value < 2**63:
                 raise ParameterError(f"expected {name} as an integer of at least 1, got {value!r}")
-            object.__setattr__(self, name, int(value))
         for name in ("local_learning_rate", "server_learning_rate"):
             if not is_number(getattr(self, name)) or getattr(self, name) <= 0:
                 raise ParameterError(f"expected {name} above 0, got {getattr(self, name)!r}")
         if not is_number(self.proximal) or self.proximal < 0:
             raise ParameterError(f"expected proximal of at least 0, got {self.proximal!r}")
-        if self.weighting not in ("points", "uniform"):
-            raise ParameterError(
-                f"expected weighting 'points' or 'uniform', got {self.weighting!r}"
-            )
-        if not isinstance(self.server_optimizer, str):
-            raise ParameterError("expected server_optimizer as the name of a torch.optim class")
-        if not isinstance(self.server_options, Mapping) or "lr" in self.server_options:
+        if "lr" in self.server_options:
             raise ParameterError(
                 "expected server_options as a mapping without 'lr', which is server_learning_rate"
             )
-        for name in ("local_learning_rate", "server_learning_rate", "proximal"):
-            object.__setattr__(self, name, float(getattr(self, name)))  # 1 and 1.0 are one setting
         options = {name: plain(value) for name, value in self.server_options.items()}
         object.__setattr__(self, "server_options", options)
 

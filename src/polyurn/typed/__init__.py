@@ -1,1 +1,1 @@
-"""Frozen values as JSON records and back. What a record means is said by its class, in its own room."""
+"""What comes from outside, checked once against annotations: arguments, arrays and JSON records."""

@@ -82,7 +82,7 @@ def read_record(
     for name, (has_default, inner) in _fields_of(annotated).items():
         place = f"{where}.{name}" if where else name
         if name in record and name not in values:
-            values[name] = _read(inner, record[name], place)
+            values[name] = read_value(inner, record[name], place)
         elif name not in values and not has_default:
             raise FileError(f"{place}: expected {_expected(inner)}, got nothing")
     try:
@@ -91,9 +91,39 @@ def read_record(
         raise FileError(f"{where}: {error}" if where else str(error)) from error
 
 
+def read_value(kind: Any, value: Any, where: str) -> Any:
+    """A value of the annotated kind, as in `read_record`."""
+    if is_dataclass(kind):
+        return read_record(kind, value, where=where)  # type: ignore[arg-type]
+    inner = get_args(kind)
+    match get_origin(kind):
+        case origin if origin in (Union, UnionType):
+            return None if value is None else read_value(_something(kind), value, where)
+        case origin if origin is tuple and inner[-1] is not ...:
+            if not isinstance(value, list | tuple) or len(value) != len(inner):
+                raise _unexpected(where, _expected(kind), value)
+            pairs = enumerate(zip(inner, value, strict=True))
+            return tuple(read_value(one, v, f"{where}[{i}]") for i, (one, v) in pairs)
+        case origin if origin in (tuple, Sequence):
+            if not isinstance(value, list | tuple):
+                raise _unexpected(where, _expected(kind), value)
+            values = [read_value(inner[0], v, f"{where}[{i}]") for i, v in enumerate(value)]
+            return tuple(values) if origin is tuple else values
+        case origin if origin is Mapping:
+            if not isinstance(value, Mapping):
+                raise _unexpected(where, _expected(kind), value)
+            return {
+                key: read_value(inner[1], v, f"{where}[{shown(key)}]") for key, v in value.items()
+            }
+    expected, fits = _PLAIN[kind]
+    if not fits(value):
+        raise _unexpected(where, expected, value)
+    return _number(value) if kind in (float, Finite) else value
+
+
 def shown(value: object) -> str:
     """A value from outside, on one short line, however long or deep it is."""
-    return _REPR.repr(value)
+    return " ".join(_REPR.repr(value).split())
 
 
 def is_finite(value: Any) -> bool:
@@ -111,34 +141,6 @@ def _fields_of(kind: Any) -> dict[str, tuple[bool, Any]]:
         field.name: ((field.default, field.default_factory) != nothing, kinds[field.name])
         for field in fields(kind)
     }
-
-
-def _read(kind: Any, value: Any, where: str) -> Any:
-    """A value of the annotated kind."""
-    if is_dataclass(kind):
-        return read_record(kind, value, where=where)  # type: ignore[arg-type]
-    inner = get_args(kind)
-    match get_origin(kind):
-        case origin if origin in (Union, UnionType):
-            return None if value is None else _read(_something(kind), value, where)
-        case origin if origin is tuple and inner[-1] is not ...:
-            if not isinstance(value, list | tuple) or len(value) != len(inner):
-                raise _unexpected(where, _expected(kind), value)
-            pairs = enumerate(zip(inner, value, strict=True))
-            return tuple(_read(one, v, f"{where}[{i}]") for i, (one, v) in pairs)
-        case origin if origin in (tuple, Sequence):
-            if not isinstance(value, list | tuple):
-                raise _unexpected(where, _expected(kind), value)
-            values = [_read(inner[0], v, f"{where}[{i}]") for i, v in enumerate(value)]
-            return tuple(values) if origin is tuple else values
-        case origin if origin is Mapping:
-            if not isinstance(value, Mapping):
-                raise _unexpected(where, _expected(kind), value)
-            return {key: _read(inner[1], v, f"{where}[{shown(key)}]") for key, v in value.items()}
-    expected, fits = _PLAIN[kind]
-    if not fits(value):
-        raise _unexpected(where, expected, value)
-    return _number(value) if kind in (float, Finite) else value
 
 
 def _expected(kind: Any) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.typed.arguments import expected_as
 from polyurn.wire.statistics import (
     BatchStatistics,
     Dimensions,
@@ -44,6 +45,7 @@ class Parameters:
         return MDM(self.weights, self.alphas, self.sizes)
 
 
+@expected_as("a query of polyurn.wire")
 class Query(ABC, Generic[S]):
     """What the server wants to know; S is the kind of statistics that answers it."""
 
@@ -222,6 +224,10 @@ class Part(Query[S]):
         return self.query.read(vector)
 
 
+@expected_as(
+    "an aggregator, an object with aggregate(query, cohort_size)",
+    advice="wrap the counts: LocalAggregator(counts)",
+)
 class Aggregator(Protocol):
     """Whoever can put a query to a cohort of clients and bring back the sum of their answers.
 

@@ -1,22 +1,68 @@
-"""Where commands write: talk to stderr, results to stdout.
+r"""Where commands write: talk to stderr, results to stdout; no name of a stranger controls the terminal.
 
-What a result looks like is the business of the command that shows it.
+Names and paths are the user's, or somebody's whose file it was: letters are shown as they are, and
+control characters as escapes such as \x1b. What a result looks like is the business of the command that
+shows it.
 """
 
 import json
-from typing import TYPE_CHECKING, Any
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable
+from typing import IO, TYPE_CHECKING, Any
 
-import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from polyurn.errors import FileError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 
-# Names and paths are the user's: they are shown as they are.
-AS_IT_IS: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
-talk = Console(stderr=True, **AS_IT_IS)
+# Controls, formats (such as the overrides of direction), halves of surrogate pairs, ends of lines.
+_NOT_SENT = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_JOINERS = "\u200c\u200d"  # formats that belong to the writing of Persian, of Hindi and of emoji
+
+
+def visible(text: str) -> str:
+    r"""The text with control characters as escapes, on one line.
+
+    Examples
+    --------
+    >>> print(visible("caf\xe9\x1b[31m\n"))
+    café\x1b[31m\n
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c.encode("unicode_escape").decode()
+        if unicodedata.category(c) in _NOT_SENT and c not in _JOINERS
+        else c
+        for c in text
+    )
+
+
+class _Terminal(Console):
+    """A console to which only rich itself sends control characters."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **settings)
+
+    def render_str(self, text: str, **settings: Any) -> Text:  # before widths are measured
+        return super().render_str(visible(text), **settings)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(_shown(segment.text), segment.style)
+
+
+talk = _Terminal(stderr=True)
 
 
 def say(text: str) -> None:
@@ -24,11 +70,48 @@ def say(text: str) -> None:
     talk.print(text, soft_wrap=True)
 
 
+def warn(text: str) -> None:
+    """A sentence about something that the result is without: `--quiet` does not silence it."""
+    quiet, talk.quiet = talk.quiet, False
+    say(text)
+    talk.quiet = quiet
+
+
 def show(table: "Table") -> None:
     """A table as the command's result."""
-    Console(**AS_IT_IS).print(table)
+    _Terminal(file=_stdout()).print(table)
 
 
 def print_json(record: dict[str, Any]) -> None:
     """A record as the command's result, on one line."""
-    typer.echo(json.dumps(record, allow_nan=False))
+    print_data([json.dumps(record, allow_nan=False).encode(), b"\n"])
+
+
+def print_data(pieces: Iterable[bytes]) -> None:
+    """A file as the command's result: its bytes, or its text if it is a terminal that shows them."""
+    stream = _stdout()
+    for piece in pieces:
+        if stream.isatty():
+            stream.write(_shown(piece.decode()))
+            continue
+        left = memoryview(piece)
+        while left:  # without a buffer (PYTHONUNBUFFERED) a write may be a part of it
+            left = left[stream.buffer.write(left) :]  # type: ignore[attr-defined]
+
+
+def leave_stdout() -> None:
+    """Give up what is still to be written, so that Python does not try once more at its end."""
+    if sys.stdout is not None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+
+
+def _stdout() -> IO[str]:
+    if sys.stdout is None:
+        raise FileError("cannot write the result: the standard output is closed")
+    return sys.stdout
+
+
+def _shown(text: str) -> str:
+    """What is visible of each line."""
+    return "\n".join(map(visible, text.split("\n")))

@@ -4,6 +4,7 @@ What a command does is in its own module.
 """
 
 import inspect
+import os
 from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, Any
@@ -16,7 +17,7 @@ _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but res
 
 
 def as_command(function: Callable[..., None], *, keeps_runs: bool = False) -> Callable[..., None]:
-    """The same command with `--quiet`, and with a sentence instead of a traceback at Ctrl-C.
+    """The same command with `--quiet`, and an end to Ctrl-C: silent if nothing was kept.
 
     Parameters
     ----------
@@ -34,8 +35,8 @@ def as_command(function: Callable[..., None], *, keeps_runs: bool = False) -> Ca
             function(**arguments)
         except KeyboardInterrupt:
             folder = arguments.get("output")
-            kept = f"what was finished is in {folder}: repeat the command to go on"
-            say(f"interrupted; {kept if keeps_runs else 'nothing was written'}")
+            if keeps_runs and os.path.isdir(str(folder)):
+                say(f"interrupted; what was finished is in {folder}: repeat the command to go on")
             raise typer.Exit(INTERRUPTED) from None
 
     own = inspect.signature(function, eval_str=True).parameters

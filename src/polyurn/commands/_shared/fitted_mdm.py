@@ -3,14 +3,16 @@
 Only shows parameters; where they came from is not asked.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.table import Table
 
 from polyurn.model.mdm import MDM
-from polyurn.server.results import Candidate, Fit
 from polyurn.wording.numbers import counted
+
+if TYPE_CHECKING:  # showing a file does not wait for the search to be loaded
+    from polyurn.server.results import Candidate, Fit
 
 
 def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:
@@ -49,7 +51,7 @@ def mdm_record(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
     }
 
 
-def component_sentences(done: Fit | Candidate) -> list[str]:
+def component_sentences(done: "Fit | Candidate") -> list[str]:
     """What there is to say about the components besides their parameters."""
     said = []
     if done.n_dropped:

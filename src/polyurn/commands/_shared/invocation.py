@@ -3,6 +3,7 @@
 Nothing is read, fitted or printed here.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,24 @@ def check_output(context: typer.Context, output: Path) -> None:
         place = Path(str(thing).split("=", 1)[-1])  # some are NAME=FILE
         if output.is_file() and place.is_file() and output.samefile(place):
             raise ParameterError(f"{output} is read by this command; write to another file")
+
+
+def refuse_options(context: typer.Context, names: Iterable[str], why: str) -> None:
+    """Refuse options that were given and would have no effect: better than to leave them unheard.
+
+    Parameters
+    ----------
+    context : typer.Context
+    names : iterable of str
+        Parameters of the command.
+    why : str
+        Ends the sentence "--option has no effect ...".
+    """
+    options = {option.name: option.opts[0] for option in context.command.params}
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise ParameterError(f"{options[name]} has no effect {why}: leave it out")
 
 
 def settings(context: typer.Context) -> dict[str, object]:

@@ -70,7 +70,7 @@ def fit_progress(
     bar = Bar(
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         TimeRemainingColumn(),
         console=console,
     )
@@ -136,7 +136,7 @@ def sweep_progress(console: Console) -> Iterator[Callable[["SweepProgress"], Non
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         _TimeLeft(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         console=console,
     )
     with bar:

@@ -5,7 +5,10 @@ docs/method.md has the paired ablation behind each of them. Nothing is computed 
 
 from dataclasses import dataclass
 
+from polyurn.typed.arguments import checked
 
+
+@checked
 @dataclass(frozen=True)
 class Policy:
     """What the search tries, how often, and when it believes that it has converged."""

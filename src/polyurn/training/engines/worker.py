@@ -183,10 +183,11 @@ def batch_lengths(size: int, batch_size: int, *, joined: bool) -> list[int]:
 def per_example(function: PerExample, outputs: Tensor, labels: Tensor) -> Tensor:
     """The values of a loss or metric, which must be one per example."""
     values = function(outputs, labels)
-    if values.shape != (len(labels),):
+    if not isinstance(values, Tensor) or values.shape != (len(labels),):
+        arrived = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
         raise ParameterError(
             f"expected {getattr(function, '__name__', 'the loss')} to return one value per "
-            f"example, shape ({len(labels)},), got {tuple(values.shape)}: do not average"
+            f"example, shape ({len(labels)},), got {arrived}: do not average"
         )
     return values
 

@@ -1,0 +1,122 @@
+"""The commands: which there are, in the order of the flow, and how errors look.
+
+What a command does is in its own module.
+"""
+
+import io
+import shlex
+import sys
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+import polyurn
+from polyurn.commands import (
+    compare,
+    datasets,
+    demo,
+    fit,
+    histogram,
+    partition,
+    report,
+    sample,
+    score,
+    select,
+    show,
+    sweep,
+)
+from polyurn.commands._shared.console import leave_stdout, talk, visible
+from polyurn.commands._shared.every_command import as_command
+from polyurn.errors import PolyurnError
+
+app = typer.Typer(
+    name="polyurn",
+    help="Learn what your federation looks like, then simulate it.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+# What typer raises for a usage mistake; the class has changed its module between versions.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command and return its exit code; mistakes and our own errors become one line and 2."""
+    talk.quiet = False
+    if isinstance(
+        sys.stdout, io.TextIOWrapper
+    ):  # what a terminal cannot show must not end a command
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        command = shlex.join(["polyurn", *arguments])
+        code = app(arguments or ["--help"], prog_name="polyurn", obj=command, standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except _UsageError as error:
+        return _refuse(error.format_message(), _hint(error))  # type: ignore[attr-defined]
+    except MemoryError as error:
+        return _refuse(f"not enough memory: {error}")
+    except PolyurnError as error:
+        return _refuse(str(error))
+    except BrokenPipeError:  # whoever reads has seen enough
+        leave_stdout()
+        return 1
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        leave_stdout()
+        return _refuse(f"cannot write to the standard output: {error.strerror}")
+    return int(code or 0)
+
+
+def _refuse(message: str, hint: str = "") -> int:
+    talk.quiet = False
+    line = Text("error: ", style="bold red") + Text(visible(" ".join(message.split())))
+    talk.print(line + Text(hint, style="dim"), soft_wrap=True)
+    return 2
+
+
+def _hint(error: Exception) -> str:
+    """Where to read on about the command that was misused."""
+    context = getattr(error, "ctx", None)
+    return f" (try {'polyurn' if context is None else context.command_path} --help)"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"polyurn {polyurn.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+_START = "Start here"
+_LEARN = "Learn what the federation looks like"
+_SIMULATE = "Simulate it"
+_JUDGE = "See how good that is"
+
+for panel, name, function in (
+    (_START, "demo", demo.demo_command),
+    (_START, "datasets", datasets.datasets_command),
+    (_LEARN, "histogram", histogram.histogram_command),
+    (_LEARN, "fit", fit.fit_command),
+    (_LEARN, "select", select.select_command),
+    (_LEARN, "show", show.show_command),
+    (_LEARN, "score", score.score_command),
+    (_SIMULATE, "sample", sample.sample_command),
+    (_SIMULATE, "partition", partition.partition_command),
+    (_JUDGE, "compare", compare.compare_command),
+    (_JUDGE, "sweep", sweep.sweep_command),
+    (_JUDGE, "report", report.report_command),
+):
+    app.command(name, rich_help_panel=panel)(as_command(function, keeps_runs=name == "sweep"))

@@ -1,0 +1,358 @@
+"""Arguments of the public interface, checked once, against their annotations.
+
+`@checked` stands on a function, or on a class for its constructor and public methods. Texts, numbers,
+paths, callables, our own classes, and lists and mappings of those are checked here. Arrays are left to
+their gates (`counts.check_counts`, `typed/arrays.py`), and ranges to whoever knows them.
+"""
+
+import inspect
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, wraps
+from numbers import Integral, Real
+from types import FunctionType, NoneType, SimpleNamespace, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import numpy as np
+
+from polyurn.errors import ParameterError
+from polyurn.typed.records import Count, Finite, shown
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# What is kept in a file as it is.
+Json: TypeAlias = Annotated[Mapping[str, Any], "what JSON can hold"]
+_Seed: TypeAlias = Annotated[int, "a seed"]
+
+
+def checked(function: F) -> F:
+    """The same function or class, to which an argument of the wrong type is a `ParameterError`.
+
+    Numbers of numpy are handed on as Python's, iterators as tuples. What Python checks itself, arguments
+    that are missing or unknown, stays a `TypeError`.
+
+    Examples
+    --------
+    >>> @checked
+    ... def draw(n_clients: int, *, rng: int | np.random.Generator | None = None) -> None: ...
+    >>> draw(2.5)
+    Traceback (most recent call last):
+    ...
+    polyurn.errors.ParameterError: expected n_clients as an integer, got 2.5
+    """
+    if not isinstance(function, type):
+        return _checked(function)
+    for name, member in list(vars(function).items()):
+        if name != "__init__" and name.startswith("_"):
+            continue
+        if isinstance(member, FunctionType):
+            setattr(function, name, _checked(member))
+        elif isinstance(member, classmethod):
+            setattr(function, name, classmethod(_checked(member.__func__)))
+    return function
+
+
+def expected_as(text: str, *, advice: str = "") -> Callable[[F], F]:
+    """Say beside a class what it is called in an error, and what to do about the usual mistake."""
+
+    def keep(kind: F) -> F:
+        _CALLED[kind] = text, advice
+        return kind
+
+    return keep
+
+
+def got(value: object) -> str:
+    """What arrived: a plain value as it is, of all else the kind, as it may hold clients' numbers."""
+    if value is None or isinstance(value, str | bytes | int | float | complex | np.generic):
+        return shown(value)
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    shape = getattr(value, "shape", None)
+    name = type(value).__name__
+    return f"{name} of shape {shape}" if isinstance(shape, tuple) else name
+
+
+class _UnfitError(Exception):
+    """A value is none of its kind; the text says what arrived."""
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What a value is called in an error, how it is taken (or not), and advice if it is not."""
+
+    expected: str
+    take: Callable[[Any], Any]
+    advice: str = ""
+
+
+# What classes are called, and advice: see `expected_as`.
+_CALLED: dict[Any, tuple[str, str]] = {}
+
+
+def _checked(function: F) -> F:
+    names = list(inspect.signature(function).parameters)
+
+    @cache
+    def kinds() -> dict[str, _Kind]:
+        # Not before the first call: an annotation may name a class that stands further down.
+        annotations = {n: a for n, a in function.__annotations__.items() if n in names}
+        holder: Any = SimpleNamespace(__annotations__=annotations)
+        hints = get_type_hints(holder, function.__globals__, include_extras=True)
+        return {n: kind for n, a in hints.items() if (kind := _kind(a)) is not None}
+
+    def take(name: str, value: Any) -> Any:
+        kind = kinds().get(name)
+        if kind is None:
+            return value
+        try:
+            return kind.take(value)
+        except _UnfitError as error:
+            advice = f"; {kind.advice}" if kind.advice else ""
+            raise ParameterError(
+                f"expected {name} as {kind.expected}, got {error}{advice}"
+            ) from None
+
+    @wraps(function)
+    def taking(*args: Any, **kwargs: Any) -> Any:
+        listed = [take(name, value) for name, value in zip(names, args, strict=False)]
+        named = {name: take(name, value) for name, value in kwargs.items()}
+        return function(*listed, *args[len(names) :], **named)
+
+    return taking  # type: ignore[return-value]
+
+
+@cache
+def _kind(annotation: Any) -> _Kind | None:
+    """How values of this annotation are taken; None leaves them to another gate."""
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin in (Union, UnionType):
+        return _union(inner)
+    if origin is Literal:
+        return _if(_listed(map(repr, inner)), lambda v: isinstance(v, str) and v in inner)
+    if origin is tuple:
+        return _list(inner[0], tuple) if inner[-1] is ... else _pair(inner)
+    if origin is Sequence:
+        return _list(inner[0], lambda values: values)
+    if origin is Iterable:
+        return _list(inner[0], tuple, also=(Iterator, set, frozenset, _Views))
+    if origin in (Mapping, dict):
+        return _mapping(*inner)
+    kind = origin or annotation
+    if kind in _PLAIN:  # Callable[...], os.PathLike[...] and np.ndarray[...] of anything
+        return _PLAIN[kind]
+    is_class = isinstance(kind, type) and kind is not object and not _is_of_numpy(kind)
+    return _instance(kind) if is_class else None
+
+
+def _union(members: tuple[Any, ...]) -> _Kind | None:
+    origins = [get_origin(member) or member for member in members]
+    if np.random.Generator in origins:  # an integer beside it is a seed
+        members = tuple(_Seed if member is int else member for member in members)
+    if os.PathLike in origins:
+        members = tuple(member for member in members if member is not str)
+    kinds = [_kind(member) for member in members]
+    known = [kind for kind in kinds if kind is not None]
+    if len(known) < len(kinds):
+        return None
+
+    def take(value: Any) -> Any:
+        said = []
+        for kind in known:
+            try:
+                return kind.take(value)
+            except _UnfitError as error:
+                said.append(str(error))
+        raise _UnfitError(max(said, key=len))  # what is wrong inside of it says more than its kind
+
+    advice = next((kind.advice for kind in known if kind.advice), "")
+    return _Kind(_listed(kind.expected for kind in known), take, advice)
+
+
+def _list(inner: Any, made: Callable[[Any], Any], *, also: tuple[type, ...] = ()) -> _Kind:
+    """A list, a tuple, an array or a column; or something else to go through."""
+    of = _kind(inner)
+
+    def take(value: Any) -> Any:
+        if not (_is_list(value) or isinstance(value, also)):
+            raise _UnfitError(got(value))
+        values = made(value)
+        for i, one in enumerate(values if of else ()):
+            _take_inside(of, one, f"at position {i}")
+        return values
+
+    return _Kind("a list", take)
+
+
+def _pair(inner: tuple[Any, ...]) -> _Kind:
+    """A tuple of so many values."""
+    kinds = [_kind(one) for one in inner]
+
+    def take(value: Any) -> Any:
+        if not _is_list(value) or len(value) != len(kinds):
+            raise _UnfitError(got(value))
+        for i, (kind, one) in enumerate(zip(kinds, value, strict=True)):
+            _take_inside(kind, one, f"at position {i}")
+        return value
+
+    return _Kind(f"{len(kinds)} values", take)
+
+
+def _mapping(of_keys: Any, of_values: Any) -> _Kind:
+    key_kind, value_kind = _kind(of_keys), _kind(of_values)
+
+    def take(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise _UnfitError(got(value))
+        for key, one in value.items():
+            _take_inside(key_kind, key, "as a name")
+            _take_inside(value_kind, one, f"under {shown(key)}")
+        return value
+
+    return _Kind("a mapping", take)
+
+
+def _take_inside(kind: _Kind | None, value: Any, where: str) -> None:
+    try:
+        if kind is not None:
+            kind.take(value)
+    except _UnfitError as error:
+        raise _UnfitError(f"{error} {where}, in place of {kind.expected}") from None  # type: ignore[union-attr]
+
+
+def _instance(kind: type) -> _Kind:
+    """An object of a class, or with the methods of a protocol."""
+    name = kind.__name__
+    called, advice = _CALLED.get(kind, (f"{'an' if name[0] in 'AEIO' else 'a'} {name}", ""))
+    if not getattr(kind, "_is_protocol", False):
+        return _if(called, lambda value: isinstance(value, kind), advice)
+    needed = [
+        member
+        for member, value in vars(kind).items()
+        if isinstance(value, FunctionType | property) and member not in _OF_EVERY_PROTOCOL
+    ]
+
+    def has_all(value: Any) -> bool:
+        # A class has the names of its methods, and a data frame has an `aggregate` and a `sample`.
+        is_other = isinstance(value, type) or hasattr(value, "__array__")
+        return not is_other and all(hasattr(value, member) for member in needed)
+
+    return _if(called, has_all, advice)
+
+
+def _if(expected: str, fits: Callable[[Any], bool], advice: str = "") -> _Kind:
+    def take(value: Any) -> Any:
+        if not fits(value):
+            raise _UnfitError(got(value))
+        return value
+
+    return _Kind(expected, take, advice)
+
+
+def _listed(texts: Iterable[str]) -> str:
+    *others, last = texts
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _is_of_numpy(kind: type) -> bool:
+    """What can be made an array, in numpy's protocols: it has gates of its own."""
+    return kind.__module__.split(".")[0] == "numpy" and kind is not np.random.Generator
+
+
+def _is_list(value: Any) -> bool:
+    has_places = hasattr(value, "__len__") and hasattr(value, "__getitem__")
+    is_other = isinstance(value, str | bytes | Mapping | type)
+    return has_places and not is_other and getattr(value, "ndim", 1) == 1
+
+
+def _is_array(value: Any) -> bool:
+    """Whether it has numbers in places; which numbers is for its gate to see."""
+    return isinstance(value, list | tuple) or (
+        hasattr(value, "__array__") and hasattr(value, "__len__")
+    )
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise _UnfitError(got(value))
+    return int(value)
+
+
+def _count(value: Any) -> int:
+    if _integer(value) < 0:
+        raise _UnfitError(got(value))
+    return int(value)
+
+
+def _seed(value: Any) -> Any:
+    """An integer, or several, as numpy takes them."""
+    if not isinstance(value, list | tuple) or not value:
+        return _count(value)
+    return [_count(one) for one in value]
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise _UnfitError(got(value))
+    try:
+        return float(value)
+    except OverflowError:
+        raise _UnfitError(got(value)) from None
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise _UnfitError(got(value))
+    return bool(value)
+
+
+def _path(value: Any) -> Any:
+    if not isinstance(value, str | os.PathLike):
+        raise _UnfitError(got(value))
+    text = os.fspath(value)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise _UnfitError(got(text))
+    return value
+
+
+def _json(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise _UnfitError(got(value))
+    try:
+        json.dumps(dict(value), allow_nan=False, sort_keys=True)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _UnfitError(f"something else in it: {error}") from None
+    return value
+
+
+_OF_EVERY_PROTOCOL = {"__init__", "__subclasshook__"}
+_Views: type = type({}.values())
+_PLAIN: dict[Any, _Kind | None] = {
+    Any: None,
+    bool: _Kind("True or False", _truth),
+    int: _Kind("an integer", _integer),
+    Count: _Kind("an integer of at least 0", _count),
+    _Seed: _Kind("a seed of at least 0", _seed),
+    float: _Kind("a number", _number),
+    Finite: _Kind("a number", _number),
+    Json: _Kind("a mapping that JSON can hold", _json),
+    str: _if("a text", lambda value: isinstance(value, str)),
+    NoneType: _if("None", lambda value: value is None),
+    os.PathLike: _Kind("a path", _path),
+    Callable: _if("a function", callable),
+    np.ndarray: _if("an array", _is_array),
+}

@@ -1,0 +1,117 @@
+"""Arrays of numbers from outside: one gate for lists, arrays, and columns of pandas and polars.
+
+What the numbers mean, their shape and their range are checked by whoever asks for them; tables of
+histograms have their own gate, `counts.check_counts`.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.errors import InputError, ParameterError
+from polyurn.typed.arguments import got
+
+
+def numbers(
+    values: object, what: str, *, error: type[InputError] = ParameterError, advice: str = ""
+) -> NDArray[Any]:
+    """The same numbers as an array of integers, floats or truth values in this machine's byte order.
+
+    Parameters
+    ----------
+    values : array-like
+        Also pandas' nullable columns, if nothing is missing from them.
+    what : str
+        What they are called in an error.
+    error : type
+        What is raised.
+    advice : str
+        What to do about values that are no numbers.
+
+    Examples
+    --------
+    >>> numbers(np.array([1, 2], dtype=">i4"), "sizes").dtype.isnative
+    True
+    >>> numbers(["a"], "sizes")
+    Traceback (most recent call last):
+    ...
+    polyurn.errors.ParameterError: expected sizes as numbers, got texts
+    """
+    given = plain_array(values, what, error=error)
+    if given.dtype.kind not in "biuf":
+        kind = {"U": "texts", "S": "bytes", "M": "dates"}.get(given.dtype.kind)
+        arrived = kind or (got(values) if given.ndim == 0 else "something else, or missing values")
+        raise error(f"expected {what} as numbers, got {arrived}{advice and '; ' + advice}")
+    return given.astype(given.dtype.newbyteorder("="), copy=False)
+
+
+def floats(values: object, what: str) -> NDArray[np.float64]:
+    """The same numbers as a new array of float64."""
+    return np.array(numbers(values, what), dtype=np.float64)
+
+
+def plain_array(
+    values: object, what: str, *, error: type[InputError] = ParameterError
+) -> NDArray[Any]:
+    """The same values as an array, of numbers or texts where all of them are.
+
+    Raises
+    ------
+    InputError
+        Lists of different lengths, or masked values.
+    """
+    if np.ma.is_masked(values):
+        hidden = np.argwhere(np.ma.getmaskarray(np.ma.asarray(values)))
+        place = tuple(hidden[0].tolist()) if hidden.shape[1] > 1 else int(hidden[0][0])
+        raise error(
+            f"expected {what} without a mask, got {len(hidden)} masked, the first at position "
+            f"{place}; fill or drop them"
+        )
+    try:
+        given = np.asarray(values)
+        # Columns that can miss values come as objects; numpy finds their type from the values.
+        return np.array(given.tolist()) if given.dtype.kind == "O" else given
+    except InputError:  # of ours, which says more
+        raise
+    except (ValueError, TypeError, RuntimeError) as failed:
+        raise error(f"expected {what} as an array, got lists of different lengths") from failed
+
+
+def ids_of(values: object, what: str, *, error: type[InputError] = ParameterError) -> NDArray[Any]:
+    """Ids as an array of numbers or of texts, shape (n,), none of them missing.
+
+    Examples
+    --------
+    >>> ids_of(["ann", "bob"], "owners").tolist()
+    ['ann', 'bob']
+    >>> ids_of([1.0, np.nan], "owners")
+    Traceback (most recent call last):
+    ...
+    polyurn.errors.ParameterError: expected owners without missing values, got NaN at position 1
+    """
+    given = plain_array(values, what, error=error)
+    if given.ndim != 1:
+        raise error(f"expected {what} as a list, one for each, got shape {given.shape}")
+    if given.dtype.kind == "f" and np.isnan(given).any():
+        place = int(np.isnan(given).argmax())
+        raise error(f"expected {what} without missing values, got NaN at position {place}")
+    # numpy would make texts of all the others, NaN too.
+    listed: Any = given if isinstance(values, np.ndarray) and values.dtype.kind != "O" else values
+    other = next((i for i, one in enumerate(listed) if not isinstance(one, str)), None)
+    if given.dtype.kind == "O" or (given.dtype.kind == "U" and other is not None):
+        raise error(
+            f"expected {what} as numbers or as texts, got a mixture, or a missing value, at "
+            f"position {other or 0}"
+        )
+    return given
+
+
+class FrozenArrays:
+    """A frozen value whose arrays are read-only, also those of a pickle or a deep copy of it."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False

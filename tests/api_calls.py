@@ -1,0 +1,358 @@
+"""A valid call of everything public: tests replace one argument at a time and see what is said.
+
+`VALID_CALLS[name]()` returns a function and its keyword arguments, made anew for each call. Files go
+to a folder that is removed when the process ends.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import polyurn as pu
+from polyurn.comparison.estimates import Estimate
+from polyurn.server.search.policy import DEFAULT, Policy
+from polyurn.wire import Initialise
+
+Call = tuple[Callable[..., Any], dict[str, Any]]
+
+COUNTS = np.random.default_rng(0).multinomial(6, [0.5, 0.3, 0.2], size=40)
+LABELS = np.tile([0, 1, 2, 0], 50)
+_folder = TemporaryDirectory(prefix="polyurn-api-")
+_numbers = itertools.count()
+
+
+def mdm() -> pu.MDM:
+    return pu.MDM([0.6, 0.4], [[9.0, 1.0, 1.0], [1.0, 3.0, 9.0]], sizes())
+
+
+def sizes() -> pu.Sizes:
+    return pu.Sizes(pu.SizeBins([1, 3, 5, 9]), [[0.2, 0.3, 0.5], [0.5, 0.5, 0.0]])
+
+
+def parts() -> pu.Partition:
+    return pu.Partition.by_owner(np.arange(200) % 20)
+
+
+def place(suffix: str = "") -> Path:
+    """A place where nothing stands yet."""
+    return Path(_folder.name) / f"{next(_numbers)}{suffix}"
+
+
+def clients() -> pu.LocalAggregator:
+    return pu.LocalAggregator(COUNTS, rng=1)
+
+
+def query() -> Initialise:
+    return Initialise(2, 3, pu.SizeBins.exact(9))
+
+
+@cache
+def examples() -> pu.Examples:
+    features = np.random.default_rng(0).normal(size=(240, 2))
+    labels = (features[:, 0] > 0).astype(int)
+    return pu.Examples(features[:200], labels[:200], features[200:], labels[200:])
+
+
+@cache
+def fitted() -> pu.Fit:
+    return pu.fit(clients(), n_components=1, n_categories=3, max_size=9, max_rounds=3, rng=0)
+
+
+@cache
+def selection() -> pu.Selection:
+    return pu.select(clients(), [1], n_categories=3, max_size=9, max_rounds=4, held_out=0.5, rng=0)
+
+
+@cache
+def comparison() -> pu.Comparison:
+    return pu.compare({"mdm": mdm()}, COUNTS, n_splits=100, n_folds=0, n_bootstrap=100, rng=0)
+
+
+@cache
+def run() -> pu.Run:
+    return pu.train(settings(), "softmax", examples(), parts(), seed=0, n_workers=1)
+
+
+def settings() -> pu.FedAvg:
+    return pu.FedAvg(n_rounds=1, cohort_size=2, evaluate_every=1)
+
+
+def record(population: str = "true", rate: float = 0.1, score: float = 0.5) -> pu.RunRecord:
+    tried = settings().with_changes({"local_learning_rate": rate})
+    curve, final = {"accuracy": [score]}, {"accuracy": score}
+    return pu.RunRecord(population, 0, tried, "batched", [1], [0.1], curve, final, None, 1.5)
+
+
+def runs() -> list[pu.RunRecord]:
+    return [record(name, rate, rate) for name in ("true", "iid") for rate in (0.1, 0.2)]
+
+
+def search() -> pu.OptunaSearch:
+    return pu.OptunaSearch({"local_epochs": {"low": 1, "high": 2}}, n_trials=1)
+
+
+def _fields(value: Any) -> Call:
+    """The call that would make a dataclass again."""
+    return type(value), {item.name: getattr(value, item.name) for item in fields(value)}
+
+
+def _fit() -> Call:
+    return pu.fit, {
+        "aggregator": clients(), "n_components": 1, "n_categories": 3, "max_size": 9,
+        "max_rounds": 3, "cohort_size": 30, "tol": 1e-3, "patience": 1, "max_upload": 50_000,
+        "sizes": "binned", "size_prior": 1.0, "category_prior": 1e-3, "policy": DEFAULT, "rng": 0,
+        "on_round": lambda done: None,
+    }  # fmt: skip
+
+
+def _fit_paper() -> Call:
+    return pu.fit_paper, {
+        "aggregator": clients(), "n_components": 1, "n_categories": 3, "max_size": 9, "n_rounds": 2,
+        "cohort_size": 30, "sizes": "exact", "size_prior": 0.0, "category_prior": 0.0,
+        "moments": "first", "on_round": lambda done: None,
+    }  # fmt: skip
+
+
+def _select() -> Call:
+    _, asked = _fit()
+    return pu.select, asked | {"n_components": [1], "max_rounds": 4, "held_out": 0.5}
+
+
+def _compare() -> Call:
+    return pu.compare, {
+        "populations": {"mdm": mdm(), "table": COUNTS}, "to": COUNTS, "clients": list(range(40)),
+        "fitted": list(range(40, 50)), "n_clients": 20, "max_clients": 30, "n_splits": 100,
+        "n_directions": 3, "n_folds": 0, "n_bootstrap": 100, "rng": 0,
+    }  # fmt: skip
+
+
+def _partition() -> Call:
+    return pu.partition, {
+        "labels": LABELS, "clients": mdm(), "n_clients": 5, "replace": True,
+        "shortfall": "resample", "population": mdm(), "rng": 0,
+    }  # fmt: skip
+
+
+def _html_report() -> Call:
+    return pu.html_report, {
+        "model": mdm(), "categories": ["a", "b", "c"], "comparison": comparison(), "runs": runs(),
+        "clients": {"true": COUNTS[:12]}, "true": "true", "metric": "accuracy", "title": "A page",
+        "notes": [("data", "ours")], "rng": 0,
+    }  # fmt: skip
+
+
+def _train() -> Call:
+    from polyurn.training.losses import accuracy, cross_entropy
+
+    return pu.train, {
+        "settings": settings(), "model": "softmax", "data": examples(), "clients": parts(),
+        "seed": 0, "loss": cross_entropy, "metrics": {"accuracy": accuracy}, "n_workers": 1,
+        "engine": "auto", "device": "cpu", "on_round": lambda done: None,
+    }  # fmt: skip
+
+
+def _sweep() -> Call:
+    _, asked = _train()
+    del asked["clients"], asked["seed"], asked["n_workers"], asked["on_round"]
+    return pu.sweep, asked | {
+        "populations": {"true": parts()}, "seeds": [0], "grid": {"local_epochs": [1]},
+        "optuna": None, "n_clients": 5, "folder": place(), "n_jobs": 1, "true": "true",
+        "on_run": lambda done: None,
+    }  # fmt: skip
+
+
+def _load() -> Call:
+    pu.save(mdm(), path := place(".json"))
+    return pu.load, {"path": path}
+
+
+def _read_table() -> Call:
+    pu.write_histograms(COUNTS, path := place(".csv"))
+    return pu.read_table, {"path": path}
+
+
+def _load_partition() -> Call:
+    pu.save_partition(parts(), path := place(".json"))
+    return pu.load_partition, {"path": path}
+
+
+def _read_runs() -> Call:
+    folder = place()
+    folder.mkdir()
+    (folder / "runs.jsonl").write_text(record().to_json() + "\n")
+    return pu.read_runs, {"folder": folder}
+
+
+def _table_histograms() -> Call:
+    table = pa.table({"client": ["a", "b"], "category": [0, 1], "count": [2, 3]})
+    return pu.table_histograms, {
+        "table": table, "categories": 3, "client": "client", "category": "category",
+        "count": "count",
+    }  # fmt: skip
+
+
+def _heterogeneity() -> pu.Heterogeneity:
+    return pu.Heterogeneity(*[Estimate(0.5, 0.4, 0.6)] * 4)
+
+
+def _journal_append() -> Call:
+    return pu.Journal(place(), {"seed": 1}).append, {"vector": np.zeros(3)}
+
+
+def _recorded() -> pu.RecordedAggregator:
+    return pu.RecordedAggregator(clients(), [])
+
+
+VALID_CALLS: dict[str, Callable[[], Call]] = {
+    "Bins": lambda: (pu.Bins, {"edges": [0.0, 1.0, 2.0]}),
+    "Bins.of_width": lambda: (pu.Bins.of_width, {"width": 1.0, "start": 0.0, "stop": 4.0}),
+    "Bins.at_quantiles": lambda: (pu.Bins.at_quantiles, {"values": [1.0, 2.0, 3.0], "n_bins": 2}),
+    "Bins.locate": lambda: (pu.Bins([0.0, 1.0, 2.0]).locate, {"values": [0.5]}),
+    "ClientSplit": lambda: _fields(pu.split_clients(COUNTS, rng=0)),
+    "Comparison": lambda: _fields(comparison()),
+    "Comparison.from_dict": lambda: (pu.Comparison.from_dict, {"record": comparison().to_dict()}),
+    "Dirichlet": lambda: (pu.Dirichlet, {"alpha": [0.1, 0.2], "sizes": [4, 9]}),
+    "Dirichlet.like": lambda: (pu.Dirichlet.like, {"counts": COUNTS, "alpha": 0.1}),
+    "Dirichlet.sample": lambda: (
+        pu.Dirichlet([0.1, 0.2], [4]).sample, {"n_clients": 3, "rng": 0},
+    ),
+    "Examples": lambda: _fields(examples()),
+    "FedAvg": lambda: _fields(settings()),
+    "FedAvg.from_record": lambda: (
+        pu.FedAvg.from_record, {"record": {"n_rounds": 1, "cohort_size": 2}},
+    ),
+    "FedAvg.with_changes": lambda: (settings().with_changes, {"changes": {"local_epochs": 2}}),
+    "FedAvg.evaluates": lambda: (settings().evaluates, {"round_": 1}),
+    "Fit": lambda: _fields(fitted()),
+    "Heterogeneity": lambda: _fields(_heterogeneity()),
+    "Histograms": lambda: _fields(pu.histograms(["a", "b"], [0, 1], categories=2)),
+    "IID": lambda: (pu.IID, {"marginal": [5, 3], "sizes": [4, 9]}),
+    "IID.like": lambda: (pu.IID.like, {"counts": COUNTS}),
+    "IID.sample": lambda: (pu.IID([5, 3], [4]).sample, {"n_clients": 3, "rng": 0}),
+    "Journal": lambda: (pu.Journal, {"folder": place(), "settings": {"seed": 1}}),
+    "Journal.append": _journal_append,
+    "Likeness": lambda: _fields(comparison().rows[0]),
+    "LocalAggregator": lambda: (
+        pu.LocalAggregator, {"counts": COUNTS, "rng": 0, "sampling": "fixed", "n_threads": 1},
+    ),
+    "LocalAggregator.aggregate": lambda: (
+        clients().aggregate, {"query": query(), "cohort_size": 5},
+    ),
+    "MDM": lambda: (
+        pu.MDM,
+        {"weights": [0.6, 0.4], "alphas": [[9.0, 1.0], [1.0, 3.0]], "sizes": sizes()},
+    ),
+    "MDM.logpmf": lambda: (mdm().logpmf, {"counts": COUNTS}),
+    "MDM.logpmf_given_size": lambda: (mdm().logpmf_given_size, {"counts": COUNTS}),
+    "MDM.responsibilities": lambda: (mdm().responsibilities, {"counts": COUNTS}),
+    "MDM.sample": lambda: (mdm().sample, {"n_clients": 3, "rng": 0}),
+    "OptunaSearch": lambda: _fields(search()),
+    "OptunaSearch.extremes": lambda: (search().extremes, {"settings": settings()}),
+    "Oracle": lambda: (pu.Oracle, {"counts": COUNTS}),
+    "Oracle.sample": lambda: (pu.Oracle(COUNTS).sample, {"n_clients": 3, "rng": 0}),
+    "Partition": lambda: (
+        pu.Partition,
+        {"offsets": [0, 1, 3], "indices": [0, 2, 1], "report": None, "ids": ["a", "b"]},
+    ),
+    "Partition.by_owner": lambda: (pu.Partition.by_owner, {"owners": ["a", "b", "a"]}),
+    "Partition.from_lists": lambda: (pu.Partition.from_lists, {"points": [[0, 2], [1]]}),
+    "Partition.histograms": lambda: (
+        parts().histograms, {"labels": LABELS, "n_categories": 3},
+    ),
+    "Partition.renumbered": lambda: (parts().renumbered, {"positions": np.arange(200)}),
+    "PartitionReport": lambda: _fields(pu.partition(LABELS, COUNTS, rng=0).report),
+    "Policy": lambda: _fields(Policy()),
+    "RecordedAggregator": lambda: (
+        pu.RecordedAggregator, {"aggregator": clients(), "answers": []},
+    ),
+    "RecordedAggregator.aggregate": lambda: (
+        _recorded().aggregate, {"query": query(), "cohort_size": 5},
+    ),
+    "Round": lambda: _fields(fitted().rounds[-1]),
+    "Run": lambda: _fields(run()),
+    "RunRecord": lambda: _fields(record()),
+    "RunRecord.from_json": lambda: (pu.RunRecord.from_json, {"line": record().to_json()}),
+    "Selection": lambda: _fields(selection()),
+    "SizeBins": lambda: (pu.SizeBins, {"edges": [1, 2, 5]}),
+    "SizeBins.exact": lambda: (pu.SizeBins.exact, {"max_size": 9}),
+    "SizeBins.logarithmic": lambda: (
+        pu.SizeBins.logarithmic, {"max_size": 9, "per_doubling": 2},
+    ),
+    "SizeBins.locate": lambda: (pu.SizeBins([1, 2, 5]).locate, {"sizes": [1, 4]}),
+    "Sizes": lambda: (pu.Sizes, {"bins": pu.SizeBins([1, 2, 5]), "masses": [[0.5, 0.5]]}),
+    "Sizes.constant": lambda: (pu.Sizes.constant, {"size": 4, "n_components": 2}),
+    "Sizes.from_table": lambda: (pu.Sizes.from_table, {"table": [[0.0, 0.5, 0.5]]}),
+    "Sizes.logpmf": lambda: (sizes().logpmf, {"sizes": [1, 2]}),
+    "Sizes.sample": lambda: (sizes().sample, {"components": [0, 1], "rng": 0}),
+    "Sweep": lambda: (pu.Sweep, {"runs": tuple(runs()), "folder": None}),
+    "Verdict": lambda: _fields(pu.compare_sweeps(runs())),
+    "answer": lambda: (
+        pu.answer,
+        {"query": query(), "counts": COUNTS, "buckets": np.full(40, 0.5), "rng": 0, "n_threads": 1},
+    ),
+    "compare": _compare,
+    "compare_parameters": lambda: (
+        pu.compare_parameters, {"fitted": mdm(), "reference": mdm()},
+    ),
+    "compare_sweeps": lambda: (
+        pu.compare_sweeps,
+        {
+            "runs": runs(), "true": "true", "metric": "accuracy", "diverged_score": 0.0,
+            "confidence": 0.95,
+        },
+    ),
+    "concentration": lambda: (pu.concentration, {"counts": COUNTS}),
+    "cover": lambda: (pu.cover, {"labels": LABELS, "population": mdm(), "rng": 0}),
+    "dirichlet_multinomial_logpmf": lambda: (
+        pu.dirichlet_multinomial_logpmf, {"counts": [1, 2, 3], "alpha": [3.0, 4.0, 5.0]},
+    ),
+    "drop_empty": lambda: (pu.drop_empty, {"counts": COUNTS}),
+    "fit": _fit,
+    "fit_paper": _fit_paper,
+    "heterogeneity": lambda: (pu.heterogeneity, {"counts": COUNTS, "n_bootstrap": 10, "rng": 0}),
+    "histogram": lambda: (
+        pu.histogram, {"values": [0, 1, 1], "categories": 2, "cap": 2, "rng": 0},
+    ),
+    "histograms": lambda: (
+        pu.histograms, {"clients": ["a", "b"], "values": [0, 1], "categories": 2},
+    ),
+    "html_report": _html_report,
+    "load": _load,
+    "load_partition": _load_partition,
+    "partition": _partition,
+    "read_runs": _read_runs,
+    "read_table": _read_table,
+    "save": lambda: (
+        pu.save,
+        {
+            "mdm": mdm(), "path": place(".json"), "categories": ["a", "b", "c"],
+            "made": {"seed": 1},
+        },
+    ),
+    "save_partition": lambda: (
+        pu.save_partition,
+        {
+            "partition": parts(), "path": place(".parquet"), "clients": list(range(20)),
+            "made": {"seed": 1},
+        },
+    ),
+    "select": _select,
+    "split_clients": lambda: (pu.split_clients, {"counts": COUNTS, "held_out": 0.2, "rng": 0}),
+    "sweep": _sweep,
+    "table_histograms": _table_histograms,
+    "train": _train,
+    "write_histograms": lambda: (
+        pu.write_histograms,
+        {
+            "counts": COUNTS, "path": place(".parquet"), "clients": list(range(40)),
+            "categories": ["a", "b", "c"], "made": {"seed": 1},
+        },
+    ),
+}  # fmt: skip

@@ -1,0 +1,38 @@
+"""The kinds of bad input: one module each, with a function `cases(rng) -> Case`."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fuzz.case import Case, stream
+from fuzz.cases import (
+    api,
+    arrays,
+    checkpoints,
+    damaged_files,
+    frames,
+    options,
+    records,
+    runs,
+    sweeps,
+    tables,
+)
+
+KINDS: dict[str, Callable[[np.random.Generator], Case]] = {
+    "tables": tables.cases,
+    "frames": frames.cases,
+    "options": options.cases,
+    "records": records.cases,
+    "runs": runs.cases,
+    "sweeps": sweeps.cases,
+    "arrays": arrays.cases,
+    "checkpoints": checkpoints.cases,
+    "damaged_files": damaged_files.cases,
+    "api": api.cases,
+}
+
+
+def case_of(name: str) -> Case:
+    """The case of a name such as `tables/4711`."""
+    kind, number = name.split("/")
+    return KINDS[kind](stream(kind, int(number)))

@@ -180,7 +180,10 @@ def test_mistakes_name_the_nearest_that_exists(changes, message):
     [
         ({"clients": {"a": {"column": "owner"}}}, r"\[clients.a\] .* has no 'owner'"),
         ({"clients": {"a": {"iid": "true"}}}, "no population 'true' stands before it"),
-        ({"data": {"file": "points.npz", "shape": [7]}}, "shape: cannot reshape"),
+        (
+            {"data": {"file": "points.npz", "shape": [7]}},
+            "shape for points of 5 numbers each, got .7.",
+        ),
         ({"data": {"file": "points.npz", "label": "y"}}, "has no array 'y'; it has"),
     ],
 )
@@ -211,7 +214,7 @@ def test_a_search_is_read_from_the_file():
     table = {name: part for name, part in TABLE.items() if name != "grid"}
     found = parse_config(table | {"search": {"space": space, "n_trials": 3}})
     assert found.search == OptunaSearch(space, n_trials=3)
-    with pytest.raises(ParameterError, match=r"\[search\]: missing .*n_trials"):
+    with pytest.raises(ParameterError, match=r"\[search\] needs n_trials"):
         parse_config(table | {"search": {"space": space}})
 
 
@@ -296,10 +299,24 @@ def test_sweep_refuses_in_one_line(run, folder):
     assert_refused(run("sweep", folder / "nothing.toml", "-o", place), "cannot read")
     (folder / "bad.toml").write_text("seeds = [")
     assert_refused(run("sweep", folder / "bad.toml", "-o", place), "is not TOML")
+    (folder / "bad.toml").write_bytes(b"model = '\xed'")
+    assert_refused(
+        run("sweep", folder / "bad.toml", "-o", place), "got the byte 0xed at position 9"
+    )
+    (folder / "bad.toml").write_text("seeds = " + "[" * 5000)
+    assert_refused(run("sweep", folder / "bad.toml", "-o", place), "fewer brackets")
     (folder / "bad.toml").write_text(TOML.replace("n_rounds", "rounds"))
     assert_refused(run("sweep", folder / "bad.toml", "-o", place), "did you mean 'n_rounds'")
     assert_refused(run("sweep", folder / "config.toml", "-o", place, "--jobs", 0), "n_jobs")
     assert not place.exists()
+
+
+@pytest.mark.parametrize("digits", ["1" * 400, "1" * 5000, "0x" + "f" * 5000], ids=len)
+def test_a_number_without_end_is_one_short_line(run, folder, digits):
+    (folder / "bad.toml").write_text(TOML.replace("seeds = [0, 1]", f"seeds = [{digits}]"))
+    said = run("sweep", folder / "bad.toml", "-o", folder / "runs")
+    assert_refused(said, "of at most 128 bits")
+    assert digits[:100] not in said.err
 
 
 # ------------------------------------------------------------------------------- settings

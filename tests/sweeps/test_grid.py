@@ -269,11 +269,11 @@ def test_out_of_memory_is_one_clear_line(tmp_path):
         ),
         ({"grid": {"server_optimizer": ["SGD", "Sgd"]}}, "no optimiser 'Sgd'"),
         ({"grid": {"server_optimizer": ["SGD", "SparseAdam"]}}, "torch.optim.SparseAdam"),
-        ({"grid": {"local_learning_rate": [1, 1.0]}}, "a value twice"),
+        ({"grid": {"local_learning_rate": [1, 1.0]}}, "local_learning_rate, got 1 more than once"),
         ({"grid": {"local_rate": [1]}}, "no setting 'local_rate'; did you mean"),
         ({"grid": {"local_epochs": []}}, "a list of values for local_epochs"),
         ({"grid": {"local_epochs": "12"}}, "got '12' under 'local_epochs', in place of a list"),
-        ({"grid": {"local_epochs": [1, 1]}}, "a value twice"),
+        ({"grid": {"local_epochs": [1, 2, 2]}}, "local_epochs, got 2 more than once"),
         ({"populations": {"mdm": [[1]]}}, "got list under 'mdm', in place of a Partition"),
         ({"populations": {"mdm": Partition([0, 1], [900])}}, "mdm: somebody holds point 900"),
         ({"populations": {"mdm": lambda seed: [[seed]]}}, "mdm as a Partition, got list"),
@@ -399,13 +399,16 @@ def test_a_search_goes_on_after_a_loss_of_records_and_a_cut_off_trial(tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"sampler": "Best"}, "no 'Best'"), ({"pruner_options": {"x": 1}}, "MedianPruner"),
-     ({"metric": "speed"}, "not a metric"),
+    [({"sampler": "Best"}, "no 'Best'; expected one of .*TPESampler"),
+     ({"sampler": "nsgaii"}, "no 'nsgaii'; expected one of"),
+     ({"pruner_options": {"x": 1}}, "MedianPruner has no option 'x'; expected one of"),
+     ({"metric": "speed"}, "not a metric; expected one of accuracy"),
      ({"space": {"cohort_size": {"low": 1, "high": 99}}}, "a cohort of at most 20 clients, got 99")],
 )  # fmt: skip
-def test_a_search_names_what_optuna_does_not_have(changes, message):
+def test_a_search_names_what_optuna_does_not_have_and_leaves_no_folder(tmp_path, changes, message):
     search = OptunaSearch(
         **({"space": {"local_epochs": {"low": 1, "high": 2}}, "n_trials": 1} | changes)
     )
     with pytest.raises(ParameterError, match=message):
-        small_sweep(grid=None, optuna=search)
+        small_sweep(tmp_path / "runs", grid=None, optuna=search)
+    assert not (tmp_path / "runs").exists()

@@ -57,6 +57,22 @@ def test_a_model_that_cannot_take_the_points_is_refused_in_one_line():
         build(lambda: nn.Linear(99, 3), data, seed=0)
 
 
+@pytest.mark.parametrize(("dtype", "value"), [(torch.float32, 1e39), (torch.float16, -1e5)])
+def test_numbers_that_the_models_type_cannot_hold_are_refused_with_their_position(dtype, value):
+    data = tabular()
+    features = data.features.copy()
+    features[4, 2] = value
+    features[3, 1] = np.inf  # was infinite before: training says that it diverges
+    with pytest.raises(
+        ParameterError, match=r"expected test_features of at most .* \(4, 2\); scale"
+    ):
+        build(
+            lambda: nn.Linear(5, 3, dtype=dtype),
+            replace(data, test_features=features, test_labels=data.labels),
+            seed=0,
+        )
+
+
 class Silent(nn.Module):
     def forward(self, x):
         raise ValueError

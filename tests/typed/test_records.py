@@ -133,7 +133,7 @@ def test_what_is_shown_is_short_and_on_one_line():
     deep = []
     for _ in range(100_000):
         deep = [deep]
-    for value in ("a\nb" * 1000, {"k": list(range(1000))}, deep, 10**400):
+    for value in ("a\nb" * 1000, {"k": list(range(1000))}, deep, 10**400, 1 << 50_000):
         assert len(shown(value)) < 200
         assert "\n" not in shown(value)
 

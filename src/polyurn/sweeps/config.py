@@ -30,7 +30,7 @@ Only what the file says is read here; the data it names are read by `inputs.py`.
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,10 @@ from polyurn.errors import FileError, ParameterError
 from polyurn.storage.places import read_regular
 from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.training.settings import EngineName, FedAvg
+from polyurn.typed.records import shown
+
+# TOML promises 64 bits; numpy recommends 128 for a seed.
+_MOST_BITS = 128
 
 KINDS = ("column", "partition", "mdm", "iid", "oracle")
 
@@ -77,14 +81,16 @@ class DataConfig:
         if (self.builtin is None) == (self.file is None):
             raise ParameterError("[data] needs either builtin or file")
         if self.builtin not in (None, "digits"):
-            raise ParameterError(f"[data] builtin can only be 'digits', got {self.builtin!r}")
+            raise ParameterError(f"[data] builtin can only be 'digits', got {shown(self.builtin)}")
         if type(self.test_share) not in (int, float) or not 0 < self.test_share < 1:
-            raise ParameterError(f"[data] test_share is between 0 and 1, got {self.test_share!r}")
+            raise ParameterError(
+                f"[data] test_share is between 0 and 1, got {shown(self.test_share)}"
+            )
         if self.shape is not None and not (
             isinstance(self.shape, list | tuple) and all(_is_count(n) for n in self.shape)
         ):
             raise ParameterError(
-                f"[data] shape is a list of whole numbers above 0, got {self.shape!r}"
+                f"[data] shape is a list of whole numbers above 0, got {shown(self.shape)}"
             )
 
 
@@ -127,9 +133,13 @@ class ClientsConfig:
             )
         _check_texts(self, ("column", "partition", "mdm", "oracle"))
         if self.iid is not None and not isinstance(self.iid, str) and not _is_count(self.iid):
-            raise ParameterError(f"iid is a population or a number of points, got {self.iid!r}")
+            raise ParameterError(
+                f"iid is a population or a number of points, got {shown(self.iid)}"
+            )
         if self.n_clients is not None and not _is_count(self.n_clients):
-            raise ParameterError(f"n_clients is a whole number above 0, got {self.n_clients!r}")
+            raise ParameterError(
+                f"n_clients is a whole number above 0, got {shown(self.n_clients)}"
+            )
         drawn = self.mdm is not None or isinstance(self.iid, int)
         if drawn and self.n_clients is None:
             raise ParameterError("needs n_clients: how many clients to draw")
@@ -178,9 +188,19 @@ def read_config(path: Path) -> SweepConfig:
     """
     try:
         table = tomllib.loads(read_regular(path).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UnicodeDecodeError as error:
+        raise FileError(
+            f"{path} is not TOML: expected UTF-8, got the byte {error.object[error.start]:#04x} at "
+            f"position {error.start}; save the file as UTF-8"
+        ) from error
+    except RecursionError as error:
+        raise FileError(f"{path} is not TOML: expected fewer brackets in brackets") from error
+    except tomllib.TOMLDecodeError as error:
         raise FileError(f"{path} is not TOML: {error}") from error
+    except ValueError as error:  # Python does not read so many digits
+        raise FileError(f"{path}: expected numbers of at most {_MOST_BITS} bits") from error
     try:
+        _check_integers(table)
         return parse_config(table, folder=path.parent)
     except ParameterError as error:
         raise ParameterError(f"{path}: {error}") from error
@@ -212,7 +232,7 @@ def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepCon
     if not isinstance(seeds, list) or not all(type(seed) is int and seed >= 0 for seed in seeds):
         raise ParameterError("expected seeds as a list of whole numbers of at least 0")
     if not isinstance(table.get("model", ""), str):
-        raise ParameterError(f"expected the name of a model, got {table['model']!r}")
+        raise ParameterError(f"expected the name of a model, got {shown(table['model'])}")
     return SweepConfig(
         data=_made("[data]", DataConfig, table["data"]),
         clients={
@@ -229,11 +249,20 @@ def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepCon
     )
 
 
+def _check_integers(value: Any) -> None:
+    """Refuse integers that no computation has room for, wherever they stand."""
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise ParameterError(f"expected integers of at most {_MOST_BITS} bits, got {shown(value)}")
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            _check_integers(part)
+
+
 def _check_texts(entry: object, names: Sequence[str]) -> None:
     for name in names:
         value = getattr(entry, name)
         if value is not None and not isinstance(value, str):
-            raise ParameterError(f"expected {name} as a text, got {value!r}")
+            raise ParameterError(f"expected {name} as a text, got {shown(value)}")
 
 
 def _is_count(value: object) -> bool:
@@ -244,10 +273,12 @@ def _made(where: str, kind: type[Any], entry: Mapping[str, Any]) -> Any:
     if not isinstance(entry, Mapping):
         raise ParameterError(f"expected {where} as a table")
     _check(where, entry, [item.name for item in fields(kind)])
+    needed = [item.name for item in fields(kind) if item.default is item.default_factory is MISSING]
+    missing = [name for name in needed if name not in entry]
+    if missing:
+        raise ParameterError(f"{where} needs {' and '.join(missing)}")
     try:
         return kind(**entry)
-    except TypeError as error:
-        raise ParameterError(f"{where}: {str(error).split('__init__() ')[-1]}") from error
     except ParameterError as error:
         text = str(error)
         raise ParameterError(text if text.startswith(where) else f"{where} {text}") from error
@@ -258,4 +289,4 @@ def _check(where: str, entry: Mapping[str, Any], known: Sequence[str]) -> None:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(known)}"
-            raise ParameterError(f"{where} has no {name!r}; {hint}")
+            raise ParameterError(f"{where} has no {shown(name)}; {hint}")

@@ -33,7 +33,7 @@ from polyurn.partitioning.result import Partition
 from polyurn.storage.run_log import RunLog, RunRecord, run_key
 from polyurn.sweeps.clients import Clients, clients_by_seed
 from polyurn.sweeps.optuna_search import OptunaSearch
-from polyurn.sweeps.studies import Studies
+from polyurn.sweeps.studies import Studies, check_search
 from polyurn.sweeps.task import Training, engine_of, function_fingerprint, run_columns
 from polyurn.training.building import build
 from polyurn.training.engines.vectors import layout
@@ -43,6 +43,7 @@ from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.models import ModelFunction
 from polyurn.training.server_optimizer import check_server
 from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg, plain
+from polyurn.typed.records import shown
 from polyurn.wording.numbers import counted
 
 _MOST_JOBS = 10_000
@@ -164,7 +165,7 @@ def sweep(
     if (grid is None) == (optuna is None):
         raise ParameterError("expected either a grid or optuna")
     if n_jobs is not None and not 1 <= abs(n_jobs) <= _MOST_JOBS:
-        raise ParameterError(f"expected n_jobs as a number of runs at a time, got {n_jobs!r}")
+        raise ParameterError(f"expected n_jobs as a number of runs at a time, got {shown(n_jobs)}")
     if n_clients is not None and n_clients < 1:
         raise ParameterError(f"expected n_clients of at least 1, got {n_clients}")
     seeds = _checked_seeds(seeds)
@@ -175,6 +176,8 @@ def sweep(
     grid = None if grid is None else _plain_grid(grid)
     points = [] if grid is None else grid_points(settings, grid)
     extremes = [] if optuna is None else optuna.extremes(settings)
+    if optuna is not None:
+        check_search(optuna, training.metrics)
     _check_points(training, points or extremes, clients)
     described = _described(training, settings, clients, grid=grid, search=optuna)
     with _place(folder) as place, RunLog(place, described) as log:
@@ -210,13 +213,17 @@ def grid_points(settings: FedAvg, grid: Mapping[str, Sequence[Any]]) -> list[Fed
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
             raise ParameterError(f"expected a list of values for {name} in the grid")
-    points = [
+        keys = [run_key("", 0, settings.with_changes({name: value})) for value in values]
+        twice = next((v for v, key in zip(values, keys, strict=True) if keys.count(key) > 1), None)
+        if twice is not None:
+            raise ParameterError(
+                f"the grid has a value twice: expected different values of {name}, "
+                f"got {shown(twice)} more than once"
+            )
+    return [
         settings.with_changes(dict(zip(grid, values, strict=True)))
         for values in itertools.product(*grid.values())
     ]
-    if len({run_key("", 0, point) for point in points}) != len(points):
-        raise ParameterError("the grid has a value twice")
-    return points
 
 
 def _plain_grid(grid: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
@@ -232,7 +239,7 @@ def _checked_seeds(seeds: Sequence[int]) -> list[int]:
     checked: list[Any] = list(seeds)
     for seed in checked:
         if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
-            raise ParameterError(f"expected seeds as integers of at least 0, got {seed!r}")
+            raise ParameterError(f"expected seeds as integers of at least 0, got {shown(seed)}")
     if not checked or len(set(checked)) != len(checked):
         raise ParameterError("expected at least one seed, and different seeds")
     return [int(seed) for seed in checked]

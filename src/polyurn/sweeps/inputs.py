@@ -3,6 +3,8 @@
 Simulated clients are drawn anew for each seed, from the seed. Nothing is trained here.
 """
 
+import io
+import math
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,12 +23,14 @@ from polyurn.partitioning.result import Partition
 from polyurn.populations import IID, Oracle
 from polyurn.storage.mdm_json import load_saved
 from polyurn.storage.partitions import load_partition
-from polyurn.storage.places import check_regular
+from polyurn.storage.places import read_regular
 from polyurn.storage.tables import read_table
 from polyurn.sweeps.clients import streams
 from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
 from polyurn.training.examples import Examples, check_clients, class_labels
 from polyurn.typed.arrays import ids_of
+from polyurn.typed.records import shown
+from polyurn.wording.numbers import counted
 
 # The clients that a seed has.
 ClientsOfSeed: TypeAlias = Callable[[int], Partition]
@@ -160,7 +164,10 @@ def _some_of(counts: object, n_clients: int | None, rng: np.random.Generator) ->
 
 def _earlier(name: str, earlier: Mapping[str, ClientsOfSeed]) -> ClientsOfSeed:
     if name not in earlier:
-        raise ParameterError(f"no population {name!r} stands before it in the file")
+        known = f"one of {', '.join(earlier)}" if earlier else "one that stands above it"
+        raise ParameterError(
+            f"no population {name!r} stands before it in the file; expected {known}"
+        )
     return earlier[name]
 
 
@@ -174,30 +181,44 @@ def _points(asked: DataConfig, folder: Path, owners: set[str | None]) -> _Table:
         return _from_parquet(asked, path, owners)
     if path.suffix != ".npz":
         raise FileError(f"expected an .npz or .parquet file of points, got {path.name!r}")
-    check_regular(path)
-    try:
-        with open(path, "rb") as raw:  # numpy leaves a damaged file open that it opened itself
-            file = np.load(raw, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError("it is a single array")
-            arrays = {name: file[name] for name in file.files}
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, EOFError, BadZipFile, zlib.error) as error:
-        raise FileError(f"{path} is not an .npz file of plain arrays: {error}") from error
-    for name in ("features", asked.label):
+    return _from_npz(asked, path)
+
+
+def _from_npz(asked: DataConfig, path: Path) -> _Table:
+    arrays = _arrays(path)
+    tests = {"test_features", "test_labels"} & set(arrays)
+    if len(tests) == 1:
+        raise ParameterError(f"{path}: expected both test_features and test_labels, or neither")
+    for name in ("features", asked.label, *tests):
         if name not in arrays:
             raise ParameterError(f"{path} has no array {name!r}; it has {', '.join(arrays)}")
         if arrays[name].ndim == 0:
-            raise ParameterError(f"{path}: expected {name!r} as an array, got a single number")
+            raise ParameterError(f"{path}: expected {name!r} as an array, got a single value")
     features = _shaped(arrays.pop("features"), asked)
     test = None
-    if "test_features" in arrays or "test_labels" in arrays:
-        if not {"test_features", "test_labels"} <= set(arrays):
-            raise ParameterError(f"{path}: expected both test_features and test_labels, or neither")
+    if tests:
         test_labels = class_labels(arrays.pop("test_labels"), "test_labels")
         test = (_shaped(arrays.pop("test_features"), asked), test_labels)
     return _Table(features, arrays, test, str(path))
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz file by their names."""
+    content = io.BytesIO(read_regular(path))
+    try:
+        file = np.load(content, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise ValueError("it is a single array")
+        arrays = {name: file[name] for name in file.files}
+        for name, array in arrays.items():  # numpy gives bytes for what is no array
+            if not isinstance(array, np.ndarray):
+                raise ValueError(f"{shown(name)} is no array")
+    except (ValueError, OSError, RuntimeError, EOFError, BadZipFile, zlib.error) as error:
+        raise FileError(
+            f"{path} is not an .npz file of plain arrays: {error}; expected arrays of numbers or texts "
+            "that numpy.savez wrote"
+        ) from error
+    return arrays
 
 
 def _from_parquet(asked: DataConfig, path: Path, owners: set[str | None]) -> _Table:
@@ -210,7 +231,10 @@ def _from_parquet(asked: DataConfig, path: Path, owners: set[str | None]) -> _Ta
         if name not in not_features and column.dtype.kind in "biuf"
     ]
     if not features:
-        raise ParameterError(f"{path} has no columns of numbers to use as features")
+        raise ParameterError(
+            f"{path}: expected at least one column of numbers that is no label, category or client, "
+            f"to use as features, got {shown([*columns])}"
+        )
     return _Table(_shaped(np.column_stack(features), asked), columns, None, str(path))
 
 
@@ -218,10 +242,13 @@ def _shaped(features: NDArray[Any], asked: DataConfig) -> NDArray[Any]:
     values = features.astype(np.float32) if features.dtype.kind in "bui" else features
     if asked.shape is None:
         return values
-    try:
-        return values.reshape(len(values), *asked.shape)
-    except ValueError as error:
-        raise ParameterError(f"[data] shape: {error}") from error
+    n_numbers = math.prod(values.shape[1:])
+    if math.prod(asked.shape) != n_numbers:
+        raise ParameterError(
+            f"expected [data] shape for points of {counted(n_numbers, 'number')} each, "
+            f"got {shown(list(asked.shape))}"
+        )
+    return values.reshape(len(values), *asked.shape)
 
 
 def _split(table: _Table, asked: DataConfig) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -231,7 +258,10 @@ def _split(table: _Table, asked: DataConfig) -> tuple[NDArray[np.int64], NDArray
     order = np.random.default_rng(_SPLIT_SEED).permutation(n_points)
     n_test = round(asked.test_share * n_points)
     if not 0 < n_test < n_points:
-        raise ParameterError(f"{n_points} points are too few to hold some out")
+        raise ParameterError(
+            f"[data] test_share = {asked.test_share:g} holds out {n_test} of "
+            f"{counted(n_points, 'point')}; expected at least one to test on, and one to train on"
+        )
     return np.sort(order[n_test:]), np.sort(order[:n_test])
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from polyurn.errors import ParameterError
 from polyurn.training.settings import FedAvg, check_names, is_number
 from polyurn.typed.arguments import checked
+from polyurn.typed.records import shown
 
 
 @checked
@@ -47,7 +48,9 @@ class OptunaSearch:
         if not self.space:
             raise ParameterError("expected a space of at least one setting")
         if self.n_trials < 1:
-            raise ParameterError(f"expected n_trials as an integer above 0, got {self.n_trials!r}")
+            raise ParameterError(
+                f"expected n_trials as an integer above 0, got {shown(self.n_trials)}"
+            )
         check_names(self.space)
         for name, bounds in self.space.items():
             known = {"choices"} if "choices" in bounds else {"low", "high", "log", "step"}
@@ -92,12 +95,14 @@ def _check_bounds(name: str, bounds: Mapping[str, Any]) -> None:
     if "choices" in bounds:
         choices = bounds["choices"]
         if isinstance(choices, str) or not isinstance(choices, Sequence) or not choices:
-            raise ParameterError(f"expected choices for {name} as a list, got {choices!r}")
+            raise ParameterError(f"expected choices for {name} as a list, got {shown(choices)}")
         return
     low, high, step = bounds["low"], bounds["high"], bounds.get("step")
     if not (is_number(low) and is_number(high) and low <= high):
-        raise ParameterError(f"expected numbers low <= high for {name}, got {low!r} and {high!r}")
+        raise ParameterError(
+            f"expected numbers low <= high for {name}, got {shown(low)} and {shown(high)}"
+        )
     if bounds.get("log") and (low <= 0 or step is not None):
         raise ParameterError(f"expected low above 0 and no step for {name}, which is log")
     if step is not None and (not is_number(step) or step <= 0):
-        raise ParameterError(f"expected step above 0 for {name}, got {step!r}")
+        raise ParameterError(f"expected step above 0 for {name}, got {shown(step)}")

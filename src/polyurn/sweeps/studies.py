@@ -7,7 +7,7 @@ the end of a run and its line in `runs.jsonl`. Trials that were cut off are give
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.task import Training, engine_of, run_columns
 from polyurn.training.federated import Evaluation
 from polyurn.training.settings import FedAvg
+from polyurn.typed.options import check_options
+from polyurn.typed.records import shown
 
 DIVERGED_SCORE = -math.inf  # what Optuna is told of a run that diverged: worse than any other
 _FILES = {"journal": "optuna.journal", "sqlite": "optuna.db"}
@@ -49,8 +51,6 @@ class Studies:
         training: Training,
         clients: Mapping[tuple[str, int], Partition],
     ) -> None:
-        if search.metric not in training.metrics:
-            raise ParameterError(f"the search looks at {search.metric!r}, which is not a metric")
         # Workers may stand in another folder.
         self._place = str(Path(folder).resolve() / _FILES[search.storage])
         self._search, self._settings = search, settings
@@ -213,6 +213,17 @@ def _suggested(trial: Any, name: str, bounds: Mapping[str, Any]) -> Any:
     return suggest(name, **bounds)
 
 
+def check_search(search: OptunaSearch, metrics: Collection[str]) -> None:
+    """Raise a `ParameterError` for a metric, a sampler, a pruner or options that there are not."""
+    if search.metric not in metrics:
+        raise ParameterError(
+            f"the search looks at {shown(search.metric)}, which is not a metric; "
+            f"expected one of {', '.join(metrics)}"
+        )
+    _sampler(search, (0, 0))
+    _pruner(search)
+
+
 def _sampler(search: OptunaSearch, words: tuple[int, int]) -> Any:
     seed = int(np.random.SeedSequence((5, *words)).generate_state(1)[0])
     return _made("samplers", search.sampler, {"seed": seed, **search.sampler_options})
@@ -223,13 +234,18 @@ def _pruner(search: OptunaSearch) -> Any:
 
 
 def _made(kind: str, name: str, options: Mapping[str, Any]) -> Any:
-    made = getattr(getattr(_optuna(), kind), name, None)
-    if made is None:
-        raise ParameterError(f"optuna.{kind} has no {name!r}")
+    module = getattr(_optuna(), kind)
+    known = [one for one in module.__all__ if one[0].isupper() and not one.startswith("Base")]
+    if name not in known:
+        raise ParameterError(
+            f"optuna.{kind} has no {shown(name)}; expected one of {', '.join(known)}"
+        )
+    made = getattr(module, name)
+    check_options(f"optuna.{kind}.{name}", made, options)
     try:
         return made(**options)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"optuna.{kind}.{name}: {error}") from error
+        raise ParameterError(f"optuna.{kind}.{name}: {error}; check its options") from error
 
 
 def _study_name(population: str, seed: int) -> str:

@@ -69,7 +69,7 @@ def build(
     """The model with the first weights of a seed; its outputs suit the labels, if the loss is known."""
     if isinstance(model, nn.Module) or not (isinstance(model, str) or callable(model)):
         raise ParameterError(
-            f"expected a model's name, or a function that builds one, got {model!r}"
+            f"expected a model's name, or a function that builds one, got {shown(model)}"
         )
     function = (
         named_model(model, data.features.shape[1:], n_classes(data))
@@ -84,10 +84,27 @@ def build(
                 f"expected model() to return a torch.nn.Module, got {type(module)}"
             )
         outputs = _try(module, data.features[:2])
+    _check_range(data, _some_float(module).dtype)
     if loss is cross_entropy and isinstance(outputs, Tensor) and outputs.ndim == 2:
         for name in ("labels", "test_labels"):
             class_labels(getattr(data, name), name, n_classes=outputs.shape[1])
     return module
+
+
+def _check_range(data: Examples, dtype: torch.dtype) -> None:
+    """Refuse finite numbers that would be infinite in the model's type."""
+    largest = torch.finfo(dtype).max
+    for name in ("features", "labels", "test_features", "test_labels"):
+        array = getattr(data, name)
+        if array.dtype.kind != "f" or array.dtype.itemsize <= dtype.itemsize:
+            continue
+        beyond = np.isfinite(array) & (np.abs(array) > largest)
+        if beyond.any():
+            place = np.unravel_index(int(beyond.argmax()), array.shape)
+            raise ParameterError(
+                f"expected {name} of at most {largest:.3g}, the largest number that the model's type "
+                f"has, got {array[place]:g} at position {tuple(map(int, place))}; scale the data"
+            )
 
 
 def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> object:
@@ -102,7 +119,7 @@ def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> object:
             tried = copy.deepcopy(module)
         except (RuntimeError, TypeError):  # it keeps a result or a handle
             return None
-    place = next((t for t in tensors if t.dtype.is_floating_point), torch.empty(0))
+    place = _some_float(module)
     training = module.training
     try:
         with torch.no_grad():
@@ -110,13 +127,23 @@ def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> object:
     except (RuntimeError, ValueError, IndexError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         whole = points.dtype.kind != "f"
-        advice = "; if they are measurements, convert them to floats" if whole else ""
+        advice = (
+            "if they are measurements, convert them to floats"
+            if whole
+            else "give it points that it expects, or choose another model"
+        )
         raise ParameterError(
             f"the model cannot take points of shape {points.shape[1:]} and type {points.dtype}: "
-            f"{said}{advice}"
+            f"{said}; {advice}"
         ) from error
     finally:
         tried.train(training)
+
+
+def _some_float(module: nn.Module) -> Tensor:
+    """A tensor of the type and on the device that points should have."""
+    tensors = [*module.parameters(), *module.buffers()]
+    return next((t for t in tensors if t.dtype.is_floating_point), torch.empty(0))
 
 
 def n_classes(data: Examples) -> int:

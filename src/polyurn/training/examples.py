@@ -64,15 +64,21 @@ class Examples:
             array = np.ascontiguousarray(numbers(values, name))
             if np.ndim(values) < 1 or len(array) == 0:
                 raise ParameterError(f"expected {name} as a non-empty array of numbers")
+            if array.dtype.itemsize > 8:  # torch has none
+                raise ParameterError(
+                    f"expected {name} as float64 or smaller, got {array.dtype}; convert them to float64"
+                )
             object.__setattr__(self, name, array)
         for part in ("", "test_"):
             n, m = len(getattr(self, f"{part}features")), len(getattr(self, f"{part}labels"))
             if n != m:
-                raise ParameterError(f"got {n} {part}features and {m} {part}labels")
+                raise ParameterError(
+                    f"expected a label for each point, got {n} {part}features and {m} {part}labels"
+                )
         if self.features.shape[1:] != self.test_features.shape[1:]:
             raise ParameterError(
-                f"points have shape {self.features.shape[1:]}, "
-                f"but test points {self.test_features.shape[1:]}"
+                f"expected test points of the same shape as the others, {self.features.shape[1:]}, "
+                f"got {self.test_features.shape[1:]}"
             )
 
     def __len__(self) -> int:
@@ -118,7 +124,8 @@ def check_clients(clients: object, *, n_points: int, name: str = "clients") -> P
     last = int(clients.indices.max())
     if last >= n_points:
         raise ParameterError(
-            f"{name}: somebody holds point {last}, but the data have {counted(n_points, 'point')}"
+            f"{name}: somebody holds point {last}, but the data have {counted(n_points, 'point')}; "
+            "expected a partition of these data"
         )
     return clients
 
@@ -142,7 +149,10 @@ def class_labels(labels: ArrayLike, name: str, *, n_classes: int = _MOST_CLASSES
     given = numbers(labels, name)
     if given.ndim != 1:
         raise ParameterError(f"expected {name} of shape (n_points,), got shape {given.shape}")
-    bad = np.flatnonzero(~((given >= 0) & (given < n_classes) & (given == np.rint(given))))
+    below = np.float64(
+        n_classes
+    )  # a plain number would be cast to float16, which has none so large
+    bad = np.flatnonzero(~((given >= 0) & (given < below) & (given == np.rint(given))))
     if len(bad):
         raise ParameterError(
             f"expected {name} as classes 0, 1, ... below {n_classes}, got {given[bad[0]]} at position "

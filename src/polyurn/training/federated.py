@@ -13,6 +13,7 @@ import numpy as np
 
 from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
 from polyurn.typed.arguments import checked
+from polyurn.typed.records import shown
 
 try:
     import torch
@@ -258,7 +259,7 @@ def train_columns(
 
 def _check_columns(columns: Sequence[FedAvg], n_clients: int, seed: int) -> None:
     if not isinstance(seed, int | np.integer) or seed < 0:
-        raise ParameterError(f"expected seed as an integer of at least 0, got {seed!r}")
+        raise ParameterError(f"expected seed as an integer of at least 0, got {shown(seed)}")
     records = [column.to_record() for column in columns]
     for record in records[1:]:
         different = {name for name in record if record[name] != records[0][name]} - COLUMN_FIELDS

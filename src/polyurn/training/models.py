@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from torch import nn
 
 from polyurn.errors import ParameterError
+from polyurn.typed.records import shown
 
 ModelFunction = Callable[[], nn.Module]
 
@@ -99,6 +100,6 @@ MODELS = {
 def named_model(name: str, input_shape: Sequence[int], n_classes: int) -> ModelFunction:
     """A function that builds one of `MODELS` for these shapes."""
     if name not in MODELS:
-        raise ParameterError(f"expected a model out of {', '.join(MODELS)}, got {name!r}")
+        raise ParameterError(f"expected a model out of {', '.join(MODELS)}, got {shown(name)}")
     build = MODELS[name]
     return lambda: build(tuple(input_shape), n_classes)

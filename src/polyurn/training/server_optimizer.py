@@ -13,6 +13,8 @@ from torch import Tensor
 from polyurn.errors import ParameterError
 from polyurn.training.engines.vectors import Layout
 from polyurn.training.settings import FedAvg
+from polyurn.typed.options import check_options
+from polyurn.typed.records import shown
 
 
 class Server:
@@ -57,24 +59,48 @@ def check_server(settings: FedAvg, layout: Layout, weights: Tensor) -> None:
     try:
         server.step(torch.zeros_like(copy))
     except (RuntimeError, TypeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise ParameterError(f"torch.optim.{settings.server_optimizer}: {reason}") from error
+        raise _refused(settings, error) from error
 
 
 def _optimizer(settings: FedAvg, parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
-    made: Any = getattr(torch.optim, settings.server_optimizer, None)
-    bases = made.__mro__ if isinstance(made, type) else ()
-    if torch.optim.Optimizer not in bases:
-        raise ParameterError(f"torch.optim has no optimiser {settings.server_optimizer!r}")
-    closure = inspect.signature(made.step).parameters.get("closure")
-    if closure is not None and closure.default is inspect.Parameter.empty:
-        raise ParameterError(
-            f"{settings.server_optimizer} asks for the loss again; a server has none"
-        )
+    made = _optimizer_class(settings.server_optimizer)
+    name = f"torch.optim.{settings.server_optimizer}"
+    check_options(name, made, settings.server_options, ours=("params", "lr"))
     try:
         optimizer: torch.optim.Optimizer = made(
             parameters, lr=settings.server_learning_rate, **settings.server_options
         )
     except (RuntimeError, TypeError, ValueError) as error:
-        raise ParameterError(f"torch.optim.{settings.server_optimizer}: {error}") from error
+        raise _refused(settings, error) from error
     return optimizer
+
+
+def _optimizer_class(name: str) -> Any:
+    classes = {name: kind for name, kind in vars(torch.optim).items() if _is_optimizer(kind)}
+    alone = [name for name, kind in classes.items() if not _needs_loss(kind)]
+    if name not in alone:
+        why = (
+            f"{name} asks for the loss again, and a server has none"
+            if name in classes
+            else f"torch.optim has no optimiser {shown(name)}"
+        )
+        raise ParameterError(f"{why}; expected one of {', '.join(sorted(alone))}")
+    return classes[name]
+
+
+def _is_optimizer(kind: Any) -> bool:
+    base = torch.optim.Optimizer
+    return isinstance(kind, type) and base in kind.__mro__ and kind is not base
+
+
+def _needs_loss(kind: Any) -> bool:
+    closure = inspect.signature(kind.step).parameters.get("closure")
+    return closure is not None and closure.default is inspect.Parameter.empty
+
+
+def _refused(settings: FedAvg, error: Exception) -> ParameterError:
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    return ParameterError(
+        f"torch.optim.{settings.server_optimizer}: {reason}; check server_options and "
+        "server_learning_rate"
+    )

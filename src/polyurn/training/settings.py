@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
+from polyurn.typed.records import shown
 
 EngineName = Literal["auto", "workers", "batched"]
 
@@ -88,12 +89,18 @@ class FedAvg:
         for name in ("n_rounds", "cohort_size", "local_epochs", "batch_size", "evaluate_every"):
             value = getattr(self, name)
             if not 1 <= value < 2**63:
-                raise ParameterError(f"expected {name} as an integer of at least 1, got {value!r}")
+                raise ParameterError(
+                    f"expected {name} as an integer of at least 1 and below 2**63, got {shown(value)}"
+                )
         for name in ("local_learning_rate", "server_learning_rate"):
             if not is_number(getattr(self, name)) or getattr(self, name) <= 0:
-                raise ParameterError(f"expected {name} above 0, got {getattr(self, name)!r}")
+                raise ParameterError(
+                    f"expected {name} above 0 and finite, got {shown(getattr(self, name))}"
+                )
         if not is_number(self.proximal) or self.proximal < 0:
-            raise ParameterError(f"expected proximal of at least 0, got {self.proximal!r}")
+            raise ParameterError(
+                f"expected proximal of at least 0 and finite, got {shown(self.proximal)}"
+            )
         if "lr" in self.server_options:
             raise ParameterError(
                 "expected server_options as a mapping without 'lr', which is server_learning_rate"
@@ -131,7 +138,7 @@ def check_names(names: Mapping[str, Any]) -> None:
         if name not in known:
             near = get_close_matches(str(name), known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
-            raise ParameterError(f"FedAvg has no setting {name!r}; {hint}")
+            raise ParameterError(f"FedAvg has no setting {shown(name)}; {hint}")
 
 
 def is_number(value: Any) -> bool:

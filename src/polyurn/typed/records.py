@@ -23,6 +23,7 @@ Count: TypeAlias = Annotated[int, "at least 0"]
 
 # Larger numbers are damage: their squares would not be finite.
 _LARGEST = 1e150
+_MOST_BITS = 2_000
 _INFINITIES = {"Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -189,8 +190,15 @@ def _unexpected(where: str, expected: str, value: object) -> FileError:
     return FileError(f"{where}: expected {expected}, got {shown(value)}")
 
 
+class _Short(Repr):
+    def repr_int(self, value: int, level: int) -> str:
+        if value.bit_length() > _MOST_BITS:  # Python does not write so many digits
+            return f"an integer of {value.bit_length()} bits"
+        return super().repr_int(value, level)
+
+
 def _short_repr() -> Repr:
-    short = Repr()
+    short = _Short()
     short.maxstring = short.maxother = 80
     short.maxlevel = 3
     return short

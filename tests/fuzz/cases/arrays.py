@@ -128,7 +128,8 @@ def _as_parquet(given: dict[str, np.ndarray]) -> bytes:
     for name, array in given.items():
         for j in range(array.shape[1] if array.ndim == 2 else 1):
             column = array[:, j] if array.ndim == 2 else array
-            if column.ndim == 1 and column.dtype.kind in "biufU" and len(column) == 60:
+            fits = column.dtype.kind in "biufU" and column.dtype != np.longdouble
+            if column.ndim == 1 and fits and len(column) == 60:
                 native = column.astype(column.dtype.newbyteorder("="))
                 columns[f"{name}{j if array.ndim == 2 else ''}"] = pa.array(native)
     file = io.BytesIO()

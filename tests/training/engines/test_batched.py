@@ -84,6 +84,19 @@ def test_padding_is_made_of_the_clients_own_points():
     assert not run.diverged
 
 
+def test_a_batch_size_beyond_all_clients_is_one_batch_of_each(monkeypatch):
+    monkeypatch.setattr("polyurn.training.engines.batched.TRACE_AFTER", 1)
+    clients = ragged(400, [3, 11, 25, 8, 30, 1])  # cohorts with other largest clients
+    huge, enough = (
+        train(
+            FedAvg(n_rounds=5, cohort_size=2, local_epochs=3, batch_size=batch_size),
+            MLP, DATA, clients, seed=5, engine=engine, n_workers=1,
+        )
+        for batch_size, engine in ((2**62, "batched"), (30, "workers"))
+    )  # fmt: skip
+    assert close(huge, enough)
+
+
 def test_parts_cover_all_clients_within_memory():
     sizes = np.array([3_000_000, 50_000, 400, 400, 3, 1])
     asked = FedAvg(n_rounds=1, cohort_size=6, batch_size=400)

@@ -3,6 +3,7 @@
 Nothing is read, fitted or printed here.
 """
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,9 @@ def check_output(context: typer.Context, output: Path) -> None:
         if name not in ("output", "checkpoint"):
             read += value if isinstance(value, list | tuple) else [value]
     for thing in read:
-        place = Path(str(thing).split("=", 1)[-1])  # some are NAME=FILE
-        if output.is_file() and place.is_file() and output.samefile(place):
+        place = str(thing).split("=", 1)[-1]  # some are NAME=FILE
+        # os.path takes a name that is too long for a file's as none; pathlib stops there.
+        if os.path.isfile(output) and os.path.isfile(place) and os.path.samefile(output, place):
             raise ParameterError(f"{output} is read by this command; write to another file")
 
 

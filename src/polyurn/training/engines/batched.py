@@ -112,9 +112,10 @@ class BatchedEngine:
         """The points of every step, what they weigh, and how many clients still have work.
 
         Clients have decreasing sizes. Returns indices and weights of shape (n_steps, n_clients,
-        batch_size), and a list of length n_steps.
+        width of the widest batch), and a list of length n_steps.
         """
-        sizes, width = self._work.clients.sizes[clients], settings.batch_size
+        sizes = self._work.clients.sizes[clients]
+        width = min(settings.batch_size, int(sizes[0]))
         n_batches = -(-sizes // width)
         n_steps = settings.local_epochs * n_batches
         order = schedule.orders(settings, sizes, clients, seed=self._work.seed, round_=round_)
@@ -182,7 +183,7 @@ class BatchedEngine:
     def _gradients(
         self, n_columns: int, parameters: list[Tensor], x: Tensor, y: Tensor, w: Tensor
     ) -> list[Tensor]:
-        key = (n_columns, len(x))
+        key = (n_columns, *w.shape)
         self._n_calls[key] += 1
         if key not in self._traced:
             function = stacked_gradients(self._work, several=n_columns > 1)

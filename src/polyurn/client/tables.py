@@ -315,6 +315,8 @@ def _numbers(table: "pa.Table", name: str) -> NDArray[Any]:
     import pyarrow as pa
 
     values = _column(table, name)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
     if _is_text(values):
         values = _parsed(values, name)
     if not (pa.types.is_integer(values.type) or _is_floating(values)):

@@ -214,7 +214,7 @@ class Comparison:
         return "\n".join([*lines, *self.sentences()])
 
 
-# So many true clients see a difference as large as their own noise about every other time; fewer do not.
+# With fewer, intervals are so wide that words about them would mislead: a convention, not measured.
 _FEW_CLIENTS = 50
 # What was not seen once may well be expected three times (the "rule of three").
 _UNSEEN = 3

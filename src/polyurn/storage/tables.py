@@ -188,6 +188,7 @@ def arrow(purpose: str) -> Any:
     """The pyarrow package, or an error that says which extra brings it and what for."""
     try:
         import pyarrow as pa
+        import pyarrow.compute
         import pyarrow.csv
         import pyarrow.parquet
     except ImportError as error:
@@ -263,7 +264,20 @@ def _read_text(pa: Any, path: Path, dialect: _Dialect) -> "pa.Table":
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
-    return pa.csv.read_csv(path, read, parse, convert)
+    table = pa.csv.read_csv(path, read, parse, convert)
+    _refuse_second_header(pa, table, path)
+    return table
+
+
+def _refuse_second_header(pa: Any, table: "pa.Table", path: Path) -> None:
+    """Stop at a row that is the header once more, as where files were put together."""
+    same = np.ones(len(table), bool)
+    for i, name in enumerate(table.column_names):
+        same &= np.asarray(pa.compute.equal(table.column(i), name).fill_null(False))
+        if not same.any():
+            return
+    place = place_of_row(path, int(np.argmax(same)))
+    raise FileError(f"{path}: {place} is the header once more; delete it")
 
 
 def _reason(error: ValueError, path: Path) -> str:

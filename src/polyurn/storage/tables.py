@@ -71,6 +71,8 @@ def read_table(
         raise FileError(f"{path} is not a readable {kind} file: {_reason(error, path)}") from None
     except pa.ArrowNotImplementedError as error:
         raise FileError(f"{path} holds what cannot be read: {str(error).splitlines()[0]}") from None
+    except FileError:
+        raise
     except OSError as error:
         reason = error.strerror or f"it is damaged; {AGAIN}"
         raise FileError(f"cannot read {path}: {reason}") from error

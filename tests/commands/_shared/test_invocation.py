@@ -23,7 +23,9 @@ def test_no_command_writes_over_what_it_reads(run, tmp_path, arguments):
 
 @pytest.mark.parametrize("where", ["table", "output"])
 def test_a_file_name_that_is_too_long_is_one_line(run, tmp_path, where):
-    table, output = ("a" * 300 + ".csv", "mdm.json") if where == "table" else ("clients.csv", "a" * 300)
+    table, output = (
+        ("a" * 300 + ".csv", "mdm.json") if where == "table" else ("clients.csv", "a" * 300)
+    )
     (tmp_path / "mdm.json").write_text("{}")
     said = run("fit", table, "--components", 1, "-o", output)
     assert_refused(said, "File name too long")

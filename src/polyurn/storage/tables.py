@@ -275,7 +275,7 @@ def _refuse_second_header(pa: Any, table: "pa.Table", path: Path) -> None:
     """Stop at a row that is the header once more, as where files were put together."""
     same = np.ones(len(table), bool)
     for i, name in enumerate(table.column_names):
-        same &= np.asarray(pa.compute.equal(table.column(i), name).fill_null(False))
+        same &= np.asarray(pa.compute.equal(table.column(i), pa.scalar(name)).fill_null(False))
         if not same.any():
             return
     place = place_of_row(path, int(np.argmax(same)))

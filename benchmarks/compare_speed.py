@@ -23,11 +23,11 @@ import numpy as np
 import polyurn as pu
 
 ROOT = Path(__file__).parents[1]
-N_CLIENTS, N_COMPONENTS, MAX_SIZE, REPEATS = 50_000, 4, 100, 5
+N_CLIENTS, N_COMPONENTS, MAX_SIZE, REPEATS = 50_000, 4, 100, 3
 WIDTHS = (10, 100)  # categories
 RUN = "from polyurn.cli import main; main()"
 PROFILED = (
-    "import cProfile, sys; from polyurn.cli import main; p = cProfile.Profile()\n"
+    "import cProfile; from polyurn.cli import main; p = cProfile.Profile()\n"
     "try: p.runcall(main)\n"
     "except SystemExit: pass\n"
     "p.dump_stats('stages')"
@@ -121,7 +121,10 @@ def seconds(command: list[str], source: Path) -> float:
 
 
 def stages(name: str) -> dict[str, float]:
-    """Where the time of the profiled run went; a profile makes Python, and so imports, slower."""
+    """Seconds of each part of a profiled run, which makes Python, and so imports, slower.
+
+    What a part imports for itself is in both.
+    """
     found = pstats.Stats("stages").stats  # type: ignore[attr-defined]
     return {
         stage: sum(row[3] for (_, _, function), row in found.items() if function in functions)

@@ -23,7 +23,7 @@ ROOMS = {
     "memory": {"errors"},
     "model": {"counts", "errors", "memory", "typed", "wording"},
     "wire": {"errors", "model", "typed"},
-    "client": {"counts", "errors", "model", "typed", "wire"},
+    "client": {"counts", "errors", "model", "typed", "wire", "wording"},
     "aggregate": {"client", "counts", "errors", "typed", "wire", "wording"},
     "server": {"errors", "model", "typed", "wire", "wording"},
     "populations": {"counts", "errors", "memory", "model", "typed", "wording"},

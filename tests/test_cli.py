@@ -68,7 +68,8 @@ def test_files_record_version_seed_and_command(run, tmp_path):
     kept = made.to_record()
     assert {name: kept[name] for name in expected} == expected
     assert kept["data"] == {
-        "file": "clients.csv", "n_clients": 6, "n_categories": 3, "n_points": sum(map(sum, COUNTS))
+        "file": "clients.csv", "n_clients": 6, "n_categories": 3, "n_points": sum(map(sum, COUNTS)),
+        "client": "client", "category": "category", "count": "count",
     }  # fmt: skip
     run("sample", "my mdm.json", "--clients", 3, "--seed", 6, "-o", "s.parquet")
     made = json.loads(pyarrow.parquet.read_schema("s.parquet").metadata[b"polyurn"])

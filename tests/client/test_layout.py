@@ -157,6 +157,13 @@ def test_a_column_of_counts_that_is_not_called_count_is_never_ignored_in_silence
     assert named.counts.toarray().tolist() == [[5, 2], [0, 7]]
 
 
+def test_counts_that_are_coded_texts_are_found_too():
+    coded = pd.DataFrame(OPENS).astype({"opens": str}).astype({"opens": "category"})
+    with pytest.raises(CountsError, match=r"--count opens"):
+        table_histograms(coded, categories=2)
+    assert table_histograms(coded, categories=2, count="opens").counts.sum() == 14
+
+
 def test_count_1_says_that_every_row_is_one_point():
     made = table_histograms(pd.DataFrame(OPENS), categories=2, count="1")
     assert made.counts.toarray().tolist() == [[1, 1], [0, 1]]
@@ -164,7 +171,7 @@ def test_count_1_says_that_every_row_is_one_point():
 
 @pytest.mark.parametrize(
     "other",
-    [["x", "y", "z"], [0.5, 1.0, 2.0], [7, 8, 9], [-1, 0, 1]],
+    [["x", "y", "z"], [0.5, 1.0, 2.0], [0, 1, 2], [-1, 0, 1]],
     ids=["text", "fractions", "row numbers", "negative"],
 )
 def test_a_column_that_cannot_be_counts_is_only_left_out(other):

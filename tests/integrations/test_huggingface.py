@@ -39,7 +39,7 @@ def test_missing_labels_are_refused(proxy):
 
     holes = proxy.remove_columns("label").add_column("label", [None, *LABELS[1:]])
     with pytest.raises(
-        CountsError, match="1 values are missing from column 'label', the first in row 0"
+        CountsError, match="1 value is missing from column 'label', the first in row 0"
     ):
         dataset_labels(holes)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 import polyurn as pu
+from polyurn.model.paper_truths import truth
 from polyurn.report.headline import headline, simulated_row
 from report_material import comparison, gathered, runs, selection, true_clients
 
@@ -70,3 +71,10 @@ def test_few_held_out_clients_show_in_the_pages_words():
     assert "12 true clients are few" in outside
     many = replace(few, n_clients=500, n_compared=500, rows=(close,))
     assert "few" not in headline(gathered(comparison=many)).sentence
+
+
+@pytest.mark.parametrize(("n", "said"), [(12, True), (60, False)])
+def test_few_true_clients_show_without_a_comparison_too(n, said):
+    table = truth("medium/3").sample(n, rng=0)
+    words = headline(gathered(clients={"true": table})).sentence
+    assert ("12 true clients are few" in words) == said

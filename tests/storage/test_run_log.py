@@ -51,7 +51,7 @@ def test_numbers_that_have_no_finite_square_are_none():
             "settings: expected proximal as a number, got 1000",
         ),
         ({"format": "polyurn.mdm"}, "expected format 'polyurn.run'"),
-        ({"version": "1"}, "no valid format version"),
+        ({"version": "1"}, "expected a format version"),
     ],
     ids=lambda value: str(value)[:40],
 )

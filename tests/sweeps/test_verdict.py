@@ -142,8 +142,8 @@ def test_populations_are_ordered_by_their_difference():
 @pytest.mark.parametrize(
     ("records", "options", "message"),
     [
-        (runs("iid", [0.5]), {}, "no runs on the population 'true'; there are iid"),
-        ([], {}, "no runs on the population 'true'; run the sweep to its end first"),
+        (runs("iid", [0.5]), {}, "no runs on the population 'true'; choose one of iid"),
+        ([], {}, "no runs on the population 'true'; run the sweep first"),
         (runs("true", [0.5]), {}, "nothing to compare"),
         ([*runs("true", [0.5]), *runs("iid", [0.5], seed=1)], {}, "'iid' has no run with the seed"),
         (runs("true", [0.5]), {"metric": "recall"}, "no metric 'recall'; expected accuracy"),

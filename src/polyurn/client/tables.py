@@ -19,6 +19,7 @@ from polyurn.client.histogram import Categories, Histograms, category_names, loc
 from polyurn.client.layout import UNSAID, Columns, Layout, find_layout, missing_column
 from polyurn.errors import CountsError, MissingDependencyError, RowError
 from polyurn.typed.arguments import checked
+from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -211,7 +212,7 @@ def _wide_histograms(table: "pa.Table", layout: Layout, categories: Categories) 
 def _refuse_unread_counts(table: "pa.Table", layout: Layout) -> None:
     """Stop where the counts may stand in a column that was not read."""
     for name in layout.unread:
-        if _is_whole(table, name) and not _is_numbering(_numbers(table, name)):
+        if name and _is_whole(table, name) and not _is_numbering(_numbers(table, name)):
             raise CountsError(
                 f"no client has a category twice, and column {name!r}, which was not read, holds whole "
                 f"numbers: if they are the counts, say so (--count {name}, or count={name!r}); if every "
@@ -220,8 +221,8 @@ def _refuse_unread_counts(table: "pa.Table", layout: Layout) -> None:
 
 
 def _is_numbering(numbers: NDArray[Any]) -> bool:
-    """Whether a column only numbers the rows."""
-    return bool((np.diff(numbers) == 1).all())
+    """Whether a column only numbers the rows, from 0; one without a name is taken to do so anyway."""
+    return bool((numbers == np.arange(len(numbers))).all())
 
 
 def _is_whole(table: "pa.Table", name: str) -> bool:
@@ -253,7 +254,7 @@ def _column(table: "pa.Table", name: str) -> "pa.ChunkedArray":
     missing = np.flatnonzero(np.asarray(column.is_null(nan_is_null=_is_floating(column))))
     if len(missing):
         raise RowError(
-            f"{len(missing):,} values are missing from column {name!r}, the first",
+            f"{counted(len(missing), 'value is', 'values are')} missing from column {name!r}, the first",
             int(missing[0]),
             "; drop or fill them",
         )
@@ -315,6 +316,8 @@ def _numbers(table: "pa.Table", name: str) -> NDArray[Any]:
     import pyarrow as pa
 
     values = _column(table, name)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
     if _is_text(values):
         values = _parsed(values, name)
     if not (pa.types.is_integer(values.type) or _is_floating(values)):

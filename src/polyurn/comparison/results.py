@@ -139,12 +139,7 @@ class Comparison:
     @property
     def few(self) -> str:
         """What so few true clients cannot tell; empty if there are enough."""
-        if self.n_compared >= _FEW_CLIENTS:
-            return ""
-        return (
-            f"{counted(self.n_compared, 'true client is', 'true clients are')} few: intervals are wide, "
-            "and only large differences can be seen"
-        )
+        return few_true_clients(self.n_compared)
 
     def sentences(self) -> tuple[str, ...]:
         """What belongs under the table."""
@@ -214,7 +209,17 @@ class Comparison:
         return "\n".join([*lines, *self.sentences()])
 
 
-# So many true clients see a difference as large as their own noise about every other time; fewer do not.
+def few_true_clients(n_clients: int) -> str:
+    """What so few true clients cannot tell; empty if there are enough."""
+    if n_clients >= _FEW_CLIENTS:
+        return ""
+    return (
+        f"{counted(n_clients, 'true client is', 'true clients are')} few: intervals are wide, and only "
+        "large differences can be seen"
+    )
+
+
+# With fewer, intervals are so wide that words about them would mislead: a convention, not measured.
 _FEW_CLIENTS = 50
 # What was not seen once may well be expected three times (the "rule of three").
 _UNSEEN = 3

@@ -7,7 +7,7 @@ clients are, what tuning on them would cost.
 import math
 from dataclasses import dataclass
 
-from polyurn.comparison.results import Comparison, Likeness
+from polyurn.comparison.results import Comparison, Likeness, few_true_clients
 from polyurn.comparison.summaries import heterogeneity
 from polyurn.errors import ParameterError
 from polyurn.report.material import Material
@@ -50,9 +50,17 @@ def headline(material: Material) -> Headline:
     how_close, second = _closeness(material)
     how_costly, third = _regret(material)
     said = [part for part in (how_different, how_close, how_costly) if part]
-    few = material.comparison.few if material.comparison else ""
+    few = _few(material)
     sentences = [_sentence(said), *([_capital(f"{few}.")] if few else [])]
     return Headline(" ".join(sentences), (first, second, third))
+
+
+def _few(material: Material) -> str:
+    """What so few true clients cannot tell; empty if there are enough, or none."""
+    if material.comparison is not None:
+        return material.comparison.few
+    n_true = material.n_clients.get(material.true)
+    return "" if n_true is None else few_true_clients(n_true)
 
 
 def sweep_verdicts(material: Material) -> tuple[PopulationVerdict, ...]:

@@ -163,7 +163,9 @@ def populated(state: State) -> tuple[MDM, int]:
 
 def _reason(state: State, tol: float, max_rounds: int, n_clients: float, few: str) -> str:
     if state.converged and few:
-        return f"converged: rounds gain less than {tol:g} nats per client, and {few}"
+        return (
+            f"converged: rounds gain less than {tol:g} nats per client; so few clients tell no more"
+        )
     if state.converged:
         return f"converged: less than {tol:g} nats per client seem to be left to gain"
     fewer = state.n_clients < n_clients

@@ -18,6 +18,9 @@ from typing import IO, Any
 
 from polyurn.errors import FileError
 from polyurn.storage.places import read_regular
+from polyurn.typed.records import shown
+
+AGAIN = "write it again, or take a copy that is whole"  # what to do about a damaged file
 
 _PREFIX = ".polyurn-"  # of a file that is being written
 _LEFT = re.compile(re.escape(_PREFIX) + "[0-9a-f]{16}")
@@ -119,6 +122,38 @@ def json_bytes(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
+def parse_json(text: bytes | str, *, on_pairs: Callable[[Any], Any] | None = None) -> Any:
+    """What JSON text stands for.
+
+    Parameters
+    ----------
+    text : bytes or str
+    on_pairs : function of (name, value) pairs, optional
+        Makes an object of them; a `dict` by default.
+
+    Raises
+    ------
+    ValueError
+        It is no JSON; a few words say why.
+
+    Examples
+    --------
+    >>> parse_json("[1, 2")
+    Traceback (most recent call last):
+    ...
+    ValueError: expected JSON, got something else from line 1, character 6 on
+    """
+    try:
+        return json.loads(text, object_pairs_hook=on_pairs)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, character {error.colno}"
+        raise ValueError(f"expected JSON, got something else from {place} on") from error
+    except UnicodeDecodeError as error:
+        raise ValueError("expected JSON, got bytes that are not UTF-8") from error
+    except RecursionError as error:
+        raise ValueError("expected JSON, got lists in lists without end") from error
+
+
 def load_record(path: str | os.PathLike[str], *, kind: str, version: int) -> dict[str, Any]:
     """Read what `save_record` wrote: a JSON file of the format "polyurn.<kind>".
 
@@ -128,16 +163,17 @@ def load_record(path: str | os.PathLike[str], *, kind: str, version: int) -> dic
         The file cannot be read, is something else, or was written by a later version.
     """
     name = "an MDM file" if kind == "mdm" else f"a {kind} file"
-    text = read_regular(path)
     try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"{path} is not {name}, or was cut off: {error}") from error
+        record = parse_json(read_regular(path))
+    except ValueError as error:
+        raise FileError(f"{path} is not {name}, or was cut off: {error}; {AGAIN}") from error
     if not isinstance(record, dict) or record.get("format") != f"polyurn.{kind}":
         raise FileError(f"{path} is not {name}: expected format 'polyurn.{kind}'")
     found = record.get("version")
     if not isinstance(found, int) or found < 1:
-        raise FileError(f"{path} has no valid format version")
+        raise FileError(
+            f"{path} is damaged: expected a format version, got {shown(found)}; {AGAIN}"
+        )
     if found > version:
         raise FileError(f"{path} has format version {found}, newer than {version}: upgrade polyurn")
     return record
@@ -145,9 +181,8 @@ def load_record(path: str | os.PathLike[str], *, kind: str, version: int) -> dic
 
 def format_of(path: str | os.PathLike[str]) -> str | None:
     """The "format" that a JSON file says it has; None if it does not say, or is not JSON."""
-    text = read_regular(path)
     try:
-        record = json.loads(text)
-    except (ValueError, RecursionError):
+        record = parse_json(read_regular(path))
+    except ValueError:
         return None
     return str(record["format"]) if isinstance(record, dict) and "format" in record else None

@@ -5,7 +5,7 @@ Sizes are stored sparsely. What an MDM is, is `model/mdm.py`; how a file gets to
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +15,13 @@ from polyurn.counts import check_names
 from polyurn.errors import FileError, InputError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
-from polyurn.storage.atomic import load_record, save_record
+from polyurn.storage.atomic import AGAIN, load_record, save_record
 from polyurn.storage.provenance import Made, checked_made
 from polyurn.typed.arguments import Json, checked
-from polyurn.typed.records import shown
+from polyurn.typed.records import Count, Finite, read_record, shown
 
 _VERSION = 1
+_MOST_DIGITS = 12  # of a size
 
 
 @dataclass(frozen=True)
@@ -89,10 +90,30 @@ def load_saved(path: str | os.PathLike[str]) -> SavedMDM:
     """
     record = load_record(path, kind="mdm", version=_VERSION)
     try:
-        return _saved(record)
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
-        detail = str(error) if isinstance(error, InputError) else f"missing or malformed {error}"
-        raise FileError(f"{path} is damaged: {detail}") from error
+        return SavedMDM(*_parameters(record), Made.from_record(record.get("made", {})))
+    except (FileError, InputError) as error:
+        raise FileError(f"{path} is damaged: {error}; {AGAIN}") from error
+
+
+@dataclass(frozen=True)
+class _ComponentRecord:
+    """A component as the file has it; sizes by the first size of their bin."""
+
+    weight: Finite
+    alpha: Sequence[Finite]
+    sizes: Mapping[str, Finite]
+
+
+@dataclass(frozen=True)
+class _ParametersRecord:
+    """The parameters as the file has them; without `size_edges` every size is a bin."""
+
+    n_components: Count
+    n_categories: Count
+    max_size: Count
+    categories: Sequence[str] | None
+    components: Sequence[_ComponentRecord]
+    size_edges: Sequence[Count] | None
 
 
 def _component_record(mdm: MDM, k: int) -> dict[str, Any]:
@@ -111,23 +132,31 @@ def _edges_record(bins: SizeBins) -> list[int] | None:
     return None if bins.n_bins == bins.max_size else bins.edges.tolist()
 
 
-def _saved(record: dict[str, Any]) -> SavedMDM:
-    edges = record["size_edges"]
-    bins = SizeBins.exact(record["max_size"]) if edges is None else SizeBins(edges)
-    components = record["components"]
-    masses = np.zeros((len(components), bins.n_bins))
-    for k, component in enumerate(components):
-        sizes = component["sizes"]
-        masses[k, bins.locate([int(size) for size in sizes])] = list(sizes.values())
+def _parameters(record: Mapping[str, Any]) -> tuple[MDM, tuple[str, ...] | None]:
+    """The mixture and the names of its categories."""
+    kept = read_record(_ParametersRecord, record)
+    edges = kept.size_edges
+    bins = SizeBins.exact(kept.max_size) if edges is None else SizeBins(edges)
+    widths = {len(component.alpha) for component in kept.components}
+    found = (len(kept.components), *widths, bins.max_size)
+    said = (kept.n_components, kept.n_categories, kept.max_size)
+    if said != found:
+        raise FileError(
+            f"expected n_components, n_categories and max_size as {shown(found)}, got {shown(said)}"
+        )
+    masses = np.zeros((len(kept.components), bins.n_bins))
+    for k, component in enumerate(kept.components):
+        masses[k, bins.locate(_sizes(component))] = list(component.sizes.values())
     mdm = MDM(
-        [component["weight"] for component in components],
-        [component["alpha"] for component in components],
+        [component.weight for component in kept.components],
+        [component.alpha for component in kept.components],
         Sizes(bins, masses),
     )
-    for name in ("n_components", "n_categories", "max_size"):
-        if record[name] != getattr(mdm, name):
-            raise InputError(
-                f"{name} is {shown(record[name])}, but the rest has {getattr(mdm, name)}"
-            )
-    categories = check_names(record["categories"], mdm.n_categories)
-    return SavedMDM(mdm, categories, Made.from_record(record.get("made", {})))
+    return mdm, check_names(kept.categories, mdm.n_categories)
+
+
+def _sizes(component: _ComponentRecord) -> list[int]:
+    for text in component.sizes:
+        if not (text.isascii() and text.isdecimal() and len(text) < _MOST_DIGITS):
+            raise FileError(f"sizes: expected whole numbers as names, got {shown(text)}")
+    return [int(text) for text in component.sizes]

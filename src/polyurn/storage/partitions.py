@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.partitioning.result import Partition, check_ids
-from polyurn.storage.atomic import check_place, json_bytes, write_whole
+from polyurn.storage.atomic import AGAIN, check_place, json_bytes, parse_json, write_whole
 from polyurn.storage.places import read_regular
 from polyurn.storage.tables import arrow, read_table
 from polyurn.typed.arguments import Json, checked
@@ -102,11 +102,10 @@ def _write_parquet(
 
 
 def _read_json(path: Path) -> Partition:
-    text = read_regular(path)
     try:
-        record = json.loads(text, object_pairs_hook=_distinct_pairs)
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"{path} is not a partition, or was cut off: {error}") from error
+        record = parse_json(read_regular(path), on_pairs=_distinct_pairs)
+    except ValueError as error:
+        raise FileError(f"{path} is not a partition, or was cut off: {error}; {AGAIN}") from error
     if not isinstance(record, dict) or not all(isinstance(p, list) for p in record.values()):
         raise FileError(f"{path} is not a partition: expected {{client: [indices]}}")
     if not all(type(index) is int for points in record.values() for index in points):
@@ -122,7 +121,7 @@ def _read_parquet(path: Path) -> Partition:
         raise FileError(f"{path} is not a partition: expected the columns client and index")
     owners, indices = table["client"], table["index"]
     if owners.null_count or indices.null_count:
-        raise FileError(f"{path} is damaged: expected no missing values; write it again")
+        raise FileError(f"{path} is damaged: expected no missing values; {AGAIN}")
     if arrow("reading partitions").types.is_nested(owners.type):
         raise FileError(f"{path} is not a partition: expected texts or numbers as clients")
     # Clients in the order in which they are first named: their rows may be in any.

@@ -34,8 +34,12 @@ def check_regular(path: str | os.PathLike[str]) -> None:
     """
     try:
         kind = stat.S_IFMT(os.stat(path).st_mode)
-    except (OSError, ValueError) as error:  # ValueError: a name with a zero character in it
-        raise FileError(f"cannot read {path}: {_reason(error)}") from error
+    except ValueError as error:  # a zero character, or half a surrogate pair
+        raise FileError(
+            f"cannot read {str(path)!a}: expected a name that a file can have"
+        ) from error
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from error
     if kind == stat.S_IFDIR:
         raise FileError(f"cannot read {path}: Is a directory")
     if kind != stat.S_IFREG:
@@ -56,8 +60,4 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise FileError(f"cannot read {path}: {_reason(error)}") from error
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return getattr(error, "strerror", None) or str(error)
+        raise FileError(f"cannot read {path}: {error.strerror}") from error

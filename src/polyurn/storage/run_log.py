@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from polyurn.errors import FileError, InputError
-from polyurn.storage.atomic import json_bytes, others_in, write_whole
+from polyurn.storage.atomic import json_bytes, others_in, parse_json, write_whole
 from polyurn.storage.places import check_regular, read_regular
 from polyurn.training.settings import FedAvg
 from polyurn.typed.arguments import checked
@@ -93,14 +93,14 @@ class RunRecord:
             It is something else, or was written by a later version.
         """
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            record = parse_json(line)
+        except ValueError as error:
             raise FileError(f"not a run: {error}") from error
         if not isinstance(record, dict) or record.get("format") != _FORMAT:
             raise FileError(f"not a run: expected format {_FORMAT!r}")
         version = record.get("version")
         if type(version) is not int or version < 1:
-            raise FileError("not a run: no valid format version")
+            raise FileError(f"not a run: expected a format version, got {shown(version)}")
         if version > _VERSION:
             raise FileError("written by a later version: upgrade polyurn")
         try:
@@ -223,7 +223,9 @@ def _parsed(place: Path, text: bytes) -> list[RunRecord]:
         try:
             runs.append(RunRecord.from_json(line))
         except FileError as error:
-            raise FileError(f"{place}, line {number}: {error}") from error
+            raise FileError(
+                f"{place}, line {number}: {error}; delete the line and repeat the sweep"
+            ) from error
     return runs
 
 
@@ -233,13 +235,14 @@ def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_same(sheet: Path, asked: Mapping[str, Any]) -> None:
-    text = read_regular(sheet)
     try:
-        kept = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"{sheet} is damaged: {error}") from error
+        kept = parse_json(read_regular(sheet))
+    except ValueError as error:
+        raise FileError(f"{sheet} is damaged: {error}; take an empty folder") from error
     if not isinstance(kept, dict):
-        raise FileError(f"{sheet} is damaged: expected an object, got {shown(kept)}")
+        raise FileError(
+            f"{sheet} is damaged: expected an object, got {shown(kept)}; take an empty folder"
+        )
     # Sheets of earlier versions do not say all of it.
     names = [name for name in asked if name in kept and kept[name] != asked[name]]
     names += [name for name in ("format", "version") if name not in kept]

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from polyurn.counts import check_counts, check_names
 from polyurn.errors import FileError, MissingDependencyError, ParameterError
-from polyurn.storage.atomic import check_place, write_whole
+from polyurn.storage.atomic import AGAIN, check_place, write_whole
 from polyurn.storage.places import check_regular
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.arrays import ids_of
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _CALLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # how a file says that it is
-_AGAIN = "copy it again, or write it again"
 _HEAD = 2**16  # bytes that hold the first line
 
 
@@ -72,8 +71,10 @@ def read_table(
         raise FileError(f"{path} is not a readable {kind} file: {_reason(error, path)}") from None
     except pa.ArrowNotImplementedError as error:
         raise FileError(f"{path} holds what cannot be read: {str(error).splitlines()[0]}") from None
+    except FileError:
+        raise
     except OSError as error:
-        reason = error.strerror or f"{str(error).splitlines()[0]}; it is damaged: {_AGAIN}"
+        reason = error.strerror or f"it is damaged; {AGAIN}"
         raise FileError(f"cannot read {path}: {reason}") from error
 
 
@@ -189,6 +190,7 @@ def arrow(purpose: str) -> Any:
     """The pyarrow package, or an error that says which extra brings it and what for."""
     try:
         import pyarrow as pa
+        import pyarrow.compute
         import pyarrow.csv
         import pyarrow.parquet
     except ImportError as error:
@@ -264,7 +266,20 @@ def _read_text(pa: Any, path: Path, dialect: _Dialect) -> "pa.Table":
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
-    return pa.csv.read_csv(path, read, parse, convert)
+    table = pa.csv.read_csv(path, read, parse, convert)
+    _refuse_second_header(pa, table, path)
+    return table
+
+
+def _refuse_second_header(pa: Any, table: "pa.Table", path: Path) -> None:
+    """Stop at a row that is the header once more, as where files were put together."""
+    same = np.ones(len(table), bool)
+    for i, name in enumerate(table.column_names):
+        same &= np.asarray(pa.compute.equal(table.column(i), pa.scalar(name)).fill_null(False))
+        if not same.any():
+            return
+    place = place_of_row(path, int(np.argmax(same)))
+    raise FileError(f"{path}: {place} is the header once more; delete it")
 
 
 def _reason(error: ValueError, path: Path) -> str:
@@ -273,7 +288,7 @@ def _reason(error: ValueError, path: Path) -> str:
     if isinstance(error, UnicodeError) or "UTF8" in text:
         return "expected UTF-8; save it as UTF-8"
     if path.suffix == ".parquet":
-        return f"{text.splitlines()[0]}; {_AGAIN}"
+        return f"{text.splitlines()[0]}; {AGAIN}"
     ragged = re.search("Row #([0-9]+): (Expected [0-9]+ columns, got [0-9]+)", text)
     if ragged is None:
         return text.splitlines()[0]

@@ -126,8 +126,8 @@ def compare_sweeps(
         raise ParameterError(f"expected diverged_score as a finite number, got {diverged_score}")
     scores = _scores(runs, metric, diverged_score)
     if true not in scores:
-        known = f"there are {', '.join(scores)}" if scores else "run the sweep to its end first"
-        raise ParameterError(f"no runs on the population {true!r}; {known}")
+        there = f"choose one of {', '.join(scores)}" if scores else "run the sweep first"
+        raise ParameterError(f"no runs on the population {true!r}; {there}")
     found = [
         _verdict(name, scores[name], scores[true], confidence) for name in scores if name != true
     ]

@@ -326,6 +326,10 @@ def _path(value: Any) -> Any:
     text = os.fspath(value)
     if not isinstance(text, str) or not text or "\0" in text:
         raise _UnfitError(got(text))
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise _UnfitError(f"{text!a}, which no file can be called") from None
     return value
 
 

@@ -112,6 +112,11 @@ def test_utf_16_that_does_not_say_so_is_refused_with_the_remedy(run, tmp_path):
     assert_refused(run("histogram", "t.csv"), "zero bytes", "save it as UTF-8")
 
 
+def test_a_header_in_the_middle_is_refused_by_its_line(run, tmp_path):
+    (tmp_path / "t.csv").write_text("client,category\na,x\na,y\nclient,category\nb,x\n")
+    assert_refused(run("histogram", "t.csv"), "line 4 is the header once more; delete it")
+
+
 def test_latin_1_is_refused_with_the_remedy(run, tmp_path):
     (tmp_path / "t.csv").write_bytes((HEAD + "é,0,1\nb,1,2\n").encode("latin-1"))
     assert_refused(run("histogram", "t.csv"), "save it as UTF-8")

@@ -20,6 +20,7 @@ from polyurn.errors import CountsError, RowError
 from polyurn.storage.mdm_json import SavedMDM
 from polyurn.storage.provenance import DataRecord
 from polyurn.storage.tables import place_of_row, read_table
+from polyurn.wording.numbers import counted
 
 Say: TypeAlias = Callable[[str], None]
 Declared: TypeAlias = int | tuple[str, ...] | None
@@ -85,7 +86,7 @@ def read_clients(path: Path, reading: Reading, declared: Declared = None) -> Cli
     with naming(path):
         if reading.drop_empty:
             counts, kept = drop_empty(read.counts)
-            reading.say(f"left out {read.shape[0] - len(kept):,} clients without points")
+            reading.say(f"left out {counted(read.shape[0] - len(kept), 'client')} without points")
             read = replace(read, counts=sparse.csr_array(counts), clients=read.clients[kept])
         check_counts(read.counts)
     return read
@@ -143,8 +144,8 @@ def _shown(categories: int | tuple[str, ...]) -> str:
     """What to say about categories that were not declared."""
     if isinstance(categories, tuple) and all(name.isdecimal() for name in categories):
         return (
-            f"{len(categories):,} categories from the table, whose numbers are taken as names, because "
-            "most numbers up to the largest do not occur; declare them with --categories"
+            f"{counted(len(categories), 'category')} from the table, whose numbers are taken as names, "
+            "because most numbers up to the largest do not occur; declare them with --categories"
         )
     n = categories if isinstance(categories, int) else len(categories)
-    return f"{n:,} categories, from the table; declare them with --categories"
+    return f"{counted(n, 'category')}, from the table; declare them with --categories"

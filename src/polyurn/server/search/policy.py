@@ -39,9 +39,7 @@ class Policy:
     screened_from: int = 8  # parts: with fewer clients than that, screening saves nothing
 
     # Sampled cohorts: stepwise EM and averaged Newton steps.
-    averaging: float = (
-        0.6  # cohort n enters the average with weight n^-0.6 (Cappé and Moulines, 2009)
-    )
+    averaging: float = 0.6  # cohort n has weight n^-0.6 in the average (Cappé and Moulines, 2009)
     full_weight: int = 20  # cohorts before this one count for less: their parameters were poor
     lag: int = 5  # rounds over which gains are compared with the noise of the cohorts
 

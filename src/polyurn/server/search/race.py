@@ -114,7 +114,6 @@ class Race:
         grown = self._halve([c for c in self._climbers if not self._is_young(c)])
         # Nobody waits for children: most of them climb back to where the leader is.
         rivals = [c for c in grown if c is not leader and not c.is_child]
-        # Rounds without a gain.
         n_flat = int((np.array(self._values) > leader.value - self._tol).sum()) - 1
         state = State(
             n_clients, n_clients, leader.point.parameters(), leader.value,

@@ -74,7 +74,7 @@ def _foreign_values() -> list[Any]:
         COUNTS[::-1, ::-1], np.array([2**62, 2**62, 2**62]), np.array([["a"]]),
         np.datetime64("2024-01-01"), np.float64("nan"), np.int64(-1),
         np.bool_(True),
-        np.ma.masked_array([1, 2, 3], [0, 1, 0]), np.matrix([[1, 2, 3]]),
+        np.ma.masked_array([1, 2, 3], [0, 1, 0]), np.array([[1, 2, 3]]).view(np.matrix),
         sparse.csr_array(COUNTS), sparse.coo_array(COUNTS),
         sparse.csc_matrix(COUNTS),
         _broken(columns=[9, 9]), _broken(columns=[-1, 0]), _broken(starts=[0, 5, 9]),

@@ -5,7 +5,7 @@ Nothing is written here, and what is in a file is not looked at.
 
 import os
 import stat
-from pathlib import Path
+from typing import BinaryIO
 
 from polyurn.errors import FileError
 
@@ -56,8 +56,23 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
     FileError
         It cannot be read, or is not a file.
     """
+    with open_regular(path) as file:
+        try:
+            return file.read()
+        except OSError as error:
+            raise FileError(f"cannot read {path}: {error.strerror}") from error
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """A file, open to be read; whoever asks closes it.
+
+    Raises
+    ------
+    FileError
+        It cannot be opened, or is not a file.
+    """
     check_regular(path)
     try:
-        return Path(path).read_bytes()
+        return open(path, "rb")
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}") from error

@@ -3,7 +3,6 @@
 Simulated clients are drawn anew for each seed, from the seed. Nothing is trained here.
 """
 
-import io
 import math
 import zlib
 from collections.abc import Callable, Mapping
@@ -23,7 +22,7 @@ from polyurn.partitioning.result import Partition
 from polyurn.populations import IID, Oracle
 from polyurn.storage.mdm_json import load_saved
 from polyurn.storage.partitions import load_partition
-from polyurn.storage.places import read_regular
+from polyurn.storage.places import open_regular
 from polyurn.storage.tables import read_table
 from polyurn.sweeps.clients import streams
 from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
@@ -204,15 +203,19 @@ def _from_npz(asked: DataConfig, path: Path) -> _Table:
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz file by their names."""
-    content = io.BytesIO(read_regular(path))
     try:
-        file = np.load(content, allow_pickle=False)
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            raise ValueError("it is a single array")
-        arrays = {name: file[name] for name in file.files}
+        with open_regular(
+            path
+        ) as content:  # numpy leaves a damaged file open that it opened itself
+            file = np.load(content, allow_pickle=False)
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError("it is a single array")
+            arrays = {name: file[name] for name in file.files}
         for name, array in arrays.items():  # numpy gives bytes for what is no array
             if not isinstance(array, np.ndarray):
                 raise ValueError(f"{shown(name)} is no array")
+    except FileError:
+        raise
     except (ValueError, OSError, RuntimeError, EOFError, BadZipFile, zlib.error) as error:
         raise FileError(
             f"{path} is not an .npz file of plain arrays: {error}; expected arrays of numbers or texts "

@@ -38,7 +38,8 @@ def check_options(
     ...
     polyurn.errors.ParameterError: Fraction has no option 'speed'; expected one of denominator
     """
-    known = [one for one in inspect.signature(made).parameters if one not in ours]
+    names = inspect.signature(made).parameters
+    known = [one for one in names if one not in ours and not one.startswith("_")]
     for option in given:
         if option not in known:
             raise ParameterError(

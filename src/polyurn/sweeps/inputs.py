@@ -217,8 +217,9 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     except FileError:
         raise
     except (ValueError, OSError, RuntimeError, EOFError, BadZipFile, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
         raise FileError(
-            f"{path} is not an .npz file of plain arrays: {error}; expected arrays of numbers or texts "
+            f"{path} is not an .npz file of plain arrays: {reason}; expected arrays of numbers or texts "
             "that numpy.savez wrote"
         ) from error
     return arrays

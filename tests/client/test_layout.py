@@ -164,6 +164,14 @@ def test_counts_that_are_coded_texts_are_found_too():
     assert table_histograms(coded, categories=2, count="opens").counts.sum() == 14
 
 
+def test_decimal_counts_are_counts():
+    decimals = pa.array([5, 2, 7]).cast(pa.decimal128(9, 0))
+    table = pa.table(OPENS | {"opens": decimals})
+    with pytest.raises(CountsError, match=r"--count opens"):
+        table_histograms(table, categories=2)
+    assert table_histograms(table, categories=2, count="opens").counts.sum() == 14
+
+
 def test_count_1_says_that_every_row_is_one_point():
     made = table_histograms(pd.DataFrame(OPENS), categories=2, count="1")
     assert made.counts.toarray().tolist() == [[1, 1], [0, 1]]

@@ -22,7 +22,8 @@ _OFTEN: dict[Role, tuple[str, ...]] = {
     "category": ("category", "label", "class", "item", "type", "kind"),
     "count": ("count", "number", "times", "frequency", "total", "amount"),
 }
-_SHOWN = 8
+_SHOWN = 8  # names in an error, and characters of each
+_LONGEST = 40
 # A table of a client and two numbers may as well be (client, category, count).
 _FEWEST_WIDE = 3
 ONE_PER_ROW = "1"
@@ -278,7 +279,8 @@ def _nearest(wanted: str, names: Sequence[str]) -> str | None:
 
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    short = [name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..." for name in names[:_SHOWN]]
+    return ", ".join(short) + (f" and {more} more" if more > 0 else "")
 
 
 def _plural(noun: str, things: Sequence[object]) -> str:

@@ -320,6 +320,8 @@ def _numbers(table: "pa.Table", name: str) -> NDArray[Any]:
         values = values.cast(values.type.value_type)
     if _is_text(values):
         values = _parsed(values, name)
+    elif pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
     if not (pa.types.is_integer(values.type) or _is_floating(values)):
         raise CountsError(f"expected numbers in column {name!r}, got {values.type}")
     return np.asarray(values.to_numpy())

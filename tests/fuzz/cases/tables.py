@@ -189,7 +189,9 @@ def _is_ambiguous(style: _Style, truth: Mapping[tuple[str, str], int]) -> bool:
         return not style.has_head or bool(style.extra) or "client" in {name for _, name in truth}
     roles = {name.lower() for name in style.extra} & {"client", "count", "counts"}
     is_plain = style.head == _HEADS[0] and style.layout != "points"
-    return bool(roles) and not is_plain and not style.named
+    # Where rows are points, no option says so: a column called count is taken for the counts.
+    is_named = style.named and (style.layout != "points" or roles <= {"client"})
+    return bool(roles) and not is_plain and not is_named
 
 
 def _options(style: _Style) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ does in a CSV file. Which column means what is found by `layout.py`.
 
 import contextlib
 import re
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,7 @@ def table_layout(
 ) -> Layout:
     """How a data frame says who holds what; `find_layout` with the frame's columns."""
     arrow = as_arrow(table)
-    return find_layout(
+    found = find_layout(
         arrow.column_names,
         asked,
         remembered=remembered,
@@ -84,6 +85,9 @@ def table_layout(
         is_whole=partial(_is_whole, arrow),
         is_distinct=partial(_is_distinct, arrow),
     )
+    if not isinstance(table, type(arrow)) or table.column_names == arrow.column_names:
+        return found
+    return replace(found, remarks=("spaces around names and texts are left out", *found.remarks))
 
 
 def layout_histograms(table: object, layout: Layout, categories: Categories) -> Histograms:

@@ -8,15 +8,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
-from torch import Tensor
 
-from polyurn.errors import ParameterError
+from polyurn.errors import MissingDependencyError, ParameterError
+
+try:
+    import torch
+    from torch import Tensor
+except ImportError as error:
+    raise MissingDependencyError("torch", "train", "a loss or metric") from error
+
 from polyurn.training.examples import class_labels
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import floats
-from polyurn.wording.numbers import counted
 
 PerExample = Callable[[Tensor, Tensor], Tensor]
 """(outputs, labels) of n examples → n values."""
@@ -127,15 +131,15 @@ def weighted(metric: PerExample, *, to: ArrayLike, of: ArrayLike) -> Weighted:
         raise ParameterError("expected of as the labels of test points, got none")
     if labels.max() >= len(given):
         raise ParameterError(
-            f"expected to with a frequency for each class of the test, got {counted(len(given), 'class')} "
-            f"and the test label {labels.max()}; add a 0 for each class that the clients do not hold"
+            f"expected to with a frequency for each class of the test, got {len(given)} of them and "
+            f"the test label {labels.max()}; add a 0 for each class that the clients do not hold"
         )
     tested = np.bincount(labels, minlength=len(given)) / len(labels)
     missing = np.flatnonzero((given > 0) & (tested == 0))
     if len(missing):
         raise ParameterError(
-            f"expected test points of every class that the clients hold, got none of class {missing[0]}; "
-            "test on points of that class, too, or leave the class out of to"
+            "expected test points of every class that the clients hold, got none of class "
+            f"{missing[0]}; test on points of that class, too, or leave the class out of to"
         )
     share = given / given.sum()
     weights = np.divide(share, tested, out=np.zeros(len(given)), where=tested > 0)

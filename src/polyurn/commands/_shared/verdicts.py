@@ -63,48 +63,45 @@ def print_verdict(verdict: Verdict, *, as_json: bool) -> None:
 
 
 def verdict_table(verdict: Verdict) -> Table:
-    """One row per population; differences of a fraction are in points."""
+    """One column per population, one line per measure; differences of a fraction are in points."""
     unit = ", in points" if verdict.wording.in_points else ""
     table = Table(
         title=f"{verdict.metric}{unit}: what simulated clients say about {verdict.true!r}"
     )
-    table.add_column("clients")
-    reference = verdict.reference
-    headings = ["difference", "of means", "signed"]
-    headings += [f"less {reference.population}'s"] if reference else []
-    headings += ["regret", "rank corr."]
-    headings += ["rounds to target"] if verdict.populations[0].rounds_to_target else []
-    for heading in (*headings, "settings", "seeds", "diverged"):
-        table.add_column(heading, justify="right")
+    table.add_column("")
     for found in verdict.populations:
-        table.add_row(*_cells(verdict, found))
-    missing = [f"{v.population} {v.n_missing}" for v in verdict.populations if v.n_missing]
-    if missing:
-        table.caption = f"runs without a counterpart, left out: {', '.join(missing)}"
+        floor = "\n(noise floor)" if found.population == AGAIN else ""
+        table.add_column(f"{found.population}{floor}", justify="right")
+    columns = [_measures(verdict, found) for found in verdict.populations]
+    for name in columns[0]:
+        table.add_row(name, *(column[name] for column in columns))
     return table
 
 
-def _cells(verdict: Verdict, found: PopulationVerdict) -> list[str]:
-    """What the table says about one population."""
-    name, reference = found.population, verdict.reference
+def _measures(verdict: Verdict, found: PopulationVerdict) -> dict[str, str]:
+    """What the table says about one population, by the name of the line."""
     scale = 100.0 if verdict.wording.in_points else 1.0
-    cells = [
-        f"{name}\n(noise floor)" if name == AGAIN else name,
-        _two_lines(found.difference, scale),
-        _number(found.difference_of_means, scale),
-        _two_lines(found.signed, scale, sign="+"),
-    ]
+    lines = {
+        "difference": _two_lines(found.difference, scale),
+        "difference of seed means": _number(found.difference_of_means, scale),
+        "simulated less true": _two_lines(found.signed, scale, sign="+"),
+    }
+    reference = verdict.reference
     if reference is not None:
         less = Estimate(math.nan, math.nan, math.nan)
         if found is not reference:
-            less = verdict.paired(name, reference.population)
-        cells.append(_two_lines(less, scale, sign="+"))
-    cells += [_two_lines(found.regret, scale), _two_lines(found.rank_correlation, 1.0)]
+            less = verdict.paired(found.population, reference.population)
+        lines[f"difference less {reference.population}'s"] = _two_lines(less, scale, sign="+")
+    lines["regret"] = _two_lines(found.regret, scale)
+    lines["rank correlation"] = _two_lines(found.rank_correlation, 1.0)
     if found.rounds_to_target is not None:
-        apart = _two_lines(found.rounds_to_target, 1.0)
-        cells.append(f"{apart}\nreached {found.n_reached} | {found.n_reached_true}")
-    diverged = f"{found.n_diverged} | {found.n_diverged_true}"
-    return [*cells, str(found.n_settings), str(found.n_seeds), diverged]
+        lines["rounds to target, apart"] = _two_lines(found.rounds_to_target, 1.0)
+        lines["reached it (here | true)"] = f"{found.n_reached} | {found.n_reached_true}"
+    lines["settings, seeds"] = f"{found.n_settings}, {found.n_seeds}"
+    lines["diverged (here | true)"] = f"{found.n_diverged} | {found.n_diverged_true}"
+    if any(one.n_missing for one in verdict.populations):
+        lines["without a counterpart"] = str(found.n_missing)
+    return lines
 
 
 def verdict_record(verdict: Verdict) -> dict[str, Any]:
@@ -129,7 +126,7 @@ def _two_lines(found: Estimate, scale: float, *, sign: str = "") -> str:
     if math.isnan(found.low):
         return value
     low, high = (_number(end, scale) for end in (found.low, found.high))
-    return f"{value}\n({low} to {high})"
+    return f"{value}\n{low} to {high}"
 
 
 def _number(value: float, scale: float, *, sign: str = "") -> str:

@@ -11,6 +11,7 @@ from polyurn.comparison.estimates import Estimate
 from polyurn.sweeps.scores import LOSS
 
 _SMALL = 0.005  # points below it are 0 for a reader
+_ROUNDING = 1e-9  # a difference of 0 comes out as something like 1e-17
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Wording:
         if math.isnan(value):
             return "–"
         if not self.in_points:
-            return f"{value:.3g}"
+            return "0" if abs(value) < _ROUNDING else f"{value:.3g}"
         points = 100 * value
         if abs(points) < _SMALL:
             return "0.0"
@@ -114,7 +115,7 @@ class Wording:
     def loses(self, name: str, regret: Estimate) -> str:
         """What is lost by the settings that win on these clients, if that can be told from nothing."""
         what = f"tuning on {clients(name)}"
-        if regret.value == 0 and not (regret.high > 0):
+        if abs(regret.value) < _ROUNDING and not abs(regret.high) > _ROUNDING:
             return f"{what} loses nothing"
         if not excludes_zero(regret):
             return f"cannot tell whether {what} loses anything: {self._open(regret)}"

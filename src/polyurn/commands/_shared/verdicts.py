@@ -70,37 +70,40 @@ def verdict_table(verdict: Verdict) -> Table:
     )
     table.add_column("")
     for found in verdict.populations:
-        floor = "\n(noise floor)" if found.population == AGAIN else ""
-        table.add_column(f"{found.population}{floor}", justify="right")
+        table.add_column(found.population, justify="right")
     columns = [_measures(verdict, found) for found in verdict.populations]
-    for name in columns[0]:
-        table.add_row(name, *(column[name] for column in columns))
+    for line, (name, _) in enumerate(columns[0]):
+        cells = [column[line][1] for column in columns]
+        if any(cells):
+            table.add_row(name, *cells)
+    if verdict.floor is not None:
+        table.caption = f"{AGAIN}: {verdict.true} clients in other cohorts, the noise floor"
     return table
 
 
-def _measures(verdict: Verdict, found: PopulationVerdict) -> dict[str, str]:
-    """What the table says about one population, by the name of the line."""
+def _measures(verdict: Verdict, found: PopulationVerdict) -> list[tuple[str, str]]:
+    """What the table says about one population: lines with their names."""
     scale = 100.0 if verdict.wording.in_points else 1.0
-    lines = {
-        "difference": _two_lines(found.difference, scale),
-        "difference of seed means": _number(found.difference_of_means, scale),
-        "simulated less true": _two_lines(found.signed, scale, sign="+"),
-    }
+    lines = [
+        *_with_interval("difference", found.difference, scale),
+        ("… of seed means", _number(found.difference_of_means, scale)),
+        *_with_interval("simulated less true", found.signed, scale),
+    ]
     reference = verdict.reference
     if reference is not None:
         less = Estimate(math.nan, math.nan, math.nan)
         if found is not reference:
             less = verdict.paired(found.population, reference.population)
-        lines[f"difference less {reference.population}'s"] = _two_lines(less, scale, sign="+")
-    lines["regret"] = _two_lines(found.regret, scale)
-    lines["rank correlation"] = _two_lines(found.rank_correlation, 1.0)
+        lines += _with_interval(f"difference less {reference.population}'s", less, scale)
+    lines += _with_interval("regret", found.regret, scale)
+    lines += _with_interval("rank correlation", found.rank_correlation, 1.0)
     if found.rounds_to_target is not None:
-        lines["rounds to target, apart"] = _two_lines(found.rounds_to_target, 1.0)
-        lines["reached it (here | true)"] = f"{found.n_reached} | {found.n_reached_true}"
-    lines["settings, seeds"] = f"{found.n_settings}, {found.n_seeds}"
-    lines["diverged (here | true)"] = f"{found.n_diverged} | {found.n_diverged_true}"
+        lines += _with_interval("rounds to target", found.rounds_to_target, 1.0)
+        lines.append(("reached (here|true)", f"{found.n_reached}|{found.n_reached_true}"))
+    lines.append(("settings, seeds", f"{found.n_settings}, {found.n_seeds}"))
+    lines.append(("diverged (here|true)", f"{found.n_diverged}|{found.n_diverged_true}"))
     if any(one.n_missing for one in verdict.populations):
-        lines["without a counterpart"] = str(found.n_missing)
+        lines.append(("no counterpart", str(found.n_missing)))
     return lines
 
 
@@ -120,17 +123,16 @@ def verdict_record(verdict: Verdict) -> dict[str, Any]:
     return record
 
 
-def _two_lines(found: Estimate, scale: float, *, sign: str = "") -> str:
-    """A number, and its interval below it."""
-    value = _number(found.value, scale, sign=sign)
-    if math.isnan(found.low):
-        return value
-    low, high = (_number(end, scale) for end in (found.low, found.high))
-    return f"{value}\n{low} to {high}"
+def _with_interval(name: str, found: Estimate, scale: float) -> list[tuple[str, str]]:
+    """A number, and its interval on the line below it."""
+    ends = [] if math.isnan(found.low) else [found.low, found.high]
+    interval = " to ".join(_number(end, scale) for end in ends)
+    return [(name, _number(found.value, scale)), ("", interval)]
 
 
-def _number(value: float, scale: float, *, sign: str = "") -> str:
-    return "–" if math.isnan(value) else f"{scale * value:{sign}.2f}"
+def _number(value: float, scale: float) -> str:
+    places = 3 if scale == 1 else 2
+    return "–" if math.isnan(value) else f"{round(scale * value, places) + 0.0:.{places}f}"
 
 
 def _without_nan(value: Any) -> Any:

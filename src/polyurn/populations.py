@@ -113,6 +113,9 @@ class IID(FrozenArrays):
                 f"expected labels as categories from 0 to {n_categories - 1}, one for each proxy "
                 "point; raise n_categories if there are more"
             )
+        check_memory(
+            8 * n_categories, f"{n_categories:,} categories", "take a smaller n_categories"
+        )
         return cls(np.bincount(given, minlength=n_categories), sizes)
 
     @property

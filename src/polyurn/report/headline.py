@@ -172,12 +172,12 @@ def _sentence(said: list[str]) -> str:
         return "There are runs to look at, and no verdict yet."
     *first, last = said
     text = f"{', '.join(first)}, and {last}" if first else last
+    if text.split()[1] == "clients":  # the name of a population, which stays as it is spelled
+        return f"{text}."
     return _capital(f"{text}.")
 
 
 def _capital(text: str) -> str:
-    if text.split()[1:2] == ["clients"]:  # the name of a population, which stays as it is spelled
-        return text
     return f"{text[0].upper()}{text[1:]}"
 
 

@@ -3,8 +3,6 @@
 What the file says in, a population out. Points are given to its clients by `inputs.py`.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,30 +48,6 @@ def baseline(
     return IID.proxy(codes, n_categories=n_categories, sizes=sizes)
 
 
-@dataclass(frozen=True, eq=False)
-class SomeCategories:
-    """Clients of a Dirichlet over some of the categories; nobody holds a point of the others.
-
-    Attributes
-    ----------
-    of_some : Dirichlet
-    present : int array of shape (n_present,)
-    n_categories : int
-    """
-
-    of_some: Dirichlet
-    present: NDArray[np.int64]
-    n_categories: int
-
-    def sample(
-        self, n_clients: int, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
-        """Draw the histograms of clients, shape (n_clients, n_categories)."""
-        counts = np.zeros((n_clients, self.n_categories), np.int64)
-        counts[:, self.present] = self.of_some.sample(n_clients, rng=rng)
-        return counts
-
-
 def _dirichlet(
     entry: ClientsConfig,
     codes: NDArray[np.int64],
@@ -81,7 +55,7 @@ def _dirichlet(
     n_categories: int,
     like: Partition | None,
     sizes: SizesLike,
-) -> Population:
+) -> Dirichlet:
     """alpha_j = alpha C p_j, where the C categories are those that the data have points of."""
     assert entry.dirichlet is not None
     proxy = np.bincount(codes, minlength=n_categories)
@@ -92,7 +66,4 @@ def _dirichlet(
         assert like is not None
         frequent = like.histograms(codes, n_categories).sum(axis=0)
     alpha = entry.dirichlet * np.count_nonzero(proxy) * frequent / frequent.sum()
-    present = np.flatnonzero(alpha)
-    if len(present) == 1:  # all points are of it, whatever alpha is
-        return IID(frequent, sizes)
-    return SomeCategories(Dirichlet(alpha[present], sizes), present, n_categories)
+    return Dirichlet(alpha, sizes)

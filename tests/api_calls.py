@@ -164,7 +164,7 @@ def _sweep() -> Call:
     return pu.sweep, asked | {
         "populations": {"true": parts()}, "seeds": [0], "grid": {"local_epochs": [1]},
         "optuna": None, "n_clients": 5, "folder": place(), "n_jobs": 1, "true": "true",
-        "on_run": lambda done: None,
+        "noise_floor": False, "on_run": lambda done: None,
     }  # fmt: skip
 
 
@@ -235,6 +235,9 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Histograms": lambda: _fields(pu.histograms(["a", "b"], [0, 1], categories=2)),
     "IID": lambda: (pu.IID, {"marginal": [5, 3], "sizes": [4, 9]}),
     "IID.like": lambda: (pu.IID.like, {"counts": COUNTS}),
+    "IID.proxy": lambda: (
+        pu.IID.proxy, {"labels": [0, 1, 1], "n_categories": 2, "sizes": [4, 9]},
+    ),
     "IID.sample": lambda: (pu.IID([5, 3], [4]).sample, {"n_clients": 3, "rng": 0}),
     "Journal": lambda: (pu.Journal, {"folder": place(), "settings": {"seed": 1}}),
     "Journal.append": _journal_append,
@@ -293,6 +296,17 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Sizes.sample": lambda: (sizes().sample, {"components": [0, 1], "rng": 0}),
     "Sweep": lambda: (pu.Sweep, {"runs": tuple(runs()), "folder": None}),
     "Verdict": lambda: _fields(pu.compare_sweeps(runs())),
+    "Verdict.paired": lambda: (
+        pu.compare_sweeps(runs()).paired, {"first": "iid", "second": "iid", "of": "regret"},
+    ),
+    "Verdict.pair_sentence": lambda: (
+        pu.compare_sweeps(runs()).pair_sentence,
+        {"first": "iid", "second": "iid", "of": "difference"},
+    ),
+    "Verdict.sentence": lambda: (pu.compare_sweeps(runs()).sentence, {"about": ["iid"]}),
+    "Verdict.regret_sentence": lambda: (
+        pu.compare_sweeps(runs()).regret_sentence, {"about": ["iid"]},
+    ),
     "answer": lambda: (
         pu.answer,
         {"query": query(), "counts": COUNTS, "buckets": np.full(40, 0.5), "rng": 0, "n_threads": 1},
@@ -304,8 +318,8 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "compare_sweeps": lambda: (
         pu.compare_sweeps,
         {
-            "runs": runs(), "true": "true", "metric": "accuracy", "diverged_score": 0.0,
-            "confidence": 0.95,
+            "runs": runs(), "true": "true", "metric": "accuracy", "last": 0.5, "target": 0.2,
+            "diverged_score": 0.0, "confidence": 0.95,
         },
     ),
     "concentration": lambda: (pu.concentration, {"counts": COUNTS}),
@@ -348,6 +362,9 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "sweep": _sweep,
     "table_histograms": _table_histograms,
     "train": _train,
+    "weighted": lambda: (
+        pu.weighted, {"metric": lambda outputs, labels: labels, "to": [1, 2], "of": [0, 1, 1]},
+    ),
     "write_histograms": lambda: (
         pu.write_histograms,
         {

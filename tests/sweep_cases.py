@@ -30,6 +30,7 @@ def small_sweep(folder=None, **changes):
         "grid": GRID,
         "seeds": [0, 1],
         "n_jobs": 1,
+        "noise_floor": False,
     } | changes
     settings, model, data = (asked.pop(name) for name in ("settings", "model", "data"))
     return sweep(settings, model, data, folder=folder, **asked)

@@ -151,3 +151,17 @@ def test_the_oracle_refuses_a_client_without_points():
 def test_a_data_frame_is_a_table_and_no_population():
     pandas = pytest.importorskip("pandas")
     assert not isinstance(pandas.DataFrame([[1, 2]]), Population)  # it has a sample of its own
+
+
+def test_the_papers_iid_has_the_proxy_datas_marginal_and_the_fair_one_the_clients():
+    counts, labels = np.array([[3, 1], [4, 0]]), np.array([0, 1, 1, 1])
+    fair, paper = IID.like(counts), IID.proxy(labels, n_categories=2, sizes=counts.sum(axis=1))
+    assert fair.marginal.tolist() == [7 / 8, 1 / 8]
+    assert paper.marginal.tolist() == [0.25, 0.75]
+    assert paper.sizes.max_size == fair.sizes.max_size == 4
+
+
+@pytest.mark.parametrize("labels", [[0, 2], [-1, 0], [], [[0, 1]], [0.5, 1.0]])
+def test_labels_that_are_no_categories_are_refused(labels):
+    with pytest.raises(ParameterError, match="labels as categories from 0 to 1, one for each"):
+        IID.proxy(labels, n_categories=2, sizes=[3])

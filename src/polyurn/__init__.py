@@ -60,11 +60,12 @@ if TYPE_CHECKING:
     from polyurn.sweeps.grid import Sweep as Sweep
     from polyurn.sweeps.grid import sweep as sweep
     from polyurn.sweeps.optuna_search import OptunaSearch as OptunaSearch
-    from polyurn.sweeps.verdict import Verdict as Verdict
+    from polyurn.sweeps.results import Verdict as Verdict
     from polyurn.sweeps.verdict import compare_sweeps as compare_sweeps
     from polyurn.training.examples import Examples as Examples
     from polyurn.training.federated import Run as Run
     from polyurn.training.federated import train as train
+    from polyurn.training.losses import weighted as weighted
     from polyurn.training.settings import FedAvg as FedAvg
 
 _HOME = {
@@ -117,11 +118,12 @@ _HOME = {
     "train": "training.federated",
     "RunRecord": "storage.run_log",
     "read_runs": "storage.run_log",
+    "weighted": "training.losses",
     "FedAvg": "training.settings",
     "OptunaSearch": "sweeps.optuna_search",
     "Sweep": "sweeps.grid",
     "sweep": "sweeps.grid",
-    "Verdict": "sweeps.verdict",
+    "Verdict": "sweeps.results",
     "compare_sweeps": "sweeps.verdict",
 }
 

@@ -47,13 +47,16 @@ class Population(Protocol):
 @checked
 @dataclass(frozen=True, eq=False)
 class IID(FrozenArrays):
-    """*Fully IID* clients: a true size each, and every point from the proxy data's marginal.
+    """*Fully IID* clients: a true size each, and every point from one marginal.
+
+    Two baselines have names. `IID.like` takes the marginal of the true clients, so that what differs
+    from them is heterogeneity alone. `IID.proxy` takes that of the proxy data, as the paper does: it
+    differs in the marginal, too.
 
     Parameters
     ----------
     marginal : float array of shape (n_categories,)
-        How frequent each category is in the proxy data: counts or probabilities. Kept as
-        probabilities.
+        How frequent each category is: counts or probabilities. Kept as probabilities.
     sizes : int array of shape (n_true_clients,), or Sizes of one component
         The sizes of true clients, each as likely as the others, or the distribution of sizes. Kept
         as their distribution.
@@ -86,6 +89,34 @@ class IID(FrozenArrays):
         """
         table = check_counts(counts)
         return cls(np.asarray(table.sum(axis=0)).reshape(-1), client_sizes(table))
+
+    @classmethod
+    def proxy(cls, labels: ArrayLike, *, n_categories: int, sizes: SizesLike) -> "IID":
+        """IID clients that draw from the proxy data as they are: the paper's baseline.
+
+        Parameters
+        ----------
+        labels : int array of shape (n_points,)
+            The category of each proxy point.
+        n_categories : int
+        sizes : int array of shape (n_true_clients,), or Sizes of one component
+
+        Examples
+        --------
+        >>> IID.proxy([0, 1, 1, 1], n_categories=3, sizes=[4, 9]).marginal.tolist()
+        [0.25, 0.75, 0.0]
+        """
+        given = numbers(labels, "labels")
+        whole = given.ndim == 1 and len(given) > 0 and given.dtype.kind in "iu"
+        if not whole or given.min() < 0 or given.max() >= n_categories:
+            raise ParameterError(
+                f"expected labels as categories from 0 to {n_categories - 1}, one for each proxy "
+                "point; raise n_categories if there are more"
+            )
+        check_memory(
+            8 * n_categories, f"{n_categories:,} categories", "take a smaller n_categories"
+        )
+        return cls(np.bincount(given, minlength=n_categories), sizes)
 
     @property
     def n_categories(self) -> int:

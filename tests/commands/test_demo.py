@@ -11,7 +11,9 @@ def test_the_command_tells_the_whole_story(run, tmp_path):
     ran = run("demo", *small, "--json")
     told = ran.json()
     assert told["n_clients"] == 80
-    assert {v["population"] for v in told["sweep"]["populations"]} == {"mdm", "iid", "oracle"}
+    assert {v["population"] for v in told["sweep"]["populations"]} == {
+        "again", "mdm", "iid", "oracle",
+    }  # fmt: skip
     for stage in range(1, 7):
         assert f"{stage} " in ran.err
     assert (tmp_path / "report.html").as_uri() in ran.err

@@ -13,11 +13,44 @@ from report_material import comparison, gathered, runs, selection, true_clients
 
 def test_the_three_numbers_are_those_of_the_comparison_and_the_sweep():
     said = headline(gathered(comparison=comparison(), runs=runs()))
-    alpha, ratio, regret = (number.value for number in said.numbers)
+    alpha, ratio, off = (number.value for number in said.numbers)
     assert alpha == f"α ≈ {comparison().heterogeneity.alpha.value:.2f}"
     assert ratio == f"{comparison()['mdm'].energy_ratio:.2f}×"
-    assert regret == f"{100 * pu.compare_sweeps(runs())['mdm'].regret.value:.2f} pts"
+    verdict = pu.compare_sweeps(runs())
+    assert off == f"{100 * verdict['mdm'].difference.value:.1f} pts off"
     assert all(number.known for number in said.numbers)
+    training = said.numbers[2]
+    assert training.label == "What training on them predicts"
+    assert verdict.sentence(about=["mdm", "iid"]) in training.means
+    assert training.means.endswith(verdict.regret_sentence(about=["mdm", "iid"]))
+    assert verdict.pair_sentence("iid", "mdm") in said.sentence
+    assert "oracle" not in training.means
+
+
+def test_without_iid_runs_the_headline_says_what_is_promised():
+    said = headline(gathered(runs=runs(populations=("true", "mdm"))))
+    assert said.sentence.startswith("mdm clients promise ")
+    assert said.numbers[2].known
+
+
+def test_one_seed_is_not_enough_for_the_headline_to_tell_who_is_nearer():
+    assert (
+        "annot tell which of mdm and iid is nearer"
+        in headline(gathered(runs=runs(seeds=(0,)))).sentence
+    )
+
+
+def test_the_noise_floor_alone_is_no_verdict_on_simulated_clients():
+    said = headline(gathered(runs=runs(populations=("true", "again"))))
+    assert not said.numbers[2].known
+    whole = headline(gathered(runs=runs(populations=("true", "again", "mdm", "iid"))))
+    assert "the true clients trained again differ by" in whole.numbers[2].means
+
+
+def test_a_loss_is_told_without_points():
+    number = headline(gathered(runs=runs(), metric="loss")).numbers[2]
+    assert number.value.endswith(" off")
+    assert "points" not in number.means
 
 
 @pytest.mark.parametrize("name", ["mdm", "iid"])

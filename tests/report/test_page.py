@@ -132,7 +132,7 @@ def test_the_verdict_comes_first_with_a_sentence_and_three_numbers(page):
     assert re.fullmatch(r"α ≈ \d.*", values[0])
     ratio = comparison()["mdm"].energy_ratio
     assert values[1] == f"{ratio:.2f}×"
-    assert values[2].endswith(" pts")
+    assert values[2].endswith(" pts off")
     assert not [e for e in page.elements if e.get("class") == "unknown"]
 
 

@@ -32,12 +32,27 @@ def _as(run, population):
 
 def test_where_scores_are_negative_a_diverged_run_is_below_all_others():
     some = runs(seeds=(0,))
-    below = [replace(r, final={"accuracy": r.final["accuracy"] - 1.0}) for r in some]
-    below[0] = replace(below[0], final={"accuracy": None}, diverged_at=1)
+    below = [replace(r, metrics={"accuracy": [r.final["accuracy"] - 1.0]}) for r in some]
+    below[0] = replace(below[0], metrics={"accuracy": []}, diverged_at=1)
     settings = below[0].settings.to_record()
     rows = agreement_rows(below, true="true", metric="accuracy")
     named = f"local_epochs {settings['local_epochs']}, "
     mine = [r for r in rows if r["settings"].startswith(named)]
     assert min(min(r["true"], r["simulated"]) for r in mine) < min(
-        r.final["accuracy"] for r in below[1:]
+        r.metrics["accuracy"][0] for r in below[1:]
     )
+
+
+def test_rows_show_the_mean_of_the_last_half_of_the_evaluations():
+    curve = {"rounds": [1, 2, 3], "loss": [3.0, 2.0, 1.0], "metrics": {"accuracy": [0.1, 0.4, 0.6]}}
+    flat = [replace(r, **curve) for r in runs(seeds=(0,))]
+    rows = profile_rows(flat, "local_epochs", metric="accuracy")
+    assert {round(row["metric"], 6) for row in rows} == {0.5}
+    rows = agreement_rows(flat, true="true", metric="loss")
+    assert {row["simulated"] for row in rows} == {row["true"] for row in rows} == {1.5}
+
+
+def test_the_best_loss_of_a_setting_is_the_smallest():
+    some = [replace(r, loss=[float(r.settings.local_epochs)]) for r in runs(seeds=(0,))]
+    rows = profile_rows(some, "local_learning_rate", metric="loss")
+    assert {row["metric"] for row in rows} == {1.0}

@@ -1,18 +1,23 @@
 """Who holds what in a sweep, under each seed."""
 
+import json
+
 import numpy as np
 import pytest
 
-from polyurn import IID, MDM, Oracle, Partition, Sizes
-from polyurn.sweeps.clients import clients_by_seed
+from polyurn import IID, MDM, OptunaSearch, Oracle, Partition, Sizes
+from polyurn.errors import FileError
+from polyurn.sweeps.clients import clients_by_seed, in_another_order
 from sweep_cases import BY_LABEL, DATA, shuffled, small_sweep
 
 MIXTURE = MDM([1.0], [[1.0, 2.0, 3.0]], Sizes.constant(20))
 TRUE = BY_LABEL.histograms(DATA.labels, 3)
 
 
-def found(populations, *, seeds=(0, 1), n_clients=None):
-    return clients_by_seed(populations, DATA, seeds=seeds, n_clients=n_clients, true="true")
+def found(populations, *, seeds=(0, 1), n_clients=None, **options):
+    return clients_by_seed(
+        populations, DATA, seeds=seeds, n_clients=n_clients, true="true", **options
+    )
 
 
 def test_clients_with_their_points_are_the_same_under_every_seed_and_functions_are_asked():
@@ -42,3 +47,69 @@ def test_a_sweep_takes_populations_beside_the_true_clients():
     true = Partition.by_owner(np.arange(400) % 20)
     done = small_sweep(populations={"true": true, "mdm": MIXTURE, "iid": IID.like(TRUE)}, seeds=[0])
     assert {run.population for run in done.runs} == {"true", "mdm", "iid"}
+
+
+# --------------------------------------------------------------------------- the noise floor
+
+
+def held(clients):
+    return sorted(points.tolist() for points in clients)
+
+
+@pytest.mark.parametrize("true", [BY_LABEL, shuffled, MIXTURE], ids=["kept", "function", "drawn"])
+def test_again_are_the_true_clients_of_the_seed_in_another_order_for_each(true):
+    clients = found({"true": true, "iid": shuffled}, noise_floor=True, n_clients=30)
+    for seed in (0, 1):
+        assert held(clients["again", seed]) == held(clients["true", seed])
+        assert clients["again", seed] != clients["true", seed]
+    orders = [[points[0] for points in clients["again", seed]] for seed in (0, 1)]
+    assert orders[0] != orders[1]
+    assert clients == found({"true": true, "iid": shuffled}, noise_floor=True, n_clients=30)
+
+
+def test_again_keeps_who_is_who():
+    named = Partition.by_owner([f"client {i % 20}" for i in range(400)])
+    again = in_another_order(named, 3)
+    for name, points in zip(again.ids, again, strict=True):
+        assert {f"client {point % 20}" for point in points} == {name}
+
+
+def test_without_true_clients_or_beside_an_again_of_ones_own_nothing_is_added():
+    assert {name for name, _ in found({"iid": shuffled}, noise_floor=True)} == {"iid"}
+    own = {"true": BY_LABEL, "again": shuffled}
+    assert found(own, noise_floor=True)["again", 1] == shuffled(1)
+
+
+def test_a_sweep_trains_the_true_clients_again_from_the_same_first_weights():
+    done = small_sweep(noise_floor=True, seeds=[0], grid={"local_learning_rate": [1e-9, 0.5]})
+    by = {(run.population, run.settings.local_learning_rate): run for run in done.runs}
+    assert {name for name, _ in by} == {"true", "iid", "again"}
+    # Nothing was learned with the smallest rate: the weights are still the first ones.
+    assert by["again", 1e-9].loss == pytest.approx(by["true", 1e-9].loss, abs=1e-6)
+    assert by["again", 0.5].loss != pytest.approx(by["true", 0.5].loss, abs=1e-6)
+
+
+def test_a_search_has_a_noise_floor_too_whose_winner_is_tried_on_the_true_clients():
+    search = OptunaSearch({"local_learning_rate": {"low": 1e-3, "high": 1.0}}, n_trials=3,
+                          pruner="NopPruner")  # fmt: skip
+    done = small_sweep(noise_floor=True, seeds=[0], grid=None, optuna=search)
+    trials = [run for run in done.runs if run.trial is not None]
+    assert sum(run.population == "again" for run in trials) == 3
+    best = max(
+        (run for run in trials if run.population == "again"), key=lambda r: r.final["accuracy"]
+    )
+    assert any(run.population == "true" and run.settings == best.settings for run in done.runs)
+
+
+def test_a_sweep_without_a_noise_floor_is_another_sweep_and_one_of_an_earlier_version_goes_on(
+    tmp_path,
+):
+    small_sweep(tmp_path, seeds=[0])
+    with pytest.raises(FileError, match="other noise_floor"):
+        small_sweep(tmp_path, seeds=[0], noise_floor=True)
+    sheet = tmp_path / "sweep.json"
+    kept = json.loads(sheet.read_text())
+    del kept["noise_floor"]
+    sheet.write_text(json.dumps(kept))
+    done = small_sweep(tmp_path, seeds=[0], noise_floor=True)
+    assert len(done.runs) == 3 * 4

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from cli_walk import assert_refused
-from polyurn import MDM, Sizes, save, write_histograms
+from polyurn import MDM, Partition, Sizes, compare_sweeps, save, save_partition, write_histograms
 from polyurn.commands._shared.progress import sweep_progress
 from polyurn.errors import FileError, ParameterError
 from polyurn.storage.run_log import RunRecord, read_runs
@@ -91,6 +92,126 @@ def test_populations_are_what_the_file_says(folder):
     assert set(drawn(inputs, "iid", 0).sizes) <= set(true.sizes)
 
 
+def with_clients(folder, n_clients=4_000, **entries):
+    """The populations of the file beside its true clients, so many that frequencies can be seen."""
+    drawn_ones = {name: entry | {"n_clients": n_clients} for name, entry in entries.items()}
+    asked = TABLE | {"clients": {"true": {"column": "client"}, **drawn_ones}}
+    return read_inputs(parse_config(asked, folder=folder))
+
+
+@pytest.fixture
+def skewed(folder):
+    """The same data, of which the true clients hold the points of classes 0 and 1 mostly."""
+    given = dict(np.load(folder / "points.npz"))
+    kept = np.flatnonzero((given["labels"] < 2) | (np.arange(400) % 10 == 0))
+    owners = np.full(400, 99)
+    owners[kept] = np.arange(len(kept)) % 15
+    np.savez(folder / "points.npz", **(given | {"client": owners}))
+    return folder
+
+
+def marginals(inputs, *names):
+    codes = inputs.data.labels
+    for name in names:
+        counts = labels_of(inputs, drawn(inputs, name, 0))
+        yield counts.sum(axis=0) / counts.sum()
+    yield np.bincount(codes, minlength=3) / len(codes)
+
+
+def test_iid_has_the_categories_of_the_clients_and_iid_proxy_those_of_the_data(skewed):
+    # One client holds what is left, so only the others are named.
+    given = dict(np.load(skewed / "points.npz"))
+    few = given["client"] != 99
+    parts = Partition.by_owner(given["client"][few]).renumbered(np.flatnonzero(few))
+    save_partition(parts, skewed / "few.parquet")
+    asked = TABLE | {"clients": {
+        "few": {"partition": "few.parquet"},
+        "iid": {"iid": "few", "n_clients": 4000},
+        "iid_proxy": {"iid_proxy": "few", "n_clients": 4000},
+        "number": {"iid": 20, "n_clients": 4000},
+        "number_proxy": {"iid_proxy": 20, "n_clients": 4000},
+    }}  # fmt: skip
+    inputs = read_inputs(parse_config(asked, folder=skewed))
+    few, iid, proxy, number, number_proxy, data = marginals(
+        inputs, "few", "iid", "iid_proxy", "number", "number_proxy"
+    )
+    assert abs(few - data).max() > 0.1
+    # More than 80,000 points: the standard error of a frequency is below 0.002.
+    assert iid == pytest.approx(few, abs=0.01)
+    for one in (proxy, number, number_proxy):
+        assert one == pytest.approx(data, abs=0.01)
+    true_sizes = set(drawn(inputs, "few", 0).sizes)
+    assert set(drawn(inputs, "iid_proxy", 0).sizes) == true_sizes
+    assert set(drawn(inputs, "number_proxy", 0).sizes) == {20}
+    assert len(drawn(inputs, "iid", 0)) == 4000  # more than there are true clients
+
+
+@pytest.mark.parametrize("marginal", ["flat", "clients", "proxy", None])
+def test_a_dirichlet_has_the_marginal_and_the_sizes_that_were_asked_for(folder, marginal):
+    entry = {"dirichlet": 5.0, "sizes": "true"} | ({"marginal": marginal} if marginal else {})
+    inputs = with_clients(folder, dir=entry)
+    dir_, data = marginals(inputs, "dir")
+    expected = np.full(3, 1 / 3) if marginal in ("flat", None) else data
+    assert dir_ == pytest.approx(expected, abs=0.01)
+    assert set(drawn(inputs, "dir", 0).sizes) <= set(drawn(inputs, "true", 0).sizes)
+
+
+def test_a_small_dirichlet_gives_clients_of_almost_one_category(folder):
+    inputs = with_clients(folder, n_clients=200, dir={"dirichlet": 0.01, "sizes": 20})
+    counts = labels_of(inputs, drawn(inputs, "dir", 0))
+    assert (counts.max(axis=1) >= 19).mean() > 0.9
+    even = with_clients(folder, n_clients=200, dir={"dirichlet": 1e6, "sizes": 20})
+    assert (labels_of(even, drawn(even, "dir", 0)).max(axis=1) >= 19).mean() == 0
+
+
+def test_weighted_accuracy_is_weighted_to_the_classes_of_the_population(run, folder):
+    (folder / "config.toml").write_text(f'weighted_to = "true"\nnoise_floor = false\n{TOML}')
+    ran = run("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1, "--json")
+    assert ran.code == 0, ran.err
+    verdicts = ran.json()["verdicts"]
+    assert [verdict["metric"] for verdict in verdicts] == ["accuracy", "weighted accuracy"]
+    assert {p["population"] for p in verdicts[1]["populations"]} == {"mdm", "iid", "oracle"}
+    inputs = read_inputs(parse_config(TABLE | {"weighted_to": "true"}, folder=folder))
+    held = np.bincount(inputs.data.labels[drawn(inputs, "true", 0).indices])
+    assert (inputs.class_counts == 2 * held).all()  # the same under both seeds
+    tested = np.bincount(inputs.data.test_labels) / len(inputs.data.test_labels)
+    expected = held / held.sum() / tested
+    assert inputs.metrics()["weighted accuracy"].weights == pytest.approx(expected)
+    again = run("compare", folder / "runs", "--metric", "weighted accuracy", "--json")
+    assert again.json() == verdicts[1]
+
+
+def test_a_class_that_the_test_lacks_cannot_be_weighted_to(run, folder):
+    given = dict(np.load(folder / "points.npz"))
+    chosen = given["test_labels"] != 2
+    changes = {name: given[name][chosen] for name in ("test_features", "test_labels")}
+    np.savez(folder / "points.npz", **(given | changes))
+    (folder / "config.toml").write_text(f'weighted_to = "true"\n{TOML}')
+    ran = run("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1)
+    assert_refused(ran, "weighted_to: expected test points of every class that the clients hold")
+    assert not (folder / "runs").exists()
+
+
+def test_compare_averages_the_share_and_counts_the_rounds_that_it_is_told(run, folder):
+    assert run("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1).code == 0
+    runs = read_runs(folder / "runs")
+    for options in ({"last": 1.0}, {"target": 0.4}, {"metric": "loss", "last": 0.1}):
+        words = [f"--{name}={value}" for name, value in options.items()]
+        told = run("compare", folder / "runs", *words, "--json").json()
+        expected = compare_sweeps(runs, **options)["iid"]
+        (iid,) = (p for p in told["populations"] if p["population"] == "iid")
+        assert iid["difference"]["value"] == pytest.approx(expected.difference.value)
+        assert (iid["rounds_to_target"] is None) == ("target" not in options)
+    pairs = {(p["first"], p["second"]) for p in told["pairs"]}
+    assert len(pairs) == 6
+    assert "scores" not in told
+    assert_refused(run("compare", folder / "runs", "--last=0"), "last as a share")
+    assert_refused(
+        run("compare", folder / "points.npz", "a=mdm.json", "--target=0.5"),
+        "--target has no effect with the table",
+    )
+
+
 def test_the_counts_of_an_oracle_table_are_used(folder):
     counts = np.random.default_rng(1).integers(1, 9, (5, 3))
     write_histograms(counts, folder / "true.csv")
@@ -149,9 +270,33 @@ def test_digits_are_images_and_can_be_given_another_shape():
             {"clients": {"a": {"clumn": "x"}}},
             r"\[clients.a\] has no 'clumn'; did you mean 'column'",
         ),
-        ({"clients": {"a": {}}}, r"\[clients.a\] needs one of column, partition, mdm, iid, oracle"),
+        (
+            {"clients": {"a": {}}},
+            r"\[clients.a\] needs one of column, partition, mdm, iid, iid_proxy,",
+        ),
         ({"clients": {"a": {"mdm": "x.json"}}}, r"\[clients.a\] needs n_clients"),
         ({"clients": {"a": {"column": "c", "n_clients": 3}}}, "has no meaning with column"),
+        ({"clients": {"a": {"iid_proxy": 5}}}, r"\[clients.a\] needs n_clients"),
+        ({"clients": {"a": {"dirichlet": 0.1}}}, "needs sizes: a population above it, or a number"),
+        ({"clients": {"a": {"dirichlet": 0.1, "sizes": 5}}}, "needs n_clients"),
+        (
+            {"clients": {"a": {"dirichlet": 0, "sizes": "b"}}},
+            "dirichlet is a number above 0, got 0",
+        ),
+        ({"clients": {"a": {"dirichlet": "x", "sizes": "b"}}}, "a number above 0, got 'x'"),
+        (
+            {"clients": {"a": {"dirichlet": 1, "sizes": "b", "marginal": "true"}}},
+            "marginal is one of flat, clients, proxy, got 'true'",
+        ),
+        (
+            {"clients": {"a": {"dirichlet": 1, "sizes": 5, "marginal": "clients", "n_clients": 2}}},
+            "marginal = 'clients' needs sizes as a population, .* got 5",
+        ),
+        ({"clients": {"a": {"iid": "b", "sizes": "b"}}}, "sizes has no meaning with iid"),
+        ({"clients": {"a": {"iid": "b", "marginal": "flat"}}}, "marginal has no meaning with iid"),
+        ({"noise_floor": 0}, "noise_floor as true or false, got 0"),
+        ({"weighted_to": "nobody"}, "one of true, mdm, iid, oracle, got 'nobody'"),
+        ({"weighted_to": [1]}, "weighted_to as a population of the file"),
         ({"fedavg": {"n_rounds": 1}}, "FedAvg needs cohort_size"),
         ({"fedavg": {"n_rouns": 1}}, "no setting 'n_rouns'; did you mean 'n_rounds'?"),
         ({"search": {"n_trials": 3}}, r"either \[grid\] or \[search\]"),
@@ -224,16 +369,18 @@ def test_a_search_is_read_from_the_file():
 def test_sweep_trains_keeps_and_gives_its_verdict(run, folder):
     ran = run("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1, "--json")
     assert ran.code == 0, ran.err
-    verdict = ran.json()
-    assert {p["population"] for p in verdict["populations"]} == {"mdm", "iid", "oracle"}
+    (verdict,) = ran.json()["verdicts"]
+    assert {p["population"] for p in verdict["populations"]} == {"again", "mdm", "iid", "oracle"}
     assert verdict["populations"][0]["n_settings"] == 2
-    assert "run 16 of 16 (0:00:00 left): " in ran.err
+    assert "run 20 of 20 (0:00:00 left): " in ran.err
     lines = (folder / "runs" / "runs.jsonl").read_text().splitlines()
-    assert len(lines) == 16
+    assert len(lines) == 20
     assert json.loads(lines[0])["format"] == "polyurn.run"
     again = run("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1)
     assert "run 1" not in again.err
-    assert "rank correlation" in " ".join(again.out.split()) or "difference" in again.out
+    assert "less mdm's" in again.out
+    assert "the noise floor" in again.out
+    assert not re.search(r"\d…", again.out)  # no number is cut off at 80 columns
     assert run("compare", folder / "runs", "--json").json() == verdict
     assert_refused(run("compare", folder / "runs", "mdm=mdm.json"), "nothing but the folder")
     assert_refused(run("compare", folder / "mdm.json"), "expected populations as NAME=FILE")
@@ -253,7 +400,7 @@ def test_a_sweep_without_a_verdict_says_so(run, folder):
     ran = run("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1, "--json")
     assert ran.code == 0
     assert "no verdict" in ran.err
-    assert ran.json()["populations"] == []
+    assert ran.json() == {"verdicts": []}
 
 
 def test_an_interrupted_sweep_says_what_it_kept_and_goes_on(run, folder, monkeypatch):
@@ -274,7 +421,7 @@ def test_an_interrupted_sweep_says_what_it_kept_and_goes_on(run, folder, monkeyp
     assert ran.err.splitlines()[-1].startswith("interrupted; what was finished is in")
     assert len(read_runs(folder / "runs")) == 4
     assert run(*asked).code == 0
-    assert len(read_runs(folder / "runs")) == 16
+    assert len(read_runs(folder / "runs")) == 20
 
 
 def test_progress_on_a_terminal_counts_runs_and_shows_the_time_left():

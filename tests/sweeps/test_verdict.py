@@ -10,7 +10,8 @@ from scipy import stats
 
 from polyurn.errors import ParameterError
 from polyurn.storage.run_log import RunRecord
-from polyurn.sweeps.verdict import compare_sweeps, regret
+from polyurn.sweeps.pairs import regret
+from polyurn.sweeps.verdict import compare_sweeps
 from polyurn.training.settings import FedAvg
 
 
@@ -139,6 +140,170 @@ def test_populations_are_ordered_by_their_difference():
     assert [v.population for v in compare_sweeps(records).populations] == ["mdm", "iid"]
 
 
+# ------------------------------------------------------------------ pairs, means, words
+
+SEEDS = {
+    "true": {0: [0.8, 0.6, 0.7], 1: [0.7, 0.5, 0.9], 2: [0.9, 0.4, 0.6], 3: [0.8, 0.5, 0.7]},
+    "again": {0: [0.81, 0.6, 0.7], 1: [0.7, 0.51, 0.9], 2: [0.9, 0.4, 0.59], 3: [0.8, 0.51, 0.7]},
+    "mdm": {0: [0.79, 0.6, 0.73], 1: [0.7, 0.52, 0.9], 2: [0.9, 0.43, 0.6], 3: [0.8, 0.5, 0.74]},
+    "iid": {0: [0.9, 0.7, 0.8], 1: [0.8, 0.65, 0.99], 2: [0.97, 0.5, 0.7], 3: [0.9, 0.6, 0.8]},
+}
+
+
+def table_runs(table, **changes):
+    return [
+        run(name, i + 1, score, seed=seed, **changes)
+        for name, by_seed in table.items()
+        for seed, values in by_seed.items()
+        for i, score in enumerate(values)
+    ]
+
+
+def test_a_paired_interval_is_the_t_interval_of_the_differences_seed_by_seed():
+    verdict = compare_sweeps(table_runs(SEEDS), confidence=0.9)
+
+    def off(name, seed):
+        return np.abs(np.subtract(SEEDS[name][seed], SEEDS["true"][seed])).mean()
+
+    values = [off("iid", seed) - off("mdm", seed) for seed in range(4)]
+    expected = (np.mean(values), *stats.t.interval(0.9, 3, np.mean(values), stats.sem(values)))
+    paired = verdict.paired("iid", "mdm")
+    assert (paired.value, paired.low, paired.high) == pytest.approx(expected)
+    back = verdict.paired("mdm", "iid")
+    assert (back.value, back.low, back.high) == pytest.approx(
+        (-expected[0], -expected[2], -expected[1])
+    )
+    assert verdict.paired("mdm", "mdm").value == 0
+
+
+def test_a_paired_regret_is_that_of_one_less_that_of_the_other():
+    verdict = compare_sweeps(table_runs(SEEDS))
+    apart = verdict["iid"].regret.value - verdict["mdm"].regret.value
+    assert verdict.paired("iid", "mdm", of="regret").value == pytest.approx(apart)
+    table = SEEDS | {"iid": {seed: [0.1, 0.9, 0.2] for seed in range(4)}}
+    worse = compare_sweeps(table_runs(table))
+    lost = [max(SEEDS["true"][s]) - SEEDS["true"][s][1] for s in range(4)]
+    assert worse.paired("iid", "mdm", of="regret").value == pytest.approx(
+        np.mean(lost) - worse["mdm"].regret.value
+    )
+    said = worse.pair_sentence("iid", "mdm", of="regret")
+    assert said.startswith("tuning on IID clients loses ")
+
+
+def test_pairs_are_taken_on_settings_that_both_and_the_true_clients_share():
+    records = [
+        *runs("true", [0.5, 0.6, 0.7]),
+        *runs("iid", [0.6, 0.6, 0.9]),
+        *runs("mdm", [0.5, 0.9]),
+        *runs("mdm", [0.5], seed=1),
+    ]
+    verdict = compare_sweeps(records)
+    assert verdict.paired("iid", "mdm").value == pytest.approx((0.1 + 0) / 2 - (0 + 0.3) / 2)
+    assert math.isnan(verdict.paired("iid", "mdm").low)
+    assert len(verdict.pairs()) == 1
+
+
+@pytest.mark.parametrize("name", ["true", "nobody"])
+def test_a_pair_is_of_populations_that_are_compared(name):
+    verdict = compare_sweeps(table_runs(SEEDS))
+    with pytest.raises(ParameterError, match=f"from again, mdm, iid, got '{name}'"):
+        verdict.paired(name, "mdm")
+
+
+def test_the_difference_of_means_leaves_out_what_averages_out_over_seeds():
+    noise = {0: 0.1, 1: -0.1, 2: 0.1, 3: -0.1}
+    mdm = {seed: [v + noise[seed] for v in values] for seed, values in SEEDS["true"].items()}
+    found = compare_sweeps(table_runs({"true": SEEDS["true"], "mdm": mdm}))["mdm"]
+    assert found.difference.value == pytest.approx(0.1)
+    assert found.difference_of_means == pytest.approx(0)
+    assert found.signed.value == pytest.approx(0)
+    assert found.rank_correlation_of_means == pytest.approx(1)
+
+
+def test_a_signed_difference_is_simulated_less_true_also_for_the_loss():
+    records = table_runs({"true": {0: [0.5, 0.6]}}, loss=[1.0])
+    records += table_runs({"iid": {0: [0.7, 0.7]}}, loss=[0.25])
+    assert compare_sweeps(records)["iid"].signed.value == pytest.approx(0.15)
+    assert compare_sweeps(records, metric="loss")["iid"].signed.value == pytest.approx(-0.75)
+
+
+def losses(population, values):
+    return [run(population, i + 1, 0.5, loss=[value]) for i, value in enumerate(values)]
+
+
+@given(st.lists(st.tuples(st.floats(0, 9), st.floats(0, 9)), min_size=1, max_size=8))
+def test_a_loss_is_judged_as_its_negative_would_be(pairs):
+    simulated, true = zip(*pairs, strict=True)
+    loss = compare_sweeps([*losses("true", true), *losses("a", simulated)], metric="loss")["a"]
+    negative = [
+        run(name, i + 1, 0.5, metrics={"score": [-value]})
+        for name, values in (("true", true), ("a", simulated))
+        for i, value in enumerate(values)
+    ]
+    mirrored = compare_sweeps(negative, metric="score")["a"]
+    assert loss.regret.value == pytest.approx(mirrored.regret.value)
+    assert loss.difference.value == pytest.approx(mirrored.difference.value)
+    assert loss.signed.value == pytest.approx(-mirrored.signed.value)
+    if not math.isnan(loss.rank_correlation.value):
+        assert loss.rank_correlation.value == pytest.approx(mirrored.rank_correlation.value)
+
+
+def test_a_run_that_diverged_has_the_largest_loss_and_is_never_chosen():
+    records = [*losses("true", [0.5, 2.0]), *losses("iid", [0.6])]
+    records.append(run("iid", 2, None, loss=[None]))
+    found = compare_sweeps(records, metric="loss")["iid"]
+    assert found.n_diverged == 1
+    assert found.regret.value == 0
+    assert found.difference.value == pytest.approx((0.1 + (2.0 + 1.5 - 2.0)) / 2)
+
+
+def test_rounds_to_a_target_are_compared_where_both_reach_it():
+    def curve(population, setting, values):
+        changes = {"rounds": [2, 4, 6], "loss": [1.0] * 3, "metrics": {"accuracy": values}}
+        return run(population, setting, values[-1], **changes)
+
+    records = [
+        curve("true", 1, [0.1, 0.5, 0.9]), curve("iid", 1, [0.5, 0.5, 0.9]),
+        curve("true", 2, [0.1, 0.1, 0.1]), curve("iid", 2, [0.1, 0.5, 0.9]),
+        curve("true", 3, [0.1, 0.2, 0.6]), curve("iid", 3, [0.6, 0.7, 0.8]),
+    ]  # fmt: skip
+    found = compare_sweeps(records, target=0.5)["iid"]
+    assert found.rounds_to_target.value == pytest.approx((2 + 4) / 2)
+    assert (found.n_reached, found.n_reached_true) == (3, 2)
+    assert compare_sweeps(records)["iid"].rounds_to_target is None
+
+
+def test_the_noise_floor_comes_first_and_is_never_the_simulation_that_is_recommended():
+    verdict = compare_sweeps(table_runs(SEEDS))
+    assert [v.population for v in verdict.populations] == ["again", "mdm", "iid"]
+    assert verdict.floor is verdict["again"]
+    assert verdict.reference is verdict["mdm"]
+    without = compare_sweeps(table_runs({n: t for n, t in SEEDS.items() if n != "mdm"}))
+    assert without.reference is without["iid"]
+    assert "again clients" not in verdict.sentence() + verdict.regret_sentence()
+
+
+def test_the_sentence_says_what_is_promised_the_floor_and_who_is_nearer():
+    said = compare_sweeps(table_runs(SEEDS)).sentence()
+    assert said.startswith(
+        "IID clients promise 10.1 points too much, mdm clients 0.9 points too much"
+    )
+    assert "; the true clients trained again differ by 0.3 points. " in said
+    assert "mdm clients are nearer to the true ones than IID clients by 9.0 points (95 %" in said
+    assert compare_sweeps(table_runs(SEEDS)).sentence(about=["mdm"]).count("clients") == 2
+
+
+def test_one_seed_cannot_tell():
+    table = {name: {0: by_seed[0]} for name, by_seed in SEEDS.items()}
+    verdict = compare_sweeps(table_runs(table))
+    assert "Cannot tell which of mdm and iid is nearer: " in verdict.sentence()
+    assert "nearer to the true ones" not in verdict.sentence()
+    alone = {name: table[name] for name in ("true", "again")}
+    assert compare_sweeps(table_runs(alone)).sentence() == (
+        "The true clients trained again differ by 0.3 points; there are no simulated clients to judge."
+    )
+
+
 @pytest.mark.parametrize(
     ("records", "options", "message"),
     [
@@ -148,6 +313,9 @@ def test_populations_are_ordered_by_their_difference():
         ([*runs("true", [0.5]), *runs("iid", [0.5], seed=1)], {}, "'iid' has no run with the seed"),
         (runs("true", [0.5]), {"metric": "recall"}, "no metric 'recall'; expected accuracy"),
         (runs("true", [0.5]), {"confidence": 1.5}, "confidence between 0 and 1"),
+        (runs("true", [0.5]), {"last": 0.0}, "last as a share of the evaluations, .* got 0.0"),
+        (runs("true", [0.5]), {"last": 1.5}, "above 0 and at most 1, got 1.5"),
+        (runs("true", [0.5]), {"target": math.inf}, "target as a finite number, got inf"),
     ],
 )
 def test_mistakes_are_refused(records, options, message):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from polyurn.storage.mdm_json import SavedMDM
 
 _KIND, _VERSION = "comparison", 1
-_OF_SWEEPS, _OF_BOTH = {"true", "metric"}, {"held_out", "as_json", "quiet"}
+_OF_SWEEPS, _OF_BOTH = {"true", "metric", "last", "target"}, {"held_out", "as_json", "quiet"}
 
 
 def compare_command(
@@ -70,7 +70,15 @@ def compare_command(
     folds: Annotated[int, typer.Option(help="Folds of the two-sample test; 0: none.")] = 5,
     drop_empty: DropEmpty = False,
     true: Annotated[str, typer.Option(help="The true clients' name in a sweep.")] = "true",
-    metric: Annotated[str, typer.Option(help="What a sweep's runs are judged by.")] = "accuracy",
+    metric: Annotated[
+        str, typer.Option(help="What a sweep's runs are judged by; loss is their test loss.")
+    ] = "accuracy",
+    last: Annotated[
+        float, typer.Option(help="Share of a run's evaluations, the last ones, that are averaged.")
+    ] = 0.5,
+    target: Annotated[
+        float | None, typer.Option(help="Compare the number of rounds to this metric, too.")
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -88,7 +96,7 @@ def compare_command(
         refuse_options(context, unheard, f"with the folder of a sweep, {held_out}")
         from polyurn.commands._shared.verdicts import compare_runs
 
-        compare_runs(held_out, true=true, metric=metric, as_json=as_json)
+        compare_runs(held_out, true=true, metric=metric, last=last, target=target, as_json=as_json)
         return
     refuse_options(context, _OF_SWEEPS, f"with the table {held_out}")
     from polyurn.client.layout import Columns

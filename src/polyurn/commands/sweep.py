@@ -53,7 +53,9 @@ def sweep_command(
             optuna=asked.search,
             folder=output,
             n_jobs=jobs,
+            metrics=inputs.metrics(),
             engine=asked.engine,
+            noise_floor=asked.noise_floor,
             on_run=on_run,
         )
     say(_run_sentence(done.runs, output))

@@ -3,10 +3,13 @@
 What the number measures is the business of whoever asks.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from polyurn.errors import ParameterError
 from polyurn.memory import check_memory
@@ -112,3 +115,25 @@ def normal_estimate(values: NDArray[np.float64]) -> Estimate:
         return Estimate(mean, mean, mean)
     error = 1.96 * float(values.std(ddof=1)) / np.sqrt(len(values))
     return Estimate(mean, float(mean - error), float(mean + error))
+
+
+def student_estimate(values: Sequence[float], *, confidence: float = COVERAGE) -> Estimate:
+    """The mean of a few independent values and its interval by Student's t.
+
+    Parameters
+    ----------
+    values : sequence of float, of length n
+        One value has no interval, and none has no mean.
+    confidence : float
+
+    Examples
+    --------
+    >>> f"{student_estimate([1.0, 2.0, 3.0]):.2f}, {student_estimate([1.0]):.2f}"
+    '2.00 (-0.48 to 4.48), 1.00'
+    """
+    mean = float(np.mean(values)) if len(values) else math.nan
+    if len(values) < 2:
+        return Estimate(mean, math.nan, math.nan)
+    error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    reach = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * error
+    return Estimate(mean, mean - reach, mean + reach)

@@ -1,7 +1,7 @@
 """The verdict at the top of a page: one sentence, and three numbers with what they mean.
 
 Words for numbers that others have measured: how heterogeneous the federation is, how close simulated
-clients are, what tuning on them would cost.
+clients are, what training on them predicts.
 """
 
 import math
@@ -11,7 +11,8 @@ from polyurn.comparison.results import Comparison, Likeness, few_true_clients
 from polyurn.comparison.summaries import heterogeneity
 from polyurn.errors import ParameterError
 from polyurn.report.material import Material
-from polyurn.sweeps.verdict import PopulationVerdict, compare_sweeps
+from polyurn.sweeps.results import Verdict
+from polyurn.sweeps.verdict import compare_sweeps
 from polyurn.wording.numbers import counted
 
 # Clients that stand for an MDM whose heterogeneity is asked for; its own seed, so that it is the same.
@@ -48,8 +49,8 @@ def headline(material: Material) -> Headline:
     """The verdict on what there is."""
     how_different, first = _heterogeneity(material)
     how_close, second = _closeness(material)
-    how_costly, third = _regret(material)
-    said = [part for part in (how_different, how_close, how_costly) if part]
+    how_foretold, third = _training(material)
+    said = [part for part in (how_different, how_close, how_foretold) if part]
     few = _few(material)
     sentences = [_sentence(said), *([_capital(f"{few}.")] if few else [])]
     return Headline(" ".join(sentences), (first, second, third))
@@ -63,12 +64,12 @@ def _few(material: Material) -> str:
     return "" if n_true is None else few_true_clients(n_true)
 
 
-def sweep_verdicts(material: Material) -> tuple[PopulationVerdict, ...]:
-    """What the sweep says about each population; nothing if it has no true clients or only those."""
+def sweep_verdict(material: Material) -> Verdict | None:
+    """What the sweep says about each population; None if it has no true clients or only those."""
     names = {run.population for run in material.runs}
     if material.true not in names or len(names) < 2:
-        return ()
-    return compare_sweeps(material.runs, true=material.true, metric=material.metric).populations
+        return None
+    return compare_sweeps(material.runs, true=material.true, metric=material.metric)
 
 
 def simulated_row(comparison: Comparison) -> Likeness:
@@ -140,41 +141,30 @@ def _closeness(material: Material) -> tuple[str, Number]:
     return words, Number(label, f"{_short(ratio)}×", means)
 
 
-def _regret(material: Material) -> tuple[str, Number]:
-    label = "What tuning on them costs"
+def _training(material: Material) -> tuple[str, Number]:
+    label = "What training on them predicts"
     try:
-        verdicts = sweep_verdicts(material)
+        verdict = sweep_verdict(material)
     except ParameterError as error:
         return "", Number(label, "–", f"Not measured: {error}.", known=False)
-    if not verdicts:
+    if verdict is None or verdict.reference is None:
         hint = "Not measured: polyurn sweep config.toml -o runs/, with true clients among them"
         return "", Number(label, "–", hint, known=False)
-    named = [v for v in verdicts if v.population == _SIMULATED] or [verdicts[0]]
-    (about, *_) = named
-    lost = 100 * about.regret.value
+    about, say = verdict.reference, verdict.wording
+    off = say.number(about.difference.value)
+    iid = [v.population for v in verdict.simulated if v.population == "iid" and v is not about]
+    told = [*iid, about.population]
     means = (
-        f"Points of {material.metric} lost on true clients by settings that won on "
-        f"{about.population} clients; mean over {counted(about.n_seeds, 'seed')}"
-        f"{_interval(about)}."
+        f"How far {material.metric} on {about.population} clients is from that on true ones, over "
+        f"{counted(about.n_settings, 'setting')} and {counted(about.n_seeds, 'seed')}. "
+        f"{verdict.sentence(about=told)} {verdict.regret_sentence(about=told)}"
     )
-    iid = [v for v in verdicts if v.population == "iid" and v is not about]
-    if iid:
-        means += f" Tuning on IID clients: {100 * iid[0].regret.value:.2f}."
-    reach = 100 * (about.regret.high - about.regret.value)
-    if lost < 0.05:
-        words = f"tuning on them costs no {material.metric}"
-    elif reach > lost:  # the interval holds 0: so few seeds cannot tell
-        words = f"tuning on them costs {lost:.1f} points of {material.metric}, ± {reach:.1f} (95 %)"
-    else:
-        words = f"tuning on them costs {lost:.1f} points of {material.metric}"
-    return words, Number(label, f"{lost:.2f} pts", means)
-
-
-def _interval(about: PopulationVerdict) -> str:
-    low, high = about.regret.low, about.regret.high
-    if math.isnan(low):
-        return ""
-    return f", 95 % interval {100 * low:.2f} to {100 * high:.2f}"
+    words = (
+        verdict.pair_sentence("iid", about.population)
+        if iid
+        else say.promises({about.population: about.signed})
+    )
+    return words, Number(label, f"{off} pts off" if say.in_points else f"{off} off", means)
 
 
 def _sentence(said: list[str]) -> str:
@@ -182,6 +172,8 @@ def _sentence(said: list[str]) -> str:
         return "There are runs to look at, and no verdict yet."
     *first, last = said
     text = f"{', '.join(first)}, and {last}" if first else last
+    if text.split()[1] == "clients":  # the name of a population, which stays as it is spelled
+        return f"{text}."
     return _capital(f"{text}.")
 
 

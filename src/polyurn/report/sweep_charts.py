@@ -19,6 +19,7 @@ from polyurn.report.vega import (
     population_shape,
     spec_of,
 )
+from polyurn.sweeps.scores import LOSS
 
 
 def sweep_chart(rows: Rows, *, name: str, metric: str) -> Spec:
@@ -43,7 +44,7 @@ def sweep_chart(rows: Rows, *, name: str, metric: str) -> Spec:
     band = base.mark_area(opacity=0.14).encode(
         y=alt.Y("low:Q", title=metric, scale=alt.Scale(zero=False)), y2="high:Q"
     )
-    y = alt.Y("metric:Q", title=metric, scale=alt.Scale(zero=False), axis=percent_axis())
+    y = alt.Y("metric:Q", title=metric, scale=alt.Scale(zero=False), axis=_axis(metric))
     lines = base.mark_line(strokeWidth=2.5).encode(y=y, strokeDash=population_dash(names))
     dots = base.mark_point(filled=True, size=70, opacity=1).encode(
         y=y,
@@ -51,7 +52,7 @@ def sweep_chart(rows: Rows, *, name: str, metric: str) -> Spec:
         tooltip=[
             "population:N",
             alt.Tooltip("value:N", title=name),
-            alt.Tooltip("metric:Q", format=".2%", title=metric),
+            alt.Tooltip("metric:Q", format=_format(metric), title=metric),
             alt.Tooltip("n_seeds:Q", title="seeds"),
         ],
     )
@@ -79,17 +80,25 @@ def agreement_chart(rows: Rows, *, metric: str) -> Spec:
                 "simulated:Q",
                 title=f"{metric} on simulated clients",
                 scale=scale,
-                axis=percent_axis(),
+                axis=_axis(metric),
             ),
-            y=alt.Y("true:Q", title=f"{metric} on true clients", scale=scale, axis=percent_axis()),
+            y=alt.Y("true:Q", title=f"{metric} on true clients", scale=scale, axis=_axis(metric)),
             color=population_colour(names),
             shape=population_shape(names),
             tooltip=[
                 "population:N",
                 "settings:N",
-                alt.Tooltip("simulated:Q", format=".2%"),
-                alt.Tooltip("true:Q", format=".2%"),
+                alt.Tooltip("simulated:Q", format=_format(metric)),
+                alt.Tooltip("true:Q", format=_format(metric)),
             ],
         )
     )
     return spec_of(line + dots, rows, height=300, ends=[{"v": end} for end in ends])
+
+
+def _axis(metric: str) -> alt.Axis:
+    return alt.Axis(tickCount=5) if metric == LOSS else percent_axis()
+
+
+def _format(metric: str) -> str:
+    return ".4g" if metric == LOSS else ".2%"

@@ -1,6 +1,6 @@
 """The runs of a sweep as rows: the metric against each hyper-parameter, and simulated against true.
 
-Numbers only. The verdict is `polyurn.sweeps.verdict`'s.
+Numbers only. A run scores as in `polyurn.sweeps.scores`: the mean of its last evaluations.
 """
 
 import json
@@ -13,7 +13,7 @@ import numpy as np
 
 from polyurn.report.parts import Rows
 from polyurn.storage.run_log import RunRecord
-from polyurn.sweeps.verdict import lowest_score, score
+from polyurn.sweeps.scores import direction, score, settings_key, worst_score
 
 
 def varied(runs: Sequence[RunRecord]) -> dict[str, list[Any]]:
@@ -33,20 +33,23 @@ def varied(runs: Sequence[RunRecord]) -> dict[str, list[Any]]:
 def profile_rows(
     runs: Sequence[RunRecord], name: str, *, metric: str, diverged_score: float | None = None
 ) -> Rows:
-    """The metric that each value of a setting reaches, on each population.
+    """The score that each value of a setting reaches, on each population.
 
     For each seed, the best over the other settings; then the mean over seeds with its standard error.
     With one varied setting there are no others. A diverged run scores `diverged_score`, by default as
     in `compare_sweeps`.
     """
-    worst = lowest_score(runs, metric) if diverged_score is None else diverged_score
+    worst = worst_score(runs, metric) if diverged_score is None else diverged_score
+    sign = direction(metric)
     best: dict[tuple[str, Any], dict[int, float]] = defaultdict(dict)
     for run in runs:
         if run.pruned:
             continue
         value = _plain(run.settings.to_record()[name])
         by_seed = best[run.population, value]
-        by_seed[run.seed] = max(by_seed.get(run.seed, -math.inf), _score(run, metric, worst))
+        mine = _score(run, metric, worst)
+        so_far = by_seed.get(run.seed, mine)
+        by_seed[run.seed] = max(mine, so_far, key=lambda found: sign * found)
     rows: Rows = []
     for (population, value), by_seed in best.items():
         mean, error = _mean([*by_seed.values()])
@@ -67,12 +70,11 @@ def agreement_rows(
     runs: Sequence[RunRecord], *, true: str, metric: str, diverged_score: float | None = None
 ) -> Rows:
     """Each setting's metric on simulated clients beside the same on the true ones, mean over seeds."""
-    worst = lowest_score(runs, metric) if diverged_score is None else diverged_score
+    worst = worst_score(runs, metric) if diverged_score is None else diverged_score
     scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
         if not run.pruned:
-            key = json.dumps(run.settings.to_record(), sort_keys=True)
-            scores[run.population][key].append(_score(run, metric, worst))
+            scores[run.population][settings_key(run)].append(_score(run, metric, worst))
     names, on_true = varied(runs), scores.get(true, {})
     rows: Rows = []
     for population, by_settings in scores.items():

@@ -3,14 +3,17 @@
 What is computed for it is `sweep_rows.py`; how it looks is `sweep_charts.py`.
 """
 
+import math
 from typing import Any
 
+from polyurn.comparison.estimates import Estimate
 from polyurn.report import sweep_charts
-from polyurn.report.headline import sweep_verdicts
+from polyurn.report.headline import sweep_verdict
 from polyurn.report.material import Material
 from polyurn.report.parts import DataTable, Figure, Panel, Rows, Section, table_of
 from polyurn.report.sweep_rows import agreement_rows, profile_rows, varied
-from polyurn.sweeps.verdict import PopulationVerdict
+from polyurn.sweeps.results import PopulationVerdict, Verdict
+from polyurn.sweeps.scores import AGAIN, LOSS
 
 
 def sweep_section(material: Material) -> Section | None:
@@ -20,6 +23,7 @@ def sweep_section(material: Material) -> Section | None:
         return None
     names = varied(runs)
     panels, rows = [], []
+    agreement = agreement_rows(runs, true=material.true, metric=material.metric)
     for name in names:
         mine = profile_rows(runs, name, metric=material.metric)
         words = name.replace("_", " ")
@@ -30,23 +34,31 @@ def sweep_section(material: Material) -> Section | None:
     figures = []
     if panels:
         figures.append(_profile(material, tuple(panels), rows))
-    agreement = agreement_rows(runs, true=material.true, metric=material.metric)
     if agreement:
         figures.append(_agreement(material, agreement, wide=len(panels) != 1))
-    verdicts = sweep_verdicts(material)
-    tables = (_verdict_table(material, verdicts),) if verdicts else ()
+    verdict = sweep_verdict(material)
+    tables = () if verdict is None else (_verdict_table(verdict),)
     if not figures and not tables:
         return None
     return Section(
         name="sweep",
         title="The sweep",
-        lead=(
-            "The same settings were trained on every population. What wins on simulated clients "
-            "should win on the true ones, whose line is dotted."
-        ),
+        lead=_lead(verdict),
         figures=tuple(figures),
         tables=tables,
     )
+
+
+def _lead(verdict: Verdict | None) -> str:
+    text = "The same settings were trained on every population; true clients are dotted."
+    if verdict is None:
+        return text
+    if verdict.floor is not None:
+        text += (
+            f" “{AGAIN}” are the true clients in other cohorts: what differs there is chance, and "
+            "nothing can be nearer than that."
+        )
+    return " ".join(part for part in (text, verdict.sentence(), verdict.regret_sentence()) if part)
 
 
 def _profile(
@@ -57,8 +69,9 @@ def _profile(
         name="profile",
         title=f"{material.metric.capitalize()} against each hyper-parameter",
         says=(
-            f"Mean over seeds with its standard error{others}. True clients are dotted. A run that "
-            "diverged counts as 0, and below all others where some are negative."
+            "The mean of the last half of a run’s evaluations; mean over seeds with its standard "
+            f"error{others}. True clients are dotted. A run that diverged counts as 0, or beyond the "
+            "worst where some are negative."
         ),
         panels=panels,
         table=table_of(
@@ -69,8 +82,8 @@ def _profile(
                     name,
                     f"{row['value']:g}" if not isinstance(row["value"], str) else row["value"],
                     row["population"],
-                    f"{row['metric']:.2%}",
-                    f"{row['high'] - row['metric']:.2%}" if row["n_seeds"] > 1 else "–",
+                    _value(material, row["metric"]),
+                    _value(material, row["high"] - row["metric"]) if row["n_seeds"] > 1 else "–",
                     str(row["n_seeds"]),
                 )
                 for name, row in rows
@@ -96,8 +109,8 @@ def _agreement(material: Material, rows: Rows, *, wide: bool) -> Figure:
                 (
                     row["settings"],
                     row["population"],
-                    f"{row['simulated']:.2%}",
-                    f"{row['true']:.2%}",
+                    _value(material, row["simulated"]),
+                    _value(material, row["true"]),
                 )
                 for row in rows
             ),
@@ -106,21 +119,44 @@ def _agreement(material: Material, rows: Rows, *, wide: bool) -> Figure:
     )
 
 
-def _verdict_table(material: Material, verdicts: tuple[PopulationVerdict, ...]) -> DataTable:
+def _verdict_table(verdict: Verdict) -> DataTable:
+    reference, in_points = verdict.reference, verdict.wording.in_points
+    unit = ", in points" if in_points else ""
+    against = [] if reference is None else [f"difference less {reference.population}’s"]
     return table_of(
-        f"The verdict: what simulated clients say about {material.true} ones, with 95 % intervals",
-        ("population", f"difference in {material.metric}", "rank correlation", "regret",
-         "settings", "seeds", "diverged (here, true)"),
-        (
-            (
-                v.population,
-                f"{v.difference:.2%}",
-                f"{v.rank_correlation:.2f}",
-                f"{v.regret:.2%}",
-                str(v.n_settings),
-                str(v.n_seeds),
-                f"{v.n_diverged}, {v.n_diverged_true}",
-            )
-            for v in verdicts
-        ),
+        f"The verdict: {verdict.metric} on simulated clients beside {verdict.true} ones{unit}, with "
+        f"{100 * verdict.confidence:g} % intervals",
+        ("population", "difference", "of the means over seeds", "simulated less true", *against,
+         "regret", "rank correlation", "settings", "seeds", "diverged (here, true)"),
+        (_verdict_cells(verdict, found) for found in verdict.populations),
     )  # fmt: skip
+
+
+def _verdict_cells(verdict: Verdict, found: PopulationVerdict) -> tuple[str, ...]:
+    name, reference = found.population, verdict.reference
+    paired = []
+    if reference is not None:
+        mine = found is reference
+        paired = ["–" if mine else _scaled(verdict, verdict.paired(name, reference.population))]
+    return (
+        f"{name} (noise floor)" if name == AGAIN else name,
+        _scaled(verdict, found.difference),
+        _scaled(verdict, Estimate(found.difference_of_means, math.nan, math.nan)),
+        _scaled(verdict, found.signed),
+        *paired,
+        _scaled(verdict, found.regret),
+        f"{found.rank_correlation:.2f}",
+        str(found.n_settings),
+        str(found.n_seeds),
+        f"{found.n_diverged}, {found.n_diverged_true}",
+    )
+
+
+def _scaled(verdict: Verdict, found: Estimate) -> str:
+    """A difference in the metric: in points if that is a fraction."""
+    scale = 100 if verdict.wording.in_points else 1
+    return f"{Estimate(scale * found.value, scale * found.low, scale * found.high):.2f}"
+
+
+def _value(material: Material, value: float) -> str:
+    return f"{value:.4g}" if material.metric == LOSS else f"{value:.2%}"

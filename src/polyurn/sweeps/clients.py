@@ -13,12 +13,13 @@ from polyurn.errors import ParameterError
 from polyurn.partitioning.assign import partition
 from polyurn.partitioning.result import Partition
 from polyurn.populations import Population
+from polyurn.sweeps.scores import AGAIN
 from polyurn.training.examples import Examples, check_clients
 
 # Clients with their points, a function of the seed that gives them theirs anew, or a population.
 Clients: TypeAlias = Partition | Callable[[int], Partition] | Population
 
-_DRAWS = 6  # these random streams are not those of training/schedule.py
+_DRAWS, _ORDER = 6, 7  # these random streams are not those of training/schedule.py
 
 
 def clients_by_seed(
@@ -28,6 +29,7 @@ def clients_by_seed(
     seeds: Iterable[int],
     n_clients: int | None,
     true: str,
+    noise_floor: bool = False,
 ) -> dict[tuple[str, int], Partition]:
     """The clients of each population under each seed, checked.
 
@@ -40,6 +42,8 @@ def clients_by_seed(
     n_clients : int, optional
         How many clients of a population are drawn; as many as `true` has by default.
     true : str
+    noise_floor : bool
+        Add the true clients in another order as "again", if they are there and it is not.
 
     Returns
     -------
@@ -47,11 +51,30 @@ def clients_by_seed(
     """
     if n_clients is None and isinstance(of_true := populations.get(true), Partition):
         n_clients = len(of_true)
-    return {
+    seeds = list(seeds)
+    found = {
         (name, seed): _held(name, clients, data, seed=seed, n_clients=n_clients)
         for name, clients in populations.items()
         for seed in seeds
     }
+    if noise_floor and true in populations and AGAIN not in populations:
+        found |= {(AGAIN, seed): in_another_order(found[true, seed], seed) for seed in seeds}
+    return found
+
+
+def in_another_order(clients: Partition, seed: int) -> Partition:
+    """The same clients in another order, so that others meet in the cohorts of the same seed.
+
+    Examples
+    --------
+    >>> again = in_another_order(Partition.from_lists([[0, 2], [1], [3, 4, 5]]), seed=0)
+    >>> sorted(held.tolist() for held in again)
+    [[0, 2], [1], [3, 4, 5]]
+    """
+    order = np.random.default_rng((_ORDER, seed)).permutation(len(clients))
+    offsets = np.concatenate([[0], np.cumsum(clients.sizes[order])])
+    indices = np.concatenate([clients[i] for i in order.tolist()])
+    return Partition(offsets, indices, ids=None if clients.ids is None else clients.ids[order])
 
 
 def _held(

@@ -12,7 +12,12 @@
     mdm = "mdm.json"                         # drawn anew for each seed
     n_clients = 500
     [clients.iid]
-    iid = "true"                             # the sizes of these clients; or a number of points
+    iid = "true"                             # the sizes and the categories of these clients, pooled
+    [clients.iid_proxy]
+    iid_proxy = "true"                       # their sizes, and the categories of the data: the paper's
+    [clients.dir]
+    dirichlet = 0.1                          # one Dirichlet, as the field has it
+    sizes = "true"
     [clients.oracle]
     oracle = "true"                          # the histograms of these clients; or a table's
     [clients.kept]
@@ -38,13 +43,14 @@ from typing import Any
 from polyurn.errors import FileError, ParameterError
 from polyurn.storage.places import read_regular
 from polyurn.sweeps.optuna_search import OptunaSearch
-from polyurn.training.settings import EngineName, FedAvg
+from polyurn.training.settings import EngineName, FedAvg, is_number
 from polyurn.typed.records import shown
 
 # TOML promises 64 bits; numpy recommends 128 for a seed.
 _MOST_BITS = 128
 
-KINDS = ("column", "partition", "mdm", "iid", "oracle")
+KINDS = ("column", "partition", "mdm", "iid", "iid_proxy", "dirichlet", "oracle")
+MARGINALS = ("flat", "clients", "proxy")
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class ClientsConfig:
-    """Who the clients of one population are: exactly one of the first five.
+    """Who the clients of one population are: exactly one of the first seven.
 
     Attributes
     ----------
@@ -107,18 +113,35 @@ class ClientsConfig:
     mdm : str
         An MDM file.
     iid : str or int
-        Fully IID clients with the sizes of another population, or of so many points each.
+        Fully IID clients with the sizes and the pooled categories of another population. With a number
+        of points each there are no clients whose categories could be meant: those of the data.
+    iid_proxy : str or int
+        Fully IID clients with the sizes of another population, or of so many points each, and the
+        categories of the data: the paper's baseline.
+    dirichlet : float
+        Clients of one Dirichlet with this concentration per category.
     oracle : str
         Conditionally IID clients with the histograms of another population, or of a table.
+    sizes : str or int
+        Of `dirichlet`: those of another population, or so many points each.
+    marginal : {"flat", "clients", "proxy"}
+        Of `dirichlet`: the same concentration for each category, the default, or in proportion to how
+        frequent it is among the clients that `sizes` names, or in the data.
     n_clients : int, optional
-        How many are drawn: needed for `mdm` and a number of points; else as many as there are.
+        How many are drawn: needed for `mdm` and a number of points; else as many as there are. More
+        than there are true clients is allowed, and better for a sparse mixture: 400 draws of one have
+        a noisy marginal of their own.
     """
 
     column: str | None = None
     partition: str | None = None
     mdm: str | None = None
     iid: str | int | None = None
+    iid_proxy: str | int | None = None
+    dirichlet: float | None = None
     oracle: str | None = None
+    sizes: str | int | None = None
+    marginal: str | None = None
     n_clients: int | None = None
 
     @property
@@ -132,19 +155,47 @@ class ClientsConfig:
                 f"needs one of {', '.join(KINDS)}, got {', '.join(given) or 'none'}"
             )
         _check_texts(self, ("column", "partition", "mdm", "oracle"))
-        if self.iid is not None and not isinstance(self.iid, str) and not _is_count(self.iid):
-            raise ParameterError(
-                f"iid is a population or a number of points, got {shown(self.iid)}"
-            )
+        for name in ("iid", "iid_proxy", "sizes"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str) and not _is_count(value):
+                raise ParameterError(
+                    f"{name} is a population or a number of points, got {shown(value)}"
+                )
         if self.n_clients is not None and not _is_count(self.n_clients):
             raise ParameterError(
                 f"n_clients is a whole number above 0, got {shown(self.n_clients)}"
             )
-        drawn = self.mdm is not None or isinstance(self.iid, int)
+        self._check_dirichlet()
+        drawn = self.mdm is not None or isinstance(self.like, int)
         if drawn and self.n_clients is None:
             raise ParameterError("needs n_clients: how many clients to draw")
         if self.n_clients is not None and self.kind in ("column", "partition"):
             raise ParameterError(f"n_clients has no meaning with {self.kind}")
+
+    @property
+    def like(self) -> str | int | None:
+        """Whose sizes, or categories, drawn clients have: a population's, or so many points each."""
+        return getattr(self, "sizes" if self.kind == "dirichlet" else self.kind, None)
+
+    def _check_dirichlet(self) -> None:
+        if self.dirichlet is None:
+            for name in ("sizes", "marginal"):
+                if getattr(self, name) is not None:
+                    raise ParameterError(f"{name} has no meaning with {self.kind}")
+            return
+        if not is_number(self.dirichlet) or self.dirichlet <= 0:
+            raise ParameterError(f"dirichlet is a number above 0, got {shown(self.dirichlet)}")
+        if self.sizes is None:
+            raise ParameterError("needs sizes: a population above it, or a number of points")
+        if self.marginal is not None and self.marginal not in MARGINALS:
+            raise ParameterError(
+                f"marginal is one of {', '.join(MARGINALS)}, got {shown(self.marginal)}"
+            )
+        if self.marginal == "clients" and not isinstance(self.sizes, str):
+            raise ParameterError(
+                "marginal = 'clients' needs sizes as a population, whose clients are meant, "
+                f"got {shown(self.sizes)}"
+            )
 
 
 @dataclass(frozen=True)
@@ -161,6 +212,10 @@ class SweepConfig:
     grid, search : dict, OptunaSearch
         One of them.
     engine : {"auto", "workers", "batched"}
+    noise_floor : bool
+        Whether the true clients are trained again in other cohorts.
+    weighted_to : str, optional
+        The population whose class frequencies the metric "weighted accuracy" is weighted to.
     folder : Path
         The file's, which paths in it start from.
     """
@@ -174,6 +229,8 @@ class SweepConfig:
     grid: Mapping[str, Sequence[Any]] | None = None
     search: OptunaSearch | None = None
     engine: EngineName = "auto"
+    noise_floor: bool = True
+    weighted_to: str | None = None
 
 
 def read_config(path: Path) -> SweepConfig:
@@ -218,7 +275,8 @@ def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepCon
     >>> found.fedavg.n_rounds, found.clients["iid"].kind
     (5, 'iid')
     """
-    known = ("seeds", "model", "engine", "data", "clients", "fedavg", "grid", "search")
+    known = ("seeds", "model", "engine", "noise_floor", "weighted_to", "data", "clients", "fedavg",
+             "grid", "search")  # fmt: skip
     _check("the file", table, known)
     for name in ("seeds", "data", "clients", "fedavg"):
         if not table.get(name):
@@ -233,6 +291,7 @@ def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepCon
         raise ParameterError("expected seeds as a list of whole numbers of at least 0")
     if not isinstance(table.get("model", ""), str):
         raise ParameterError(f"expected the name of a model, got {shown(table['model'])}")
+    _check_measures(table)
     return SweepConfig(
         data=_made("[data]", DataConfig, table["data"]),
         clients={
@@ -246,7 +305,23 @@ def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepCon
         grid=table.get("grid"),
         search=_made("[search]", OptunaSearch, table["search"]) if "search" in table else None,
         engine=table.get("engine", "auto"),
+        noise_floor=table.get("noise_floor", True),
+        weighted_to=table.get("weighted_to"),
     )
+
+
+def _check_measures(table: Mapping[str, Any]) -> None:
+    """What is measured beside the runs that were asked for."""
+    if type(table.get("noise_floor", True)) is not bool:
+        raise ParameterError(
+            f"expected noise_floor as true or false, got {shown(table['noise_floor'])}"
+        )
+    names, weighted_to = [*table["clients"]], table.get("weighted_to")
+    if weighted_to is not None and weighted_to not in names:
+        raise ParameterError(
+            f"expected weighted_to as a population of the file, one of {', '.join(names)}, "
+            f"got {shown(weighted_to)}"
+        )
 
 
 def _check_integers(value: Any) -> None:

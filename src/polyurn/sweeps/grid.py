@@ -104,6 +104,7 @@ def sweep(
     engine: EngineName = "auto",
     device: str | None = None,
     true: str = "true",
+    noise_floor: bool = True,
     on_run: Callable[[Progress], object] | None = None,
 ) -> Sweep:
     """Train every setting on every population under every seed.
@@ -127,10 +128,15 @@ def sweep(
         populations is then trained on the population `true` as well.
     n_clients : int, optional
         How many clients of each population are drawn; by default as many as the Partition `true` has.
+        More are better where an MDM is sparse: 400 draws of one have a noisy marginal of their own.
     folder : path, optional
         Keeps every run the moment it ends. The same call again goes on where it stopped.
     n_jobs : int, optional
         Runs at a time, as in joblib. By default what `joblib.parallel_config` says, else one per core.
+    noise_floor : bool
+        Train the population `true` once more as "again", in another order for each seed, so that other
+        cohorts meet: what differs there is chance. Nothing is added without `true`, or beside an
+        "again" of your own.
     on_run : function of a Progress, optional
         Called at the start and after every run.
 
@@ -160,7 +166,7 @@ def sweep(
     ...     grid={"local_learning_rate": [0.01, 0.1]}, seeds=[0], n_jobs=1,
     ... )
     >>> sorted((run.population, run.settings.local_learning_rate) for run in done.runs)
-    [('iid', 0.01), ('iid', 0.1), ('true', 0.01), ('true', 0.1)]
+    [('again', 0.01), ('again', 0.1), ('iid', 0.01), ('iid', 0.1), ('true', 0.01), ('true', 0.1)]
     """
     if (grid is None) == (optuna is None):
         raise ParameterError("expected either a grid or optuna")
@@ -172,14 +178,18 @@ def sweep(
     if not populations:
         raise ParameterError("expected at least one population")
     training = Training(model, data, loss, metrics or {"accuracy": accuracy}, engine, device)
-    clients = clients_by_seed(populations, data, seeds=seeds, n_clients=n_clients, true=true)
+    clients = clients_by_seed(
+        populations, data, seeds=seeds, n_clients=n_clients, true=true, noise_floor=noise_floor
+    )
     grid = None if grid is None else _plain_grid(grid)
     points = [] if grid is None else grid_points(settings, grid)
     extremes = [] if optuna is None else optuna.extremes(settings)
     if optuna is not None:
         check_search(optuna, training.metrics)
     _check_points(training, points or extremes, clients)
-    described = _described(training, settings, clients, grid=grid, search=optuna)
+    asked = {key: held for key, held in clients.items() if key[0] in populations}
+    described = _described(training, settings, asked, grid=grid, search=optuna)
+    described["noise_floor"] = len(asked) < len(clients)  # it follows from the true clients
     with _place(folder) as place, RunLog(place, described) as log:
         report = _Reporter(log, on_run)
         if optuna is None:

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from zipfile import BadZipFile
 
 import numpy as np
@@ -19,17 +19,21 @@ from polyurn.datasets.sklearn_digits import digits
 from polyurn.errors import FileError, ParameterError
 from polyurn.partitioning.assign import partition
 from polyurn.partitioning.result import Partition
-from polyurn.populations import IID, Oracle
+from polyurn.populations import Oracle
 from polyurn.storage.mdm_json import load_saved
 from polyurn.storage.partitions import load_partition
 from polyurn.storage.places import open_regular
 from polyurn.storage.tables import read_table
+from polyurn.sweeps.baselines import baseline
 from polyurn.sweeps.clients import streams
 from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
 from polyurn.training.examples import Examples, check_clients, class_labels
 from polyurn.typed.arrays import ids_of
 from polyurn.typed.records import shown
 from polyurn.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from polyurn.training.losses import PerExample
 
 # The clients that a seed has.
 ClientsOfSeed: TypeAlias = Callable[[int], Partition]
@@ -45,10 +49,31 @@ class Inputs:
     ----------
     data : Examples
     populations : dict of name to a function of the seed that returns a Partition
+    class_counts : int array of shape (n_classes,), or None
+        How many points of each class the clients of `weighted_to` hold, under all seeds.
     """
 
     data: Examples
     populations: Mapping[str, ClientsOfSeed]
+    class_counts: NDArray[np.int64] | None = None
+
+    def metrics(self) -> dict[str, "PerExample"]:
+        """Accuracy on the test as it is, and on one whose classes are as frequent as the clients'.
+
+        Raises
+        ------
+        ParameterError
+            The clients hold a class that the test does not have.
+        """
+        from polyurn.training.losses import accuracy, weighted
+
+        if self.class_counts is None:
+            return {"accuracy": accuracy}
+        try:
+            fair = weighted(accuracy, to=self.class_counts, of=self.data.test_labels)
+        except ParameterError as error:
+            raise ParameterError(f"weighted_to: {error}") from error
+        return {"accuracy": accuracy, "weighted accuracy": fair}
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +116,16 @@ def read_inputs(config: SweepConfig) -> Inputs:
             populations[name] = _clients(name, entry, config, table, chosen, codes, populations)
         except ParameterError as error:
             raise ParameterError(f"[clients.{name}] {error}") from error
-    return Inputs(data, populations)
+    if config.weighted_to is None:
+        return Inputs(data, populations)
+    return Inputs(data, populations, _class_counts(data, populations[config.weighted_to], config))
+
+
+def _class_counts(data: Examples, clients: ClientsOfSeed, config: SweepConfig) -> NDArray[np.int64]:
+    """The classes that clients hold, which need not be the modelled categories."""
+    n_classes = 1 + max(int(data.labels.max()), int(data.test_labels.max()))
+    held = np.concatenate([data.labels[clients(seed).indices] for seed in config.seeds])
+    return np.bincount(held, minlength=n_classes)
 
 
 def _clients(
@@ -131,29 +165,29 @@ def _counts(
 ) -> Callable[[int, np.random.Generator], object]:
     """A function of the seed and of a random stream that returns histograms of clients."""
     n_categories, n_clients = _n_categories(config, codes), entry.n_clients
-    marginal = np.bincount(codes, minlength=n_categories)
     if entry.mdm is not None:
         mdm = load_saved(config.folder / entry.mdm).mdm
         return lambda _, rng: mdm.sample(n_clients or 1, rng=rng)
-    if isinstance(entry.iid, int):
-        alike = IID(marginal, [entry.iid])
-        return lambda _, rng: alike.sample(n_clients or 1, rng=rng)
     path = config.folder / str(entry.oracle)
     if entry.oracle is not None and path.suffix in (".csv", ".tsv", ".gz", ".parquet"):
         names = _category_names(config)
         known = table_histograms(read_table(path), categories=names or n_categories).counts
         return lambda _, rng: _some_of(known, n_clients, rng)
-    other = _earlier(str(entry.iid if entry.iid is not None else entry.oracle), earlier)
-    if entry.iid is None:
+    if not isinstance(entry.like, str):
+        alone = baseline(entry, codes, n_categories=n_categories, like=None)
+        return lambda _, rng: alone.sample(n_clients or 1, rng=rng)
+    other = _earlier(entry.like, earlier)
+    if entry.oracle is not None:
         return lambda seed, rng: _some_of(
             other(seed).histograms(codes, n_categories), n_clients, rng
         )
 
-    def iid(seed: int, rng: np.random.Generator) -> object:
-        sizes = other(seed).sizes
-        return IID(marginal, sizes).sample(n_clients or len(sizes), rng=rng)
+    def drawn(seed: int, rng: np.random.Generator) -> object:
+        like = other(seed)
+        population = baseline(entry, codes, n_categories=n_categories, like=like)
+        return population.sample(n_clients or len(like), rng=rng)
 
-    return iid
+    return drawn
 
 
 def _some_of(counts: object, n_clients: int | None, rng: np.random.Generator) -> object:

@@ -25,6 +25,16 @@ _OTHERS = (
     ("clients.mdm.mdm", ("mdm.json", "comparison.json", "nothing.json", "clients.csv", "")),
     ("clients.mdm.n_clients", (1, 2**31, 2**62, 10**10)),
     ("clients.iid.iid", ("iid", "oracle", "x", "", 2**62)),
+    ("clients.paper", ({"iid_proxy": "true"}, {"iid_proxy": 5, "n_clients": 3}, {"iid_proxy": "x"},
+        {"iid_proxy": 5})),
+    ("clients.dir", ({"dirichlet": 0.1, "sizes": "true"}, {"dirichlet": 0.1},
+        {"dirichlet": 1e-300, "sizes": 4, "n_clients": 3}, {"dirichlet": 1e300, "sizes": "true"},
+        {"dirichlet": 0.5, "sizes": "true", "marginal": "clients"},
+        {"dirichlet": 0.5, "sizes": 4, "n_clients": 3, "marginal": "proxy"},
+        {"dirichlet": -1, "sizes": "true"}, {"dirichlet": 0.5, "sizes": "true", "marginal": "x"})),
+    ("clients.again", ({"column": "client"}, {"iid": "true"})),
+    ("noise_floor", (False, True, 0, "no")),
+    ("weighted_to", ("true", "few", "x", "", 3)),
     ("clients.few.iid", (1, 2**62, "true")),
     ("clients.oracle.oracle", ("clients.csv", "numbers.csv", "oracle", "nothing.csv",
         "simulated.parquet")),
@@ -104,7 +114,10 @@ def _trains(asked: dict):
         if "grid" not in asked:
             return None
         distinct = {json.dumps([r["population"], r["seed"], r["settings"]]) for r in runs}
-        n = len({*asked["seeds"]}) * len(asked["clients"])
+        names = {*asked["clients"]}
+        if "true" in names and asked.get("noise_floor", True):
+            names.add("again")
+        n = len({*asked["seeds"]}) * len(names)
         for values in asked["grid"].values():
             n *= len({json.dumps(value) for value in values})
         return None if len(distinct) == n else f"{len(distinct)} runs, the file asks for {n}"

@@ -3,10 +3,11 @@
 import numpy as np
 
 from polyurn import LocalAggregator, SizeBins, answer
+from polyurn.server.em.first_round import survey
 from polyurn.server.em.problem import Problem
 from polyurn.server.search.policy import DEFAULT
 from polyurn.server.search.race import Race
-from polyurn.server.search.starts import landscape, random_groups, survey
+from polyurn.server.search.starts import landscape, random_groups
 from polyurn.wire import Batch, Parameters
 
 
@@ -20,7 +21,8 @@ def problem_of(counts, k, *, shared=True, size_prior=1.0, category_prior=1e-3):
 
 
 def landscape_of(counts, *, sizes=False, max_upload=50_000):
-    query = survey(counts.shape[1], int(counts.sum(axis=1).max()), max_upload=max_upload)
+    bins = SizeBins.logarithmic(int(counts.sum(axis=1).max()))
+    query = survey(counts.shape[1], bins, max_upload=max_upload)
     return landscape(query, answer(query, counts), sizes=sizes)
 
 

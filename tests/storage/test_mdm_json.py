@@ -91,7 +91,7 @@ def test_a_file_cut_off_anywhere_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        (2, "version 2, newer than 1: upgrade polyurn"),
+        (3, "version 3, newer than 2: upgrade polyurn"),
         (0, "expected a format version"),
         ("1", "expected a format version"),
     ],

@@ -38,11 +38,11 @@ class RecordedAggregator:
 
     Examples
     --------
-    >>> from polyurn import LocalAggregator
+    >>> from polyurn import LocalAggregator, SizeBins
     >>> from polyurn.wire import Survey
     >>> kept = []
     >>> clients = RecordedAggregator(LocalAggregator([[1, 2], [3, 0]]), kept)
-    >>> _ = clients.aggregate(Survey(2, 3, pairs=False), None)
+    >>> _ = clients.aggregate(Survey(2, SizeBins.exact(3), pairs=False), None)
     >>> len(kept)
     1
     """

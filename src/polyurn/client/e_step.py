@@ -40,7 +40,7 @@ def answer_update(
     )
     return UpdateStatistics(
         n_clients=float(len(members)),
-        log_likelihood=float(log_likelihood),
+        log_likelihood=float(log_likelihood) + bins.inside(rows, members),
         responsibilities=size_counts.sum(axis=1),  # Σ ω_k
         size_counts=size_counts,  # E_{k n_i} += ω_k
         numerators=by_category[1],  # u_k
@@ -67,7 +67,7 @@ def answer_expects(
     present, rises, falls = by_category.swapaxes(0, 1)
     _, total_rises, total_falls = by_total[..., 0].swapaxes(0, 1)
     blocks = (  # in the order of the fields
-        log_likelihoods.tolist(),
+        (log_likelihoods + bins.inside(rows, members)).tolist(),
         size_counts,
         present,
         alphas * rises,  # tables
@@ -123,18 +123,26 @@ def _sums_of_many(
 
 
 class _SizeBinning:
-    """In which size bin each size of a population is."""
+    """In which size bin each size of a population is, and how likely it is there.
+
+    π_k(n) is the mass of n's bin in component k, times P(n | bin), which all components share: that
+    factor is left out of the E-step, and counted once for each client.
+    """
 
     def __init__(self, bins: SizeBins, rows: Rows) -> None:
-        self._log_widths = np.log(bins.widths)
         self.where = bins.locate(rows.size_values)
+        self._log_inside = bins.log_inside(rows.size_values)
 
     def density(
         self, weights: NDArray[np.float64], masses: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Log τ_k π_k(n) of a size n in each bin, shape (..., n_components, n_size_bins)."""
+        """Log of τ_k and the mass of each bin, shape (..., n_components, n_size_bins)."""
         with np.errstate(divide="ignore"):  # an empty bin has log-probability -inf
-            return np.asarray(np.log(weights)[..., None] + np.log(masses) - self._log_widths)
+            return np.asarray(np.log(weights)[..., None] + np.log(masses))
+
+    def inside(self, rows: Rows, members: NDArray[np.uint32]) -> float:
+        """Σ log P(n | bin of n) over the members."""
+        return float(self._log_inside[rows.size_index[members]].sum())
 
 
 def _lanes(n_components: int) -> int:
@@ -150,7 +158,7 @@ def _pair_logs(alphas: NDArray[np.float64], rows: Rows) -> NDArray[np.float64]:
 
 
 def _size_logs(parameters: MDM | Parameters, bins: _SizeBinning, rows: Rows) -> NDArray[np.float64]:
-    """Log of τ_k π_k(n) Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n; -inf in unused lanes."""
+    """Log of τ_k mass_k Γ(n + 1) Γ(α_0) α_0^n / Γ(n + α_0) for every size n; -inf in unused lanes."""
     k, n_sizes = len(parameters.weights), len(rows.size_values)
     logs = np.full((n_sizes, _lanes(k)), -np.inf)
     logs[:, :k] = bins.density(parameters.weights, parameters.sizes.masses).T[bins.where]

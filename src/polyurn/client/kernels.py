@@ -99,7 +99,7 @@ def expect_many(
         The bin of each size.
     alphas : float array of shape (n_models, n_components, n_categories)
     densities : float array of shape (n_models, n_components, n_size_bins)
-        Log of the weight and of the probability of a size in the bin.
+        Log of the component's weight and of the bin's probability.
     log_likelihoods, size_counts
         Are written, one entry for each model; the second is Σ ω by component and bin.
     by_category : float array of shape (n_models, 3, n_components, n_categories)

@@ -1,4 +1,4 @@
-"""Sums before there are parameters: Algorithm 1's moments, and features and groups for starts.
+"""Sums before there are parameters: Algorithm 1's moments, sizes, and features and groups for starts.
 
 A client's features are its proportions p, Σ p², which tells concentrated clients from spread ones, and
 log n / log max_size. What starts are made of them is `server/search/starts.py`.
@@ -48,20 +48,22 @@ def answer_initialise(
 
 
 def answer_survey(query: Survey, rows: Rows, members: NDArray[np.uint32]) -> SurveyStatistics:
-    """Sums of the features and of their products."""
-    n_features = query.n_categories + 2
+    """Sums of the features and of their products, and how many members have which size."""
+    n_features, max_size = query.n_categories + 2, query.size_bins.max_size
     features = np.zeros(n_features)
     products = np.zeros((n_features, n_features) if query.pairs else n_features)
     for start in range(0, len(members), _BLOCK_CLIENTS):
         some = members[start : start + _BLOCK_CLIENTS]
         p = _proportions(rows, some)
-        squares, sizes = _squares(p), _log_sizes(rows, some, query.max_size)
+        squares, sizes = _squares(p), _log_sizes(rows, some, max_size)
         x = np.concatenate([_dense(p), squares[:, None], sizes[:, None]], axis=1)
         features += x.sum(axis=0)
         products += x.T @ x if query.pairs else (x * x).sum(axis=0)
     if query.pairs:
         products = products[np.tril_indices(n_features)]
-    return SurveyStatistics(float(len(members)), features, products)
+    alone = np.zeros(len(members), np.int64)
+    (size_counts,) = _size_counts(rows, members, alone, query.size_bins, 1)
+    return SurveyStatistics(float(len(members)), features, products, size_counts)
 
 
 def answer_groups(

@@ -89,7 +89,10 @@ class MDM(FrozenArrays):
 
     @property
     def n_parameters(self) -> int:
-        """How many weights, alphas and size probabilities are free, not fixed by a sum."""
+        """How many weights, alphas and size probabilities are free, not fixed by a sum.
+
+        The profile of sizes inside the bins, which all components share, is not among them.
+        """
         k = self.n_components
         return (k - 1) + k * self.n_categories + k * (self.sizes.bins.n_bins - 1)
 

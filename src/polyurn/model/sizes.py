@@ -2,9 +2,10 @@
 
 The paper's Π is a histogram over every size from 1 to N. On real data most sizes occur once or
 never, so a size that was not seen gets probability zero and a client whose size is rare sees its own
-last posterior again. Bins cure both: π_k(n) = mass_k(bin of n) / width of the bin, which sums to one
-over all sizes and is positive wherever the bin's mass is. The paper's histogram is the case of bins
-of width one. Fitting the masses is `server/paper.py` and `server/search/`.
+last posterior again. Bins cure both: π_k(n) = mass_k(bin of n) P(n | bin of n), where only the first
+factor is the component's own. The second is the profile of all clients together, so that sizes which
+many clients have are drawn as often; without a profile every size of a bin is equally likely. The
+paper's histogram is the case of bins of width one. How masses and profiles are learned is `server/`.
 """
 
 from dataclasses import dataclass
@@ -34,35 +35,46 @@ _MOST_PER_DOUBLING = 1_000
 @checked
 @dataclass(frozen=True, eq=False)
 class SizeBins(FrozenArrays):
-    """Half-open bins of whole sizes, from 1 to `max_size`.
+    """Half-open bins of whole sizes, from 1 to `max_size`, and how sizes are spread inside each.
 
     Parameters
     ----------
     edges : int array of shape (n_bins + 1,)
         Increasing; bin b holds the sizes edges[b] <= n < edges[b + 1]. Starts at 1 and ends at
         max_size + 1.
+    fine : int array of shape (n_fine + 1,), optional
+        The edges of finer bins, all of `edges` among them; `edges` themselves by default.
+    shares : float array of shape (n_fine,), optional
+        The profile: the probability of each finer bin given the bin that it lies in. Inside a finer
+        bin every size is equally likely.
 
     Examples
     --------
     >>> SizeBins([1, 2, 5, 11]).locate([1, 4, 10]).tolist()
     [0, 1, 2]
+    >>> spiked = SizeBins([1, 5], fine=[1, 4, 5], shares=[0.25, 0.75])
+    >>> np.exp(spiked.log_inside([3, 4])).round(3).tolist()
+    [0.083, 0.75]
     """
 
     edges: NDArray[np.int64]
+    fine: NDArray[np.int64]
+    shares: NDArray[np.float64]
 
-    def __init__(self, edges: ArrayLike) -> None:
-        given = numbers(edges, "size edges")
-        listed = given.ndim == 1 and len(given) > 1 and given.dtype.kind != "b"
-        if not listed or (given != np.rint(given)).any():
-            raise ParameterError("expected size edges as a list of at least two whole numbers")
-        if given[0] != 1 or not (given[1:] > given[:-1]).all() or given[-1] > _LARGEST + 1:
-            raise ParameterError(
-                f"expected size edges that start at 1, increase and end at {_LARGEST + 1} or "
-                f"before, got {given.tolist()[:8]}"
-            )
-        values = given.astype(np.int64)
-        values.flags.writeable = False
-        object.__setattr__(self, "edges", values)
+    def __init__(
+        self, edges: ArrayLike, fine: ArrayLike | None = None, shares: ArrayLike | None = None
+    ) -> None:
+        coarse = _edges(edges, "size edges")
+        if (fine is None) != (shares is None):
+            raise ParameterError("expected both the finer size edges and their shares, or neither")
+        finer = coarse if fine is None else _edges(fine, "finer size edges")
+        given = np.ones(len(coarse) - 1) if shares is None else floats(shares, "size shares")
+        if shares is not None:
+            _check_profile(coarse, finer, given)
+        given.flags.writeable = False
+        object.__setattr__(self, "edges", coarse)
+        object.__setattr__(self, "fine", finer)
+        object.__setattr__(self, "shares", given)
 
     @classmethod
     def exact(cls, max_size: int) -> "SizeBins":
@@ -105,6 +117,23 @@ class SizeBins(FrozenArrays):
     def widths(self) -> NDArray[np.int64]:
         return np.diff(self.edges)
 
+    @property
+    def bin_of_fine(self) -> NDArray[np.int64]:
+        """The bin that each finer bin lies in, shape (n_fine,)."""
+        return np.searchsorted(self.edges, self.fine[:-1], side="right") - 1
+
+    def means(self) -> NDArray[np.float64]:
+        """Expected size in each bin, shape (n_bins,)."""
+        centres = (self.fine[:-1] + self.fine[1:] - 1) / 2
+        return np.add.reduceat(self.shares * centres, np.searchsorted(self.fine, self.edges[:-1]))
+
+    def log_inside(self, sizes: ArrayLike) -> NDArray[np.float64]:
+        """Log P(n | bin of n) of each size."""
+        self.locate(sizes)  # which checks them
+        within = np.searchsorted(self.fine, np.asarray(sizes), side="right") - 1
+        with np.errstate(divide="ignore"):  # a profile may rule a size out
+            return np.asarray((np.log(self.shares) - np.log(np.diff(self.fine)))[within])
+
     def locate(self, sizes: ArrayLike) -> NDArray[np.int64]:
         """The bin of each size.
 
@@ -129,7 +158,10 @@ class SizeBins(FrozenArrays):
         return f"SizeBins(n_bins={self.n_bins}, max_size={self.max_size})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SizeBins) and np.array_equal(self.edges, other.edges)
+        return isinstance(other, SizeBins) and all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("edges", "fine", "shares")
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -143,7 +175,7 @@ class Sizes(FrozenArrays):
     ----------
     bins : SizeBins
     masses : float array of shape (n_components, n_bins)
-        Probability of each bin; rows sum to one. Inside a bin every size is equally likely.
+        Probability of each bin; rows sum to one. Inside a bin, sizes follow the profile of `bins`.
 
     Examples
     --------
@@ -219,21 +251,20 @@ class Sizes(FrozenArrays):
     def table(self) -> NDArray[np.float64]:
         """Π: column n is the probability of holding n points, shape (n_components, max_size + 1)."""
         _check_table(self.n_components, self.max_size + 1)
-        widths = self.bins.widths
-        inside = np.repeat(self.masses / widths, widths, axis=1)
+        widths = np.diff(self.bins.fine)
+        inside = np.repeat(self._fine_masses() / widths, widths, axis=1)
         return np.concatenate([np.zeros((self.n_components, 1)), inside], axis=1)
 
     def logpmf(self, sizes: ArrayLike) -> NDArray[np.float64]:
         """Log π_k(n) for each size and component, shape (n_clients, n_components)."""
         bins = self.bins.locate(sizes)
         with np.errstate(divide="ignore"):  # an empty bin has log-probability -inf
-            log_density = np.log(self.masses) - np.log(self.bins.widths)
-        return log_density.T[bins]
+            log_masses = np.log(self.masses)
+        return np.asarray(log_masses.T[bins] + self.bins.log_inside(sizes)[..., None])
 
     def mean(self) -> NDArray[np.float64]:
         """Expected size in each component, shape (n_components,)."""
-        centres = (self.bins.edges[:-1] + self.bins.edges[1:] - 1) / 2
-        return self.masses @ centres
+        return np.asarray(self.masses @ self.bins.means())
 
     def sample(
         self, components: ArrayLike, *, rng: int | np.random.Generator | None = None
@@ -243,14 +274,18 @@ class Sizes(FrozenArrays):
         components = numbers(components, "components")
         if components.ndim != 1 or not np.isin(components, np.arange(self.n_components)).all():
             raise ParameterError(f"expected a list of components from 0 to {self.n_components - 1}")
-        cumulative = np.cumsum(self.masses, axis=1)
+        cumulative = np.cumsum(self._fine_masses(), axis=1)
         cumulative /= cumulative[:, -1:]
         u = rng.random(len(components))
-        bins = np.empty(len(components), dtype=np.int64)
+        drawn = np.empty(len(components), dtype=np.int64)
         for k in range(self.n_components):
             mine = components == k
-            bins[mine] = np.searchsorted(cumulative[k], u[mine], side="right")
-        return rng.integers(self.bins.edges[bins], self.bins.edges[bins + 1])
+            drawn[mine] = np.searchsorted(cumulative[k], u[mine], side="right")
+        return rng.integers(self.bins.fine[drawn], self.bins.fine[drawn + 1])
+
+    def _fine_masses(self) -> NDArray[np.float64]:
+        """Probability of each finer bin, shape (n_components, n_fine)."""
+        return np.asarray(self.masses[:, self.bins.bin_of_fine] * self.bins.shares)
 
     def __repr__(self) -> str:
         return f"Sizes(n_components={self.n_components}, {self.bins!r})"
@@ -263,6 +298,37 @@ class Sizes(FrozenArrays):
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _edges(edges: ArrayLike, name: str) -> NDArray[np.int64]:
+    given = numbers(edges, name)
+    listed = given.ndim == 1 and len(given) > 1 and given.dtype.kind != "b"
+    if not listed or (given != np.rint(given)).any():
+        raise ParameterError(f"expected {name} as a list of at least two whole numbers")
+    if given[0] != 1 or not (given[1:] > given[:-1]).all() or given[-1] > _LARGEST + 1:
+        raise ParameterError(
+            f"expected {name} that start at 1, increase and end at {_LARGEST + 1} or "
+            f"before, got {given.tolist()[:8]}"
+        )
+    values = given.astype(np.int64)
+    values.flags.writeable = False
+    return values
+
+
+def _check_profile(
+    edges: NDArray[np.int64], fine: NDArray[np.int64], shares: NDArray[np.float64]
+) -> None:
+    if fine[-1] != edges[-1] or not np.isin(edges, fine).all():
+        raise ParameterError("expected finer size edges that have all size edges among them")
+    if shares.shape != (len(fine) - 1,) or not (shares >= 0).all():  # NaN is not
+        raise ParameterError(
+            f"expected {len(fine) - 1} size shares of at least 0, got shape {shares.shape}"
+        )
+    off = np.abs(np.add.reduceat(shares, np.searchsorted(fine, edges[:-1])) - 1).max()
+    if off > SUM_TOLERANCE:
+        raise ParameterError(
+            f"expected the size shares inside each bin to sum to 1, off by {off:.3g}"
+        )
 
 
 def _check_table(n_components: int, n_sizes: int) -> None:

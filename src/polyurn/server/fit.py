@@ -11,13 +11,14 @@ import numpy as np
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import Sizes
+from polyurn.server.em.first_round import survey
 from polyurn.server.em.problem import Problem
 from polyurn.server.few_clients import few_clients
 from polyurn.server.results import Fit, Round
 from polyurn.server.search.policy import DEFAULT, Policy
 from polyurn.server.search.race import State
 from polyurn.server.search.screening import begin_search
-from polyurn.server.search.starts import landscape, survey
+from polyurn.server.search.starts import landscape
 from polyurn.server.settings import SizeModel, check_settings, size_bins
 from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator, Batch, Parameters, SurveyStatistics
@@ -67,10 +68,10 @@ def fit(
     sizes : {"exact", "binned", "shared"} or SizeBins
         Probabilities for every single size (the paper), for logarithmic bins (most sizes of real clients
         are seen once or never), or for bins that all components share, so that sizes do not tell
-        components apart.
+        components apart. Inside a bin, sizes are spread as those of all clients together.
     size_prior, category_prior : float
-        Pseudo-clients per component, and pseudo-tables per category: they keep what a cohort did not
-        show possible. The paper has none.
+        Pseudo-clients per component and per size bin, and pseudo-tables per category: they keep what a
+        cohort did not show possible. The paper has none.
     policy : Policy
         Every tuned number of the search; the defaults serve all data that we know.
     rng : int or numpy.random.Generator
@@ -101,9 +102,10 @@ def fit(
     problem = Problem(n_components, n_categories, bins, shared, size_prior, category_prior)
     problem.check_upload(max_upload)
     cohort_size = None if asks_everyone(aggregator, cohort_size) else cohort_size
-    question = survey(n_categories, max_size, max_upload=max_upload)
+    question = survey(n_categories, bins, max_upload=max_upload)
     said = aggregator.aggregate(question, cohort_size)
     check_answered(said, n_components)
+    problem = problem.surveyed(question, said)
     rounds = Rounds(on_round)
     rounds.add(Round(1, None, float("nan"), int(said.n_clients), question.n_numbers))
     search = begin_search(

@@ -6,7 +6,7 @@ and the smallest K that is not clearly worse than the best one is chosen.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.server.em.first_round import survey
 from polyurn.server.em.problem import Problem
 from polyurn.server.few_clients import check_parts
 from polyurn.server.fit import asks_everyone, populated
@@ -21,7 +22,7 @@ from polyurn.server.results import Candidate, Progress, Selection, behind
 from polyurn.server.search.policy import DEFAULT, Policy
 from polyurn.server.search.race import Search, State
 from polyurn.server.search.screening import begin_search
-from polyurn.server.search.starts import Landscape, landscape, survey
+from polyurn.server.search.starts import Landscape, landscape
 from polyurn.server.settings import SizeModel, check_settings, size_bins
 from polyurn.typed.arguments import checked
 from polyurn.wire import (
@@ -120,7 +121,7 @@ def select(
     bins, shared = size_bins(sizes, max_size), sizes == "shared"
     work = _Work(
         aggregator=aggregator,
-        problem=lambda k: Problem(k, n_categories, bins, shared, size_prior, category_prior),
+        first=Problem(1, n_categories, bins, shared, size_prior, category_prior),
         held_out=held_out,
         max_rounds=max_rounds,
         cohort_size=None if asks_everyone(aggregator, cohort_size) else cohort_size,
@@ -132,7 +133,7 @@ def select(
         on_round=on_round,
     )
     work.problem(1 if n_components == "auto" else max(asked)).check_upload(max_upload)
-    work.survey(n_categories, max_size, sizes=not shared)
+    work.survey()
     if n_components == "auto":
         _grow(work)
     else:
@@ -174,7 +175,7 @@ class _Work:
     """A selection under way."""
 
     aggregator: Aggregator
-    problem: Callable[[int], Problem]
+    first: Problem  # of one component
     held_out: float
     max_rounds: int
     cohort_size: int | None
@@ -196,17 +197,23 @@ class _Work:
     skipped: tuple[int, ...] = ()
     _sent: int = 0
 
-    def survey(self, n_categories: int, max_size: int, *, sizes: bool) -> None:
+    def problem(self, n_components: int) -> Problem:
+        """What is to be fitted with so many components."""
+        return replace(self.first, n_components=n_components)
+
+    def survey(self) -> None:
         """The first round: how the fitted part of the clients varies, and how many the rest are."""
-        question = survey(n_categories, max_size, max_upload=self.max_upload)
-        any_size = Sizes(SizeBins([1, max_size + 1]), [[1.0]])
+        n_categories, bins = self.first.n_categories, self.first.size_bins
+        question = survey(n_categories, bins, max_upload=self.max_upload)
+        any_size = Sizes(SizeBins([1, bins.max_size + 1]), [[1.0]])
         anyone = Score((MDM([1.0], np.ones((1, n_categories)), any_size),))
         both = Batch((self._fitted(question), self._judged(anyone)))
         said, judged = cast(Any, self.aggregator.aggregate(both, self.cohort_size)).answers
         check_parts(said.n_clients, judged.n_clients, held_out=self.held_out)
         self.n_rounds += 1
         self.n_fitted = said.n_clients
-        self.land = landscape(question, said, sizes=sizes)
+        self.first = self.first.surveyed(question, said)
+        self.land = landscape(question, said, sizes=not self.first.shared_sizes)
         self._report(int(said.n_clients), question.n_numbers)
 
     def next_group(self, todo: list[int], at_most: int) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyurn.counts import check_names
 from polyurn.errors import FileError, InputError
@@ -20,7 +21,7 @@ from polyurn.storage.provenance import Made, checked_made
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.records import Count, Finite, read_record, shown
 
-_VERSION = 1
+_VERSION = 2  # 1 had no size_profile
 _MOST_DIGITS = 12  # of a size
 
 
@@ -69,7 +70,8 @@ def save(
         "max_size": mdm.max_size,
         "categories": check_names(categories, mdm.n_categories),
         "components": [_component_record(mdm, k) for k in range(mdm.n_components)],
-        "size_edges": _edges_record(mdm.sizes.bins),
+        "size_edges": _edges_record(mdm.sizes.bins.edges),
+        "size_profile": _profile_record(mdm.sizes.bins),
     }
     save_record(record, path, kind="mdm", version=_VERSION, made=checked_made(made or {}))
 
@@ -105,6 +107,14 @@ class _ComponentRecord:
 
 
 @dataclass(frozen=True)
+class _ProfileRecord:
+    """Sizes inside the bins; without `edges` one by one. Shares by the first size of their finer bin."""
+
+    edges: Sequence[Count] | None
+    shares: Mapping[str, Finite]
+
+
+@dataclass(frozen=True)
 class _ParametersRecord:
     """The parameters as the file has them; without `size_edges` every size is a bin."""
 
@@ -114,6 +124,7 @@ class _ParametersRecord:
     categories: Sequence[str] | None
     components: Sequence[_ComponentRecord]
     size_edges: Sequence[Count] | None
+    size_profile: _ProfileRecord | None = None
 
 
 def _component_record(mdm: MDM, k: int) -> dict[str, Any]:
@@ -127,16 +138,24 @@ def _component_record(mdm: MDM, k: int) -> dict[str, Any]:
     }
 
 
-def _edges_record(bins: SizeBins) -> list[int] | None:
+def _edges_record(edges: NDArray[np.int64]) -> list[int] | None:
     """None says one bin per size: a list of all the numbers up to N would only be noise."""
-    return None if bins.n_bins == bins.max_size else bins.edges.tolist()
+    return None if len(edges) == edges[-1] else edges.tolist()
+
+
+def _profile_record(bins: SizeBins) -> dict[str, Any] | None:
+    """None says that every size of a bin is equally likely."""
+    if len(bins.fine) == len(bins.edges):
+        return None
+    held = np.flatnonzero(bins.shares)
+    shares = {str(bins.fine[j]): float(bins.shares[j]) for j in held}
+    return {"edges": _edges_record(bins.fine), "shares": shares}
 
 
 def _parameters(record: Mapping[str, Any]) -> tuple[MDM, tuple[str, ...] | None]:
     """The mixture and the names of its categories."""
     kept = read_record(_ParametersRecord, record)
-    edges = kept.size_edges
-    bins = SizeBins.exact(kept.max_size) if edges is None else SizeBins(edges)
+    bins = _bins(kept)
     widths = {len(component.alpha) for component in kept.components}
     found = (len(kept.components), *widths, bins.max_size)
     said = (kept.n_components, kept.n_categories, kept.max_size)
@@ -146,7 +165,7 @@ def _parameters(record: Mapping[str, Any]) -> tuple[MDM, tuple[str, ...] | None]
         )
     masses = np.zeros((len(kept.components), bins.n_bins))
     for k, component in enumerate(kept.components):
-        masses[k, bins.locate(_sizes(component))] = list(component.sizes.values())
+        masses[k, bins.locate(_sizes(component.sizes))] = list(component.sizes.values())
     mdm = MDM(
         [component.weight for component in kept.components],
         [component.alpha for component in kept.components],
@@ -155,8 +174,20 @@ def _parameters(record: Mapping[str, Any]) -> tuple[MDM, tuple[str, ...] | None]
     return mdm, check_names(kept.categories, mdm.n_categories)
 
 
-def _sizes(component: _ComponentRecord) -> list[int]:
-    for text in component.sizes:
+def _bins(kept: _ParametersRecord) -> SizeBins:
+    edges, profile = kept.size_edges, kept.size_profile
+    bins = SizeBins.exact(kept.max_size) if edges is None else SizeBins(edges)
+    if profile is None:
+        return bins
+    edges = profile.edges
+    fine = SizeBins.exact(bins.max_size) if edges is None else SizeBins(edges)
+    shares = np.zeros(fine.n_bins)
+    shares[fine.locate(_sizes(profile.shares))] = list(profile.shares.values())
+    return SizeBins(bins.edges, fine.edges, shares)
+
+
+def _sizes(by_size: Mapping[str, Finite]) -> list[int]:
+    for text in by_size:
         if not (text.isascii() and text.isdecimal() and len(text) < _MOST_DIGITS):
             raise FileError(f"sizes: expected whole numbers as names, got {shown(text)}")
-    return [int(text) for text in component.sizes]
+    return [int(text) for text in by_size]

@@ -103,13 +103,14 @@ class Update(Query[UpdateStatistics]):
 
 @dataclass(frozen=True)
 class Survey(Query[SurveyStatistics]):
-    """How do clients vary? Sums of features and their products, for directions to cut along.
+    """How do clients vary? Sums of features and their products, and how many clients have which size.
 
-    `pairs` asks for all products, a covariance matrix; without it, for squares only.
+    `size_bins` may be as fine as one size each; `pairs` asks for all products, a covariance matrix, and
+    without it for squares only.
     """
 
     n_categories: int
-    max_size: int
+    size_bins: SizeBins
     pairs: bool
 
     answer_type = SurveyStatistics
@@ -118,7 +119,8 @@ class Survey(Query[SurveyStatistics]):
     def dimensions(self) -> Dimensions:
         f = self.n_categories + 2
         products = f * (f + 1) // 2 if self.pairs else f
-        return Dimensions(0, self.n_categories, n_features=f, n_products=products)
+        n_bins = self.size_bins.n_bins
+        return Dimensions(0, self.n_categories, n_bins, n_features=f, n_products=products)
 
 
 @dataclass(frozen=True, eq=False)

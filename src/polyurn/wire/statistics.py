@@ -149,23 +149,27 @@ class UpdateStatistics(Statistics):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SurveyStatistics(Statistics):
-    """Answer to `Survey`: sums of a client's features, p, Σ p² and log n / log max_size.
+    """Answer to `Survey`: sums of a client's features, p, Σ p² and log n / log max_size, and its size.
 
     What one client adds, and its L2 sensitivity:
 
     - `n_clients`: 1.
     - `features` (C + 2,): each at most 1; sensitivity √3.
     - `products` (n_products,): their products in pairs, or only their squares; sensitivity 3.
+    - `size_counts` (n_size_bins,): one entry 1; sensitivity 1. A size that nobody else has shows that
+      a client of that size exists.
     """
 
     n_clients: float
     features: NDArray[np.float64]
     products: NDArray[np.float64]
+    size_counts: NDArray[np.float64]
 
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
         "n_clients": (),
         "features": ("n_features",),
         "products": ("n_products",),
+        "size_counts": ("n_size_bins",),
     }
 
 

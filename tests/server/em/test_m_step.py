@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from polyurn import Sizes, answer
+from polyurn import MDM, Sizes, answer
 from polyurn.model.paper_truths import truth
 from polyurn.model.rising_factorials import digamma_rise, log_rising
 from polyurn.server.em.m_step import Surrogate, at_cap, capped, multinomial
@@ -134,3 +134,16 @@ def test_concentrations_beyond_the_cap_are_scaled_to_it_and_said():
     assert at_cap(alphas).tolist() == [False, True, True]  # rounding aside
     assert multinomial(alphas) == (1, 2)
     assert multinomial(0.99 * capped(alphas)) == ()
+
+
+@pytest.mark.parametrize("concentration", [2.0, 30.0, 300.0])
+def test_a_component_at_the_cap_comes_back_in_one_m_step_if_its_clients_are_overdispersed(
+    concentration,
+):
+    """Newton's method once stayed at the cap for ever, and 0.004 nats a round were all that EM gained."""
+    shares = np.array([0.5, 0.3, 0.15, 0.05])
+    clients = MDM([1.0], [concentration * shares], Sizes.constant(60)).sample(500, rng=0)
+    stuck = Parameters(np.ones(1), MAX_CONCENTRATION * shares[None], Sizes.constant(60))
+    surrogate = Surrogate.of(stuck.alphas, answer(Expect(stuck), clients))
+    after = surrogate.maximise(stuck.alphas, category_prior=1e-6).sum()
+    assert concentration / 3 < after < 3 * concentration

@@ -11,6 +11,7 @@ from numba import njit
 # α_0 beyond this is a multinomial for all purposes: with clients of n points it changes the
 # log-likelihood by about n²/α_0.
 MAX_CONCENTRATION = 1e6
+_NEAR_CAP = 0.999 * MAX_CONCENTRATION
 _MAX_STEPS = 60
 # A step may change an alpha tenfold; Newton's quadratic model is no better than that far away.
 _MAX_FACTOR = 10.0
@@ -23,7 +24,7 @@ _NO_CLIENT = np.sqrt(np.finfo(np.float64).tiny)
 def maximised(present, weight, shift, alphas):
     """The alphas of each component that maximise Σ_j F_j(α_j) - F_0(α_0), see `Surrogate.maximise`."""
     after = alphas.copy()
-    newton, fixed = np.empty((2, alphas.shape[1]))
+    newton, fixed, smaller = np.empty((3, alphas.shape[1]))
     for k in range(len(alphas)):
         if present[k, -1] <= _NO_CLIENT:
             continue
@@ -32,11 +33,16 @@ def maximised(present, weight, shift, alphas):
         for _ in range(_MAX_STEPS):
             _steps(rows, a, newton, fixed)
             value = _value(rows, newton)
-            if value >= best:
-                a[:] = newton
-            else:
-                a[:] = fixed
-                value = _value(rows, fixed)
+            if value < best or newton.sum() > _NEAR_CAP:
+                # Far above its optimum the objective is convex in the concentration, and Newton's
+                # method leads away from it, up to the cap; the fixed point comes back too slowly.
+                smaller[:] = a / _MAX_FACTOR
+                for other in (fixed, smaller):
+                    instead = _value(rows, other)
+                    if instead > value:
+                        newton[:] = other
+                        value = instead
+            a[:] = newton
             gain, best = value - best, value
             if gain <= _RELATIVE_GAIN * abs(best):
                 break

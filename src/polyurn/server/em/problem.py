@@ -3,15 +3,16 @@
 Nothing here knows of climbers or rounds.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.model.sizes import SizeBins
+from polyurn.server.em.first_round import with_profile
 from polyurn.server.em.m_step import Surrogate
-from polyurn.wire import ExpectStatistics
+from polyurn.wire import ExpectStatistics, Survey, SurveyStatistics
 from polyurn.wording.numbers import counted
 
 # An empty component keeps this many clients, so that its logarithm exists; it is dropped at the end.
@@ -79,6 +80,13 @@ class Problem:
                 f"{takes} "
                 f"{self.trial_cost:,} numbers from a client, and {max_upload:,} are allowed; {advice}"
             )
+
+    def surveyed(self, query: Survey, said: SurveyStatistics) -> "Problem":
+        """The same, with the sizes inside each bin spread as the first round found them."""
+        bins = with_profile(
+            self.size_bins, query.size_bins, said.size_counts, size_prior=self.size_prior
+        )
+        return replace(self, size_bins=bins)
 
     def size_masses(self, size_counts: NDArray[np.float64]) -> NDArray[np.float64]:
         """π_k from Σ ω by bin, drawn towards the sizes of all clients; of one model or of many."""

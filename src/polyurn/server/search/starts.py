@@ -6,7 +6,7 @@ large, but chance can leave one with few clients, whose sum then hides little. N
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +35,6 @@ class Landscape:
     mean: NDArray[np.float64]  # (n_features,)
     directions: NDArray[np.float64]  # (n_features, n_directions)
     deviations: NDArray[np.float64]  # (n_directions,), before each direction was scaled to one
-
-
-def survey(n_categories: int, max_size: int, *, max_upload: int) -> Survey:
-    """The first round's question: all covariances if a client may send that many numbers."""
-    full = Survey(n_categories, max_size, pairs=True)
-    return full if full.n_numbers <= max_upload else replace(full, pairs=False)
 
 
 def landscape(query: Survey, sums: SurveyStatistics, *, sizes: bool) -> Landscape:

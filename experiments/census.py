@@ -58,7 +58,6 @@ FULL = Settings(
     evaluate_every=50,
     components=(1, 8, 12, 16, 24),
 )
-SEEDS = range(500, 504)
 
 
 def report(name: str, title: str) -> tables.Report:
@@ -156,9 +155,7 @@ def main(
     disjoint: bool = False,
 ) -> None:
     """Run what is missing, then print the tables and draw the curves."""
-    given = tables.arguments(
-        "Training on true and on simulated census clients.", seeds=SEEDS, full=True
-    )
+    given = tables.arguments("Training on true and on simulated census clients.", full=True)
     settings = FULL if given.full else SETTINGS
     name = f"{name}_full" if given.full else name
     if not given.draw:

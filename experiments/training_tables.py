@@ -40,10 +40,17 @@ COLOURS = {
     "true": "#222222",
     "again": "#999999",
     "mdm": "#1b9e77",
+    "mdm route": "#1b9e77",
+    "mdm destination": "#8fd3bd",
+    "mdm income": "#1b9e77",
+    "mdm race": "#8fd3bd",
+    "oracle route": "#7570b3",
+    "oracle destination": "#bcb9dc",
+    "oracle income": "#7570b3",
+    "oracle race": "#bcb9dc",
     "iid": "#d95f02",
     "iid proxy": "#e6ab02",
-    "oracle": "#7570b3",
-    "dirichlet 0.1": "#66a61e",
+    "dirichlet 0.1": "#a6761d",
     "dirichlet 0.5": "#e7298a",
 }
 
@@ -332,7 +339,7 @@ def draw(report: Report, out: Path = RESULTS) -> Path:
     }
     keys = sorted({key[:-1] for key in means["true"]})
     figure, axes = plt.subplots(
-        1, len(keys), figsize=(2.6 * len(keys) + 1.6, 3.2), sharey=True, squeeze=False
+        1, len(keys), figsize=(2.6 * len(keys) + 1.6, 3.4), sharey=True, squeeze=False
     )
     for axis, key in zip(axes[0], keys, strict=True):
         for population, found in means.items():
@@ -348,7 +355,7 @@ def draw(report: Report, out: Path = RESULTS) -> Path:
         axis.set_title(", ".join(said), fontsize=9)
     axes[0][0].set_ylabel("test accuracy")
     figure.legend(*axes[0][0].get_legend_handles_labels(), loc="lower center", ncols=4, fontsize=8)
-    figure.tight_layout(rect=(0, 0.14, 1, 1))
+    figure.tight_layout(rect=(0, 0.2, 1, 1))
     folder = PICTURES if out == RESULTS else out  # a trial leaves the documentation as it is
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{report.name}.png"

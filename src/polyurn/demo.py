@@ -21,7 +21,7 @@ from polyurn.model.mdm import MDM
 from polyurn.model.paper_truths import truth
 from polyurn.partitioning.assign import partition
 from polyurn.partitioning.result import Partition
-from polyurn.populations import IID
+from polyurn.populations import IID, Population
 from polyurn.server.results import Progress, Selection
 from polyurn.server.select import select
 from polyurn.training.examples import Examples
@@ -36,11 +36,12 @@ if TYPE_CHECKING:
 _SHARES = (0.6, 0.2, 0.2)
 # A fifth of the clients judges; twenty of them can tell chance from difference at all.
 _FEWEST_CLIENTS = 100
-# Declared, not measured: an aeroplane leaves New York at most three times a day, all year.
-_MOST_FLIGHTS = 3 * 365
+# Aeroplanes that left New York less often are left out, and of the others so many flights are taken.
+_FEWEST_FLIGHTS, _MOST_FLIGHTS = 20, 60
 _MOST_TEST_POINTS = 4_000
 _CANDIDATES = (1, 2, 4, 8, 16)
-_GRID = {"local_learning_rate": [0.1, 0.3, 1.0, 3.0, 10.0]}
+# Small cohorts and long local work: that is where clients who differ make training differ.
+_TRAINING = {"cohort_size": 10, "local_epochs": 5, "batch_size": 10, "evaluate_every": 2}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,7 @@ class Federation:
     story : str
         Who the clients are, in a sentence.
     categories : tuple of str
+        Of the feature that is modelled.
     max_size : int
         What no client can hold more of: known of the source, not measured from clients.
     live : Records
@@ -61,6 +63,10 @@ class Federation:
         The histograms of live clients, and of those that are never fitted.
     proxy, test : Records
         The server's data, without clients, and the held-out clients' records.
+    proxy_codes : int array of shape (n_proxy_records,)
+        The modelled category of each proxy record.
+    learning_rates : tuple of float
+        Those that are tried.
     """
 
     name: str
@@ -71,7 +77,9 @@ class Federation:
     live_counts: NDArray[np.int64] = field(repr=False)
     held_out: NDArray[np.int64] = field(repr=False)
     proxy: Records
+    proxy_codes: NDArray[np.int64] = field(repr=False)
     test: Records
+    learning_rates: tuple[float, ...]
 
 
 def federation(
@@ -105,7 +113,7 @@ def federation(
 def learn(
     there: Federation,
     *,
-    max_rounds: int = 40,
+    max_rounds: int = 60,
     rng: int | np.random.Generator | None = None,
     on_round: Callable[[Progress], None] | None = None,
 ) -> Selection:
@@ -125,14 +133,13 @@ def learn(
 def simulate(
     there: Federation, mdm: MDM, *, rng: int | np.random.Generator | None = None
 ) -> dict[str, NDArray[np.int64]]:
-    """As many clients as there are live ones: from the model, IID, and the oracle's."""
+    """As many clients as there are live ones: from the model, and IID with their sizes and marginal."""
     n = len(there.live_counts)
-    stock = np.bincount(there.proxy.labels, minlength=len(there.categories))
-    drawn, iid = np.random.default_rng(rng).spawn(2)
+    stock = np.bincount(there.proxy_codes, minlength=len(there.categories))
+    drawn = zip(_populations(there, mdm).items(), np.random.default_rng(rng).spawn(2), strict=True)
     return {
-        "mdm": _in_stock(mdm.sample(n, rng=drawn), stock),
-        "iid": IID(stock, there.live_counts.sum(axis=1)).sample(n, rng=iid),
-        "oracle": _in_stock(there.live_counts, stock),
+        name: _in_stock(population.sample(n, rng=stream), stock)
+        for (name, population), stream in drawn
     }
 
 
@@ -152,14 +159,13 @@ def judge(
 
 def tune(
     there: Federation,
-    clients: dict[str, NDArray[np.int64]],
+    mdm: MDM,
     *,
-    n_rounds: int = 30,
-    seeds: Sequence[int] = (0, 1, 2),
-    rng: int | np.random.Generator | None = None,
+    n_rounds: int = 24,
+    seeds: Sequence[int] = (0, 1, 2, 3),
     on_run: "Callable[[SweepProgress], object] | None" = None,
 ) -> "Sweep":
-    """Train every learning rate on true and on simulated clients.
+    """Train every learning rate on true clients and on simulated ones, drawn anew for each seed.
 
     Raises
     ------
@@ -168,7 +174,6 @@ def tune(
     """
     from polyurn.sweeps.grid import sweep
 
-    rng = np.random.default_rng(rng)
     live, proxy = there.live, there.proxy
     assert live.features is not None
     assert live.clients is not None
@@ -181,50 +186,61 @@ def tune(
         there.test.labels,
     )
     at = np.arange(live.n_records, len(data))
-    held = {
-        name: partition(proxy.labels, counts, rng=rng).renumbered(at)
-        for name, counts in clients.items()
-    }
-    cohort_size = min(20, len(there.live_counts))
-    settings = FedAvg(
-        n_rounds=n_rounds, cohort_size=cohort_size, batch_size=20, evaluate_every=n_rounds
-    )
+
+    def clients(name: str) -> Callable[[int], Partition]:
+        def held(seed: int) -> Partition:
+            drawing, cutting = np.random.default_rng(seed).spawn(2)
+            counts = simulate(there, mdm, rng=drawing)[name]
+            return partition(there.proxy_codes, counts, rng=cutting).renumbered(at)
+
+        return held
+
     return sweep(
-        settings,
+        FedAvg(n_rounds=n_rounds, **_TRAINING),
         "softmax",
         data,
-        populations={"true": Partition.by_owner(live.clients), **held},
+        populations={
+            "true": Partition.by_owner(live.clients), "mdm": clients("mdm"), "iid": clients("iid"),
+        },
         seeds=seeds,
-        grid=_GRID,
+        grid={"local_learning_rate": there.learning_rates},
         on_run=on_run,
-    )
+    )  # fmt: skip
+
+
+def _populations(there: Federation, mdm: MDM) -> dict[str, Population]:
+    return {"mdm": mdm, "iid": IID.like(there.live_counts)}
 
 
 def _flights(n_clients: int | None, rng: np.random.Generator) -> Federation:
-    data = flights()
-    chosen = rng.permutation(data.train.n_clients)[:n_clients]
+    """Aeroplanes; the model is told where a flight goes from and to, the network learns where to."""
+    data, routes = flights(features="air_time"), flights(features="air_time", category="route")
     assert data.train.clients is not None
-    records = data.train.take(np.flatnonzero(np.isin(data.train.clients, chosen)))
-    there = Dataset(data.name, data.categories, records)
-    part = rng.permutation(_parts(records.n_clients))
-    assert records.clients is not None
-    live, held_out, proxy = (
-        records.take(np.flatnonzero(part[records.clients] == i)) for i in range(3)
-    )
-    counts = there.histograms()
+    rows = _some_of_each(data.train.clients, rng)
+    flown = data.train.take(rows)
+    chosen = rng.permutation(flown.n_clients)[:n_clients]
+    part = np.full(flown.n_clients, -1)
+    part[chosen] = _parts(len(chosen))
+    assert flown.clients is not None
+    of_row = part[flown.clients]
+    live, held_out, proxy = (flown.take(np.flatnonzero(of_row == i)) for i in range(3))
+    by_route = Dataset(routes.name, routes.categories, routes.train.take(rows))
+    counts = by_route.histograms()
     return Federation(
         name="flights",
         story=(
             f"{live.n_clients:,} aeroplanes that left New York in 2013 are the clients; a "
-            f"category is one of {data.n_categories} destinations"
+            f"category is one of {routes.n_categories} routes"
         ),
-        categories=data.categories,
+        categories=routes.categories,
         max_size=_MOST_FLIGHTS,
         live=live,
         live_counts=counts[part == 0],
         held_out=counts[part == 1],
         proxy=Records(proxy.labels, proxy.features),
+        proxy_codes=by_route.train.labels[of_row == 2],
         test=_some(held_out, rng),
+        learning_rates=(0.3, 1.0, 3.0, 10.0),
     )
 
 
@@ -252,7 +268,9 @@ def _digits(n_clients: int | None, rng: np.random.Generator) -> Federation:
         live_counts=counts,
         held_out=hidden.sample(n_held_out, rng=rng),
         proxy=proxy,
+        proxy_codes=proxy.labels,
         test=test,
+        learning_rates=(0.03, 0.1, 0.3, 1.0),
     )
 
 
@@ -260,6 +278,16 @@ def _parts(n_clients: int) -> NDArray[np.int64]:
     """Which part each client is in, shape (n_clients,); every part has its share."""
     ends = np.rint(np.cumsum(_SHARES) * n_clients).astype(np.int64)
     return np.repeat(np.arange(len(_SHARES)), np.diff(ends, prepend=0))
+
+
+def _some_of_each(clients: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows, in order: some of each client that has enough, drawn at random."""
+    order = rng.permutation(len(clients))
+    order = order[np.argsort(clients[order], kind="stable")]
+    sizes = np.bincount(clients)
+    place = np.arange(len(clients)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    enough = np.repeat(sizes >= _FEWEST_FLIGHTS, sizes)
+    return np.sort(order[enough & (place < _MOST_FLIGHTS)])
 
 
 def _some(records: Records, rng: np.random.Generator) -> Records:

@@ -35,8 +35,8 @@ def demo_command(
     clients: Annotated[
         int | None, typer.Option(help="How many clients to play at the most; at least 100.")
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds that may be asked for.")] = 40,
-    training_rounds: Annotated[int, typer.Option(help="Rounds of each training run.")] = 30,
+    rounds: Annotated[int, typer.Option(help="Rounds that may be asked for.")] = 60,
+    training_rounds: Annotated[int, typer.Option(help="Rounds of each training run.")] = 24,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -71,6 +71,8 @@ def demo_command(
             f"{counted(choice.n_components, 'component')} after {counted(choice.n_rounds, 'round')}; "
             f"a client sent at most {sent:,} numbers a round, and the server saw only sums"
         )
+        if choice.stopped:
+            say(choice.stopped)
     with _stage("3 Simulated clients") as end:
         simulated = demo.simulate(there, choice.mdm, rng=streams[2])
         n_simulated = counted(len(simulated["mdm"]), "client")
@@ -80,18 +82,13 @@ def demo_command(
         close, iid = (likeness[name].energy_ratio for name in ("mdm", "iid"))
         end(f"{close:.2f} times the distance that chance alone makes; IID clients {iid:.2f}")
     runs: tuple[RunRecord, ...] = ()
-    with _stage("5 Tuning on true, mdm, iid and oracle clients") as end:
+    with _stage("5 Training on true, simulated and IID clients") as end:
         try:
             with sweep_progress(talk) as on_run:
-                done = demo.tune(
-                    there, simulated, n_rounds=training_rounds, rng=streams[4], on_run=on_run
-                )
-            runs = done.runs
-            costs = {v.population: v.regret.value for v in compare_sweeps(runs).populations}
-            end(
-                f"the learning rate that wins on mdm clients costs {100 * costs['mdm']:.2f} points of "
-                f"accuracy on true ones, the one that wins on IID clients {100 * costs['iid']:.2f}"
-            )
+                runs = demo.tune(there, choice.mdm, n_rounds=training_rounds, on_run=on_run).runs
+            verdict = compare_sweeps(runs)
+            end(verdict.sentence())
+            say(verdict.regret_sentence())
         except MissingDependencyError as error:
             end(f"left out: {error}")
     with _stage("6 Report") as end:

@@ -1,6 +1,7 @@
 """What the pages show of outputs and evidence, made again.
 
-    python docs/renew_outputs.py  # rewrites README.md and docs/quickstart.md (half a minute; extra demo)
+    python docs/renew_outputs.py          # README.md and docs/quickstart.md (half a minute; extra demo)
+    python docs/renew_outputs.py results  # the tables of training in docs/results.md, from the records
 
 Runs every `$ command` of a page's console blocks, in an empty folder and after the examples above it,
 and puts below it what it prints; progress lines are left out, as a terminal does not keep them. Between
@@ -10,6 +11,7 @@ first screen. `tests/test_docs.py` runs this and compares. No measurement is rep
 
 import contextlib
 import doctest
+import importlib
 import io
 import os
 import re
@@ -27,14 +29,19 @@ PAGES = (ROOT / "README.md", ROOT / "docs" / "quickstart.md")
 WIDTH = 100
 HOME = "/home/me"  # stands for the folder in which the commands ran
 EVIDENCE = re.compile(r"(<!-- evidence -->\n)(.*?)(<!-- end of evidence -->)", re.DOTALL)
+TRAINING = re.compile(r"(<!-- tables of (\w+) -->\n)(.*?)(<!-- end of tables -->)", re.DOTALL)
+TRAINING_SCRIPTS = (
+    "cifar10", "cifar10_cnn", "flights_by_plane", "digits_by_writer", "census", "disjoint",
+)  # fmt: skip
 BLOCK = re.compile(r"```(pycon|console)\n(.*?)```\n", re.DOTALL)
 
 
 def main():
-    for page in PAGES:
+    results = sys.argv[1:] == ["results"]
+    for page in [ROOT / "docs" / "results.md"] if results else PAGES:
         text = page.read_text(encoding="utf-8")
         with tempfile.TemporaryDirectory() as folder:
-            new = renewed(text, Path(folder))
+            new = with_training_tables(text) if results else renewed(text, Path(folder))
         page.write_text(new, encoding="utf-8")
         print(f"{page.relative_to(ROOT)}: {'as it was' if new == text else 'renewed'}")
 
@@ -50,12 +57,33 @@ def renewed(text, folder):
 
 def evidence():
     """The table of experiments/front_door.py, as a paragraph."""
+    return "\n" + "\n".join(experiment("front_door").table()) + "\n\n"
+
+
+def with_training_tables(text):
+    """A page with the tables of the training experiments, from the records that are kept."""
+    tables = experiment("training_tables")
+    reports = {
+        report.name: report for name in TRAINING_SCRIPTS for report in experiment(name).REPORTS
+    }
+
+    def block(found):
+        report = reports[found[2]]
+        if not (tables.RESULTS / report.name / "runs.jsonl").exists():
+            return f"{found[1]}\nNot run yet.\n\n{found[4]}"
+        lines = [*tables.lines(report), "", f"![{report.title}](pictures/{report.name}.png)"]
+        return f"{found[1]}\n" + "\n".join(lines) + f"\n\n{found[4]}"
+
+    return TRAINING.sub(block, text)
+
+
+def experiment(name):
+    """A module of experiments/."""
     sys.path.insert(0, str(ROOT / "experiments"))
     try:
-        import front_door
+        return importlib.import_module(name)
     finally:
         sys.path.pop(0)
-    return "\n" + "\n".join(front_door.table()) + "\n\n"
 
 
 def renewed_block(block, known, folder):

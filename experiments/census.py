@@ -1,6 +1,6 @@
-"""Census clients: does tuning on simulated PUMAs pick what wins on the true ones?
+"""Census clients: does training on simulated PUMAs predict training on the true ones?
 
-    python experiments/census.py            # resumes; writes results/census*, a table and curves
+    python experiments/census.py            # resumes; writes results/census*, tables and curves
     python experiments/census.py --draw     # tables and curves of what is kept; trains nothing
     python experiments/census.py --full     # all PUMAs, all records, the paper's 1,500 rounds
 
@@ -13,6 +13,7 @@ The paper has this federation (Appendix C.2), but trains on it nowhere. Needs th
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from polyurn import datasets
 from polyurn.datasets.dataset import Records
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
+import training_clients as clients
 import training_tables as tables
 
 FEATURES: tuple[Literal["income"], Literal["race"]] = ("income", "race")
@@ -40,8 +42,9 @@ class Settings:
     learning_rates: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0)
     epochs: tuple[int, ...] = (1, 5)
     cohort_sizes: tuple[int, ...] = (5, 20)
+    evaluate_every: int = 5
     components: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12)
-    rng: int = 0
+    rng: int = 0  # which PUMAs and records, the same for all seeds
 
 
 SETTINGS = Settings()
@@ -52,8 +55,23 @@ FULL = Settings(
     batch_size=10,
     epochs=(1, 2, 5, 10),
     cohort_sizes=(10, 50),
+    evaluate_every=50,
     components=(1, 8, 12, 16, 24),
 )
+
+
+def report(name: str, title: str) -> tables.Report:
+    """What is printed; nothing was asked of these runs."""
+    return tables.Report(
+        name,
+        title,
+        references=("mdm income", "mdm race"),
+        settings=("cohort_size", "local_epochs", "local_learning_rate"),
+        panels=("cohort_size", "local_epochs"),
+    )
+
+
+REPORTS = (report("census", "Census clients, softmax regression"),)
 
 
 def census() -> tuple[Records, Mapping[str, NDArray[np.int64]]]:
@@ -70,7 +88,7 @@ def census() -> tuple[Records, Mapping[str, NDArray[np.int64]]]:
 
 def federation(
     records: Records, codes: Mapping[str, NDArray[np.int64]], settings: Settings, *, disjoint: bool
-) -> tuple[tables.Federation, list[tables.Modelled]]:
+) -> tuple[pu.Examples, clients.Federation, list[clients.Modelled]]:
     """Some clients' records, some of them to test on.
 
     With `disjoint`, twice as many clients: the first half in the order of their codes are the true
@@ -94,66 +112,73 @@ def federation(
     )
     held = mine[bucket < settings.train_share]
     at = np.flatnonzero(held)
-    clients = pu.Partition.by_owner(records.clients[train][held]).renumbered(at)
-    made = tables.Federation(data, clients, np.flatnonzero(~held) if disjoint else at)
+    true_clients = pu.Partition.by_owner(records.clients[train][held]).renumbered(at)
+    made = clients.Federation(true_clients, np.flatnonzero(~held) if disjoint else at)
     sizes = {"income": 41, "race": 9}
-    return made, [
-        tables.Modelled(feature, codes[feature][train], sizes[feature], settings.components)
-        for feature in FEATURES
-    ]
-
-
-def populations(
-    name: str, made: tables.Federation, features: list[tables.Modelled]
-) -> dict[str, pu.Partition | tables.Clients]:
-    """True and IID clients are the same for every modelled feature."""
-    found: dict[str, pu.Partition | tables.Clients] = {
-        "true": made.true,
-        "again": tables.again(made),
-        "iid": tables.iid(made, features[0]),
-    }
-    for modelled in features:
-        model = tables.learned(name, made, modelled)
-        found[f"mdm {modelled.name}"] = tables.mdm(made, modelled, model)
-        found[f"oracle {modelled.name}"] = tables.oracle(made, modelled, model)
-    return found
-
-
-def experiment(name: str, settings: Settings) -> tables.Experiment:
-    """The sweep."""
-    return tables.Experiment(
-        name,
-        pu.FedAvg(
-            n_rounds=settings.n_rounds,
-            cohort_size=settings.cohort_sizes[0],
-            batch_size=settings.batch_size,
-            evaluate_every=max(1, settings.n_rounds // 4),
-        ),
-        {
-            "cohort_size": settings.cohort_sizes,
-            "local_epochs": settings.epochs,
-            "local_learning_rate": settings.learning_rates,
-        },
-        "softmax",
+    return (
+        data,
+        made,
+        [clients.Modelled(name, codes[name][train], sizes[name]) for name in FEATURES],
     )
 
 
-def main(name: str = "census", *, disjoint: bool = False) -> None:
+def populations(
+    folder: Path,
+    made: clients.Federation,
+    features: list[clients.Modelled],
+    settings: Settings,
+    *,
+    disjoint: bool,
+) -> dict[str, clients.Clients]:
+    """True and IID clients are the same for every modelled feature.
+
+    Where the server's data are those of the clients, both IID baselines are the same.
+    """
+    of = clients.always(made)
+    baselines: dict[str, clients.Make] = {"iid": pu.IID.like}
+    if disjoint:
+        baselines["iid proxy"] = clients.any_point(features[0], made.proxy)
+    found = {"true": clients.true_clients(of), **clients.simulated(of, features[0], baselines)}
+    for modelled in features:
+        makers: dict[str, clients.Make] = {
+            f"mdm {modelled.name}": clients.learned(folder, modelled.name, settings.components),
+            f"oracle {modelled.name}": pu.Oracle,
+        }
+        found |= clients.simulated(of, modelled, makers)
+    return found
+
+
+def main(
+    name: str = "census",
+    title: str = "Census clients, softmax regression",
+    *,
+    disjoint: bool = False,
+) -> None:
     """Run what is missing, then print the tables and draw the curves."""
-    given = tables.arguments("Training on true and on simulated census clients.")
+    given = tables.arguments("Training on true and on simulated census clients.", full=True)
     settings = FULL if given.full else SETTINGS
     name = f"{name}_full" if given.full else name
     if not given.draw:
-        made, features = federation(*census(), settings, disjoint=disjoint)
-        tables.run_sweep(
-            experiment(name, settings), made, populations(name, made, features), n_jobs=given.jobs
+        data, made, features = federation(*census(), settings, disjoint=disjoint)
+        experiment = tables.Experiment(
+            name,
+            pu.FedAvg(
+                n_rounds=settings.n_rounds,
+                cohort_size=settings.cohort_sizes[0],
+                batch_size=settings.batch_size,
+                evaluate_every=settings.evaluate_every,
+            ),
+            {
+                "cohort_size": settings.cohort_sizes,
+                "local_epochs": settings.epochs,
+                "local_learning_rate": settings.learning_rates,
+            },
+            "softmax",
+            data,
+            populations(given.out / f"{name}_mdm", made, features, settings, disjoint=disjoint),
         )
-    for feature in FEATURES:
-        print(f"\nmodelled feature: {feature}")
-        tables.print_verdict(name, feature)
-        panels = ("cohort_size", "local_epochs")
-        tables.print_signed(name, panels, feature)
-        tables.draw(name, x="local_learning_rate", panels=panels, feature=feature)
+        tables.run(experiment, seeds=given.seeds, out=given.out)
+    tables.show(report(name, title), given.out)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Census clients whose records the server has not: the paper's disjoint experiment (Appendix D.2).
 
-    python experiments/disjoint.py          # resumes; writes results/disjoint*, a table and curves
+    python experiments/disjoint.py          # resumes; writes results/disjoint*, tables and curves
     python experiments/disjoint.py --draw   # tables and curves of what is kept; trains nothing
     python experiments/disjoint.py --full   # all PUMAs, half of them true clients
 
@@ -15,10 +15,13 @@ sys.path.insert(0, __file__.rsplit("/", 1)[0])
 import census
 import training_tables as tables
 
+TITLE = "Census clients, disjoint server data, softmax regression"
+REPORTS = (census.report("disjoint", TITLE),)
+
 
 def main() -> None:
     """Run what is missing, then print the tables and draw the curves."""
-    census.main("disjoint", disjoint=True)
+    census.main("disjoint", TITLE, disjoint=True)
 
 
 if __name__ == "__main__":

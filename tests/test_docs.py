@@ -272,6 +272,17 @@ def test_the_page_on_alphas_has_the_tables_of_its_experiment(monkeypatch, capsys
     assert [row for row in rows if row not in shown] == []
 
 
+def test_the_tables_of_training_are_those_of_the_records(renew):
+    pytest.importorskip("torch")
+    shown = page("results")
+    marks = re.findall(r"<!-- tables of (\w+) -->", shown)
+    reports = [
+        report.name for name in renew.TRAINING_SCRIPTS for report in renew.experiment(name).REPORTS
+    ]
+    assert sorted(marks) == sorted(reports)
+    assert renew.with_training_tables(shown) == shown, "run `python docs/renew_outputs.py results`"
+
+
 # ------------------------------------------------------------------------------- links
 
 

@@ -1,5 +1,6 @@
-"""The parts of the training experiments, on data made on the spot; what they find is docs/results.md."""
+"""How the training experiments are run and reported, on data made on the spot."""
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -7,125 +8,136 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polyurn import Partition
-from polyurn.datasets.dataset import Records
+import polyurn as pu
 
 pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
 import census
 import cifar10
 import digits_by_writer
+import training_clients as clients
 import training_tables as tables
 
-SMALL = replace(
-    census.SETTINGS,
-    n_clients=12,
-    train_share=0.7,
-    test_share=0.3,
-    n_rounds=2,
-    learning_rates=(0.1, 1.0),
-    epochs=(1,),
-    cohort_sizes=(3,),
-    components=(1,),
+RNG = np.random.default_rng(0)
+POINTS = RNG.normal(size=(400, 3)).astype(np.float32)
+LABELS = (POINTS[:, 0] > 0).astype(np.int64)
+DATA = pu.Examples(POINTS[:300], LABELS[:300], POINTS[300:], LABELS[300:])
+MODELLED = clients.Modelled("label", LABELS[:300], 2)
+TRUE = pu.Partition.by_owner(20 * LABELS[:300] + np.arange(300) % 20)
+
+
+def experiment():
+    of = clients.always(clients.Federation(TRUE, np.arange(300)))
+    makers = {"mdm": lambda _: pu.Oracle(TRUE.histograms(LABELS[:300], 2)), "iid": pu.IID.like}
+    return tables.Experiment(
+        "made",
+        pu.FedAvg(n_rounds=4, cohort_size=3, evaluate_every=1),
+        {"local_epochs": (1, 2), "local_learning_rate": (0.01, 0.1)},
+        "softmax",
+        DATA,
+        {"true": clients.true_clients(of), **clients.simulated(of, MODELLED, makers)},
+    )
+
+
+REPORT = tables.Report(
+    "made",
+    "Made on the spot",
+    references=("mdm",),
+    bars=(
+        tables.difference_bar("mdm", most=100),
+        tables.regret_bar("iid", least=100),
+        tables.nearer_bar("iid", "mdm", least=-100),
+    ),
+    paper={"mdm": 0.8},
 )
 
 
-def people(n_clients: int = 30, size: int = 40) -> tuple[Records, dict[str, np.ndarray]]:
-    """Clients that differ in their income, which the first feature tells."""
-    rng = np.random.default_rng(0)
-    clients = np.repeat(np.arange(n_clients), size)
-    income = rng.binomial(40, rng.uniform(0.1, 0.9, n_clients)[clients])
-    features = np.stack([income / 40, rng.random(len(income))], axis=1).astype(np.float32)
-    names = np.array([f"{i:02d}" for i in range(n_clients)])
-    records = Records((income > 20).astype(np.int64), features, clients, names)
-    return records, {"income": income, "race": rng.integers(0, 9, len(income))}
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    tables.run(experiment(), seeds=range(2), out=folder)
+    return folder
 
 
-@pytest.fixture
-def results(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "RESULTS", tmp_path)
-    monkeypatch.setattr(tables, "PICTURES", tmp_path)
-    return tmp_path
+def test_a_finished_experiment_is_not_run_again_and_costs_no_more_seconds(out):
+    before = {path: path.read_bytes() for path in out.rglob("*.json*")}
+    assert len(before) == 3
+    tables.run(experiment(), seeds=range(2), out=out)
+    assert {path: path.read_bytes() for path in out.rglob("*.json*")} == before
 
 
-def test_simulated_clients_are_what_their_names_say(results):
-    made, (income, _) = census.federation(*people(), SMALL, disjoint=False)
-    model = tables.learned("made", made, income)
-    counts = made.true.histograms(income.codes, 41)
-    oracle = tables.oracle(made, income, model)(0)
-    drawn = oracle.histograms(income.codes, 41)
-    assert sorted(drawn.tolist()) == sorted(counts.tolist())
-    assert {tuple(sorted(held)) for held in oracle} != {tuple(sorted(held)) for held in made.true}
-    sizes = {len(held) for held in made.true}
-    assert {len(held) for held in tables.iid(made, income)(0)} <= sizes
-    again = tables.again(made)(0)
-    assert sorted(map(tuple, again)) == sorted(map(tuple, made.true))
-    assert len(tables.mdm(made, income, model)(0)) == len(made.true)
+def test_the_true_clients_are_trained_again(out):
+    names = {run.population for run in pu.read_runs(out / "made")}
+    assert names == {"true", "again", "mdm", "iid"}
 
 
-def test_a_population_is_another_one_under_another_seed(results):
-    made, (income, _) = census.federation(*people(), SMALL, disjoint=False)
-    draw = tables.mdm(made, income, tables.learned("made", made, income))
-    first, same, other = ([held.tolist() for held in draw(seed)] for seed in (0, 0, 1))
-    assert first == same
-    assert first != other
+def test_seconds_of_several_starts_are_added(tmp_path):
+    for _ in range(2):
+        tables.Kept(tmp_path, "x").write(found=1)
+    path = tmp_path / "x.json"
+    facts = json.loads(path.read_text())
+    assert facts["n_starts"] == 2
+    path.write_text(json.dumps(facts | {"processor_seconds": 100.0}))
+    tables.Kept(tmp_path, "x").write()
+    assert json.loads(path.read_text())["processor_seconds"] >= 100
+    assert json.loads(path.read_text())["found"] == 1
 
 
-def test_the_server_of_the_disjoint_experiment_has_no_true_point(results):
-    made, (income, race) = census.federation(*people(), SMALL, disjoint=True)
-    mine = set(made.true.indices.tolist())
-    assert len(made.true) == SMALL.n_clients
-    assert not mine & set(made.proxy.tolist())
-    for modelled in (income, race):
-        model = tables.learned("made", made, modelled)
-        for population in (tables.mdm, tables.oracle):
-            held = population(made, modelled, model)(0).indices
-            assert set(held.tolist()) <= set(made.proxy.tolist())
+def test_the_tables_have_every_population_every_pair_and_every_setting(out):
+    printed = list(tables.lines(REPORT, out))
+    first_cells = [line.split("|")[1].strip() for line in printed if line.startswith("|")]
+    assert {"again", "mdm", "iid", "again − mdm", "iid − mdm"} <= set(first_cells)
+    assert {"1, 0.01", "1, 0.1", "2, 0.01", "2, 0.1"} <= set(first_cells)
+    assert printed[0].startswith("Made on the spot: 2 seeds (0 to 1), 4 settings, ")
+    mdm = next(line for line in printed if line.startswith("| mdm | ") and line.endswith("0.8 |"))
+    assert len(mdm.split("|")) == 9
 
 
-def test_iid_clients_differ_by_one_and_sorted_ones_by_more():
-    rng = np.random.default_rng(1)
-    labels = rng.integers(0, 3, 6_000)
-    features = rng.normal(size=(6_000, 2)) + labels[:, None]
-    clients = np.arange(6_000) // 20
-    shuffled = tables.differences(Partition.by_owner(rng.permutation(clients)), labels, features)
-    # The means of 300 clients: five standard errors are 5 * sqrt(2 / 2 / 300) = 0.29 at most.
-    assert shuffled["labels"] == pytest.approx(1, abs=0.3)
-    assert shuffled["rest"] == pytest.approx(1, abs=0.3)
-    by_label = Partition.by_owner(clients).renumbered(np.argsort(labels))
-    by_feature = Partition.by_owner(clients).renumbered(np.argsort(features[:, 0] - labels))
-    assert tables.differences(by_label, labels, features)["labels"] > 10
-    assert tables.differences(by_feature, labels, features)["rest"] > 5
+def test_whether_a_bar_is_met_is_computed(out):
+    rows = [line for line in tables.lines(REPORT, out) if line.endswith(("met |", "missed |"))]
+    assert [row.split("|")[2].strip() for row in rows] == ["≤ 100", "≥ 100", "≥ -100"]
+    assert [row.split("|")[4].strip() for row in rows] == ["met", "missed", "met"]
 
 
-def test_a_sweep_is_kept_and_its_table_and_curves_are_made_from_the_records(results, capsys):
-    made, (_, race) = census.federation(*people(), SMALL, disjoint=False)
-    populations = census.populations("made", made, [race])
-    experiment = replace(census.experiment("made", SMALL), seeds=(0, 1))
-    tables.run_sweep(experiment, made, populations, n_jobs=1)
-    kept = (results / "made" / "runs.jsonl").read_bytes()
-    tables.run_sweep(experiment, made, populations, n_jobs=1)
-    assert (results / "made" / "runs.jsonl").read_bytes() == kept
-    capsys.readouterr()
-    tables.print_verdict("made", "race")
-    printed = capsys.readouterr().out
-    rows = [line.split("|")[1].strip() for line in printed.splitlines() if line.startswith("|")]
-    assert rows[2] == "true"
-    assert sorted(rows[3:]) == ["again", "iid", "mdm", "oracle"]
-    assert "mdm is closer than iid by" in printed
-    tables.print_signed("made", ("local_learning_rate",), "race")
-    assert capsys.readouterr().out.splitlines()[1].startswith("| learning rate | true, % | again |")
+def test_a_bar_on_both_sides_and_a_figure_that_is_none():
+    within = tables.Bar("gap", lambda verdict: verdict, -0.2, 0.2)
+    assert within.row(0.1) == "| gap | -0.2 to 0.2 | 0.10 | met |"
+    assert within.row(-0.3).endswith("| missed |")
+    assert within.row(float("nan")).endswith("| missed |")
+
+
+def test_signed_differences_are_those_of_the_scores(out):
+    verdict = pu.compare_sweeps(pu.read_runs(out / "made"), last=tables.LAST)
+    whole = replace(REPORT, settings=(), bars=())
+    _, row = (line for line in tables.lines(whole, out) if line.startswith("|  | "))
+    names = [name for name in verdict.scores if name != "true"]
+    cells = dict(zip(names, row.split("|")[3:-1], strict=True))
+    for name in names:
+        assert float(cells[name]) == pytest.approx(100 * verdict[name].signed.value, abs=0.051)
+
+
+def test_the_curves_are_drawn_beside_records_that_are_not_the_projects(out):
     pytest.importorskip("matplotlib")
-    picture = tables.draw("made", x="local_learning_rate", panels=("cohort_size",), feature="race")
+    picture = tables.draw(REPORT, out)
+    assert picture.parent == out
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_seeds_are_a_range(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["x", "--seeds", "0:2"])
+    assert tables.arguments("x").seeds == range(2)
+    monkeypatch.setattr(sys, "argv", ["x", "--seeds", "2:0"])
+    with pytest.raises(SystemExit):
+        tables.arguments("x")
+    assert "expected FIRST:END as 500:506, got 2:0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("script", "file"),
     [(census, "persons.parquet"), (digits_by_writer, "images.npz"), (cifar10, "images.npz")],
 )
-def test_a_missing_file_is_named(script, file, results, monkeypatch):
-    monkeypatch.setattr(tables, "FOLDER", results)
-    monkeypatch.setattr(sys, "argv", ["experiment"])
+def test_a_missing_file_is_named(script, file, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "FOLDER", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["experiment", "--out", str(tmp_path)])
     with pytest.raises(SystemExit, match=file):
         tables.or_exit(script.main)

@@ -40,8 +40,6 @@ _FEWEST_CLIENTS = 100
 _FEWEST_FLIGHTS, _MOST_FLIGHTS = 20, 60
 _MOST_TEST_POINTS = 4_000
 _CANDIDATES = (1, 2, 4, 8, 16)
-# Small cohorts and long local work: that is where clients who differ make training differ.
-_TRAINING = {"cohort_size": 10, "local_epochs": 5, "batch_size": 10, "evaluate_every": 2}
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +194,8 @@ def tune(
         return held
 
     return sweep(
-        FedAvg(n_rounds=n_rounds, **_TRAINING),
+        # Small cohorts and long local work: that is where clients who differ make training differ.
+        FedAvg(n_rounds=n_rounds, cohort_size=10, local_epochs=5, batch_size=10, evaluate_every=2),
         "softmax",
         data,
         populations={

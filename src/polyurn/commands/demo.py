@@ -19,6 +19,7 @@ from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
     from polyurn.demo import Federation
+    from polyurn.model.mdm import MDM
     from polyurn.storage.provenance import DataRecord
     from polyurn.storage.run_log import RunRecord
 
@@ -48,7 +49,7 @@ def demo_command(
 
     from polyurn import demo
     from polyurn.commands._shared.fitted_mdm import mdm_record
-    from polyurn.commands._shared.progress import selection_progress, sweep_progress
+    from polyurn.commands._shared.progress import selection_progress
     from polyurn.commands._shared.verdicts import verdict_record
     from polyurn.report.page import html_report
     from polyurn.server.records import SelectionRecord
@@ -72,7 +73,7 @@ def demo_command(
             f"a client sent at most {sent:,} numbers a round, and the server saw only sums"
         )
         if choice.stopped:
-            say(choice.stopped)
+            say(f"  {choice.stopped}")
     with _stage("3 Simulated clients") as end:
         simulated = demo.simulate(there, choice.mdm, rng=streams[2])
         n_simulated = counted(len(simulated["mdm"]), "client")
@@ -81,16 +82,7 @@ def demo_command(
         likeness = demo.judge(there, choice.mdm, simulated, rng=streams[3])
         close, iid = (likeness[name].energy_ratio for name in ("mdm", "iid"))
         end(f"{close:.2f} times the distance that chance alone makes; IID clients {iid:.2f}")
-    runs: tuple[RunRecord, ...] = ()
-    with _stage("5 Training on true, simulated and IID clients") as end:
-        try:
-            with sweep_progress(talk) as on_run:
-                runs = demo.tune(there, choice.mdm, n_rounds=training_rounds, on_run=on_run).runs
-            verdict = compare_sweeps(runs)
-            end(verdict.sentence())
-            say(verdict.regret_sentence())
-        except MissingDependencyError as error:
-            end(f"left out: {error}")
+    runs = _trained(there, choice.mdm, training_rounds)
     with _stage("6 Report") as end:
         made = Made(
             **made_by(context, seed), data=_data(there), selection=SelectionRecord.of(choice)
@@ -120,6 +112,25 @@ def demo_command(
                 "sweep": verdict_record(compare_sweeps(runs)) if runs else None,
             }
         )
+
+
+def _trained(there: "Federation", mdm: "MDM", n_rounds: int) -> "tuple[RunRecord, ...]":
+    """Stage 5: the runs, and what they say; none without torch."""
+    from polyurn import demo
+    from polyurn.commands._shared.progress import sweep_progress
+    from polyurn.sweeps.verdict import compare_sweeps
+
+    with _stage("5 Training on true, simulated and IID clients") as end:
+        try:
+            with sweep_progress(talk) as on_run:
+                runs = demo.tune(there, mdm, n_rounds=n_rounds, on_run=on_run).runs
+        except MissingDependencyError as error:
+            end(f"left out: {error}")
+            return ()
+        verdict = compare_sweeps(runs)
+        end(verdict.sentence())
+        say(f"  {verdict.regret_sentence()}")
+    return runs
 
 
 def _data(there: "Federation") -> "DataRecord":

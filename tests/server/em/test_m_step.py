@@ -140,7 +140,7 @@ def test_concentrations_beyond_the_cap_are_scaled_to_it_and_said():
 def test_a_component_at_the_cap_comes_back_in_one_m_step_if_its_clients_are_overdispersed(
     concentration,
 ):
-    """Newton's method once stayed at the cap for ever, and 0.004 nats a round were all that EM gained."""
+    """Newton's method once stayed at the cap for ever, and EM gained 0.004 nats a round."""
     shares = np.array([0.5, 0.3, 0.15, 0.05])
     clients = MDM([1.0], [concentration * shares], Sizes.constant(60)).sample(500, rng=0)
     stuck = Parameters(np.ones(1), MAX_CONCENTRATION * shares[None], Sizes.constant(60))

@@ -60,7 +60,7 @@ ONLY_IN = {
     },
     "llvmlite": {"client.simd"},
     "h5py": {"datasets.emnist_writers"},
-    "pyarrow": {"client.tables", "datasets.columns", "storage"},
+    "pyarrow": {"client.columns", "client.tables", "datasets.columns", "storage"},
     "sklearn": {
         "comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn",
     },

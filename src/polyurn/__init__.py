@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from polyurn.aggregate.replay import RecordedAggregator as RecordedAggregator
     from polyurn.client.answer import answer as answer
     from polyurn.client.bins import Bins as Bins
+    from polyurn.client.crossing import crossed as crossed
     from polyurn.client.histogram import Histograms as Histograms
     from polyurn.client.histogram import histogram as histogram
     from polyurn.client.histogram import histograms as histograms
@@ -72,6 +73,7 @@ _HOME = {
     "RecordedAggregator": "aggregate.replay",
     "answer": "client.answer",
     "Bins": "client.bins",
+    "crossed": "client.crossing",
     "Histograms": "client.histogram",
     "histogram": "client.histogram",
     "histograms": "client.histogram",

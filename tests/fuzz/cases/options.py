@@ -37,6 +37,11 @@ _REAL = (
     "-0.0", "0.1%",
 )  # fmt: skip
 _NAMES = (
+    "category,client",
+    "category,count",
+    "income,client",
+    "category,",
+    "category,category",
     "client",
     "category",
     "count",

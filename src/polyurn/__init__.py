@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from polyurn.populations import Oracle as Oracle
     from polyurn.populations import Population as Population
     from polyurn.report.page import html_report as html_report
+    from polyurn.server.features import FeatureDifference as FeatureDifference
+    from polyurn.server.features import Recommendation as Recommendation
+    from polyurn.server.features import feature_differences as feature_differences
+    from polyurn.server.features import recommend_feature as recommend_feature
     from polyurn.server.fit import fit as fit
     from polyurn.server.paper import fit_paper as fit_paper
     from polyurn.server.results import Fit as Fit
@@ -107,6 +111,10 @@ _HOME = {
     "Population": "populations",
     "html_report": "report.page",
     "fit": "server.fit",
+    "FeatureDifference": "server.features",
+    "Recommendation": "server.features",
+    "feature_differences": "server.features",
+    "recommend_feature": "server.features",
     "fit_paper": "server.paper",
     "Fit": "server.results",
     "Round": "server.results",

@@ -159,7 +159,7 @@ def category_codes(
         codes = located(column_numbers(arrow, category), categories)
     else:
         known = {text: j for j, text in enumerate(category_names(categories))}
-        shown, which = _category_values(arrow, category)
+        shown, which = observed_codes(arrow, category)
         codes = np.array([known.get(str(value), -1) for value in shown], np.int64)[which]
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
@@ -199,7 +199,7 @@ def observed_categories(
     Of crossed columns, the combinations that occur.
     For tables that belong to whoever asks; the categories of live clients are declared.
     """
-    values, _ = _category_values(as_arrow(table), category)
+    values, _ = observed_codes(as_arrow(table), category)
     names = sorted(str(value) for value in values)
     if any("\n" in name for name in names):
         raise CountsError(
@@ -257,7 +257,7 @@ def _is_distinct(table: "pa.Table", name: str) -> bool:
     return len(values) == len(which)
 
 
-def _category_values(
+def observed_codes(
     table: "pa.Table", category: str | Sequence[str]
 ) -> tuple[Sequence[Any] | NDArray[Any], NDArray[np.integer[Any]]]:
     """The categories that occur in a column, or in several that are crossed, and which each row has."""

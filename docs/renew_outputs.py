@@ -1,6 +1,6 @@
 """What the pages show of outputs and evidence, made again.
 
-    python docs/renew_outputs.py  # rewrites README.md and docs/quickstart.md (half a minute; extra demo)
+    python docs/renew_outputs.py  # rewrites the PAGES below (half a minute; extra demo)
 
 Runs every `$ command` of a page's console blocks, in an empty folder and after the examples above it,
 and puts below it what it prints; progress lines are left out, as a terminal does not keep them. Between
@@ -23,7 +23,7 @@ from pathlib import Path
 from polyurn import cli
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "README.md", ROOT / "docs" / "quickstart.md")
+PAGES = tuple(ROOT / name for name in ("README.md", "docs/quickstart.md", "docs/guides/feature.md"))
 WIDTH = 100
 HOME = "/home/me"  # stands for the folder in which the commands ran
 EVIDENCE = re.compile(r"(<!-- evidence -->\n)(.*?)(<!-- end of evidence -->)", re.DOTALL)

@@ -86,16 +86,17 @@ def features_command(
         )
         for candidate in offered.found
     }
-    advice = recommend_feature(differences, label=label)
+    parts = layout.category if isinstance(layout.category, tuple) else (str(layout.category),)
+    shown = " × ".join(parts)
+    advice = recommend_feature(differences, label=shown)
     if as_json:
         print_json(_record(differences, advice, label))
     else:
-        show(_table(differences, label, offered.found[0].n_labels))
+        show(_table(differences, shown, offered.found[0].n_labels))
     chosen = next((found for found in offered.found if found.name == advice.feature), None)
-    for sentence in _sentences(differences, advice, label, chosen):
+    for sentence in _sentences(differences, advice, shown, chosen):
         say(sentence)
     if own is not None and chosen is not None and chosen.bins is None:
-        parts = layout.category if isinstance(layout.category, tuple) else (str(layout.category),)
         n_absent = n_lacking(read, own, (*parts, chosen.name))
         if n_absent:
             hold = counted(n_absent, "category", "categories")
@@ -130,7 +131,7 @@ def _table(differences: "dict[str, FeatureDifference]", label: str, n_labels: in
 
     first = next(iter(differences.values()))
     table = Table(title=f"how much {counted(first.n_clients, 'client')} differ")
-    table.caption = "0: as alike as IID clients; 1: one category for each client (95 % intervals)"
+    table.caption = "0: as IID clients; 1: one category each (95 % intervals)"
     table.add_column("column")
     for heading in ("differs", f"given {label}", f"categories × {label}"):
         table.add_column(heading, justify="right")

@@ -232,3 +232,17 @@ def test_bins_of_crossed_columns_are_one_line(run, tmp_path):
     asked = ("histogram", "flights.csv", "--client", "plane", "--category", "origin,dest")
     for bins in (("--width", 1, "--stop", 4), ("--quantiles", 3)):
         assert_refused(run(*asked, *bins), "expected one column for numbers or bins")
+
+
+def test_proxy_points_of_combinations_that_no_client_has_are_left_out_and_said(run, tmp_path):
+    (tmp_path / "flights.csv").write_text(FLIGHTS)
+    (tmp_path / "proxy.csv").write_text("dest,origin\nBOS,JFK\n" + PROXY.partition("\n")[2])
+    asked = ("--client", "plane", "--category", "origin,dest")
+    assert run("fit", "flights.csv", *asked, "--components", 1, "-o", "mdm.json").code == 0
+    covered = run("partition", "proxy.csv", "mdm.json", "--cover", "-o", "p.json")
+    assert covered.code == 0
+    assert "left out 1 proxy point of combinations that are no category" in covered.err
+    given = load_partition("p.json").indices
+    assert sorted(given) == [*range(1, 13)]  # all rows but the first, by their place in the file
+    (tmp_path / "proxy.csv").write_text("dest,origin\nBOS,JFK\nBOS,JFK\n")
+    assert_refused(run("partition", "proxy.csv", "mdm.json", "--cover"), "2 of 2 values are not in")

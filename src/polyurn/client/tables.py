@@ -154,13 +154,7 @@ def category_codes(
     >>> category_codes(pa.table({"category": ["b", "a"]}), ["a", "b"]).tolist()
     [1, 0]
     """
-    arrow = as_arrow(table)
-    if isinstance(categories, Bins | int | np.integer):
-        codes = located(column_numbers(arrow, category), categories)
-    else:
-        known = {text: j for j, text in enumerate(category_names(categories))}
-        shown, which = observed_codes(arrow, category)
-        codes = np.array([known.get(str(value), -1) for value in shown], np.int64)[which]
+    codes = known_codes(table, categories, category=category)
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
         raise RowError(
@@ -170,6 +164,19 @@ def category_codes(
             "; declare all categories (--categories), or map the others to one of them",
         )
     return codes
+
+
+def known_codes(
+    table: object, categories: Categories, *, category: str | Sequence[str] = "category"
+) -> NDArray[np.int64]:
+    """`category_codes`, with -1 where a value is none of the categories."""
+    arrow = as_arrow(table)
+    if isinstance(categories, Bins | int | np.integer):
+        return located(column_numbers(arrow, category), categories)
+    known = {text: j for j, text in enumerate(category_names(categories))}
+    shown, which = observed_codes(arrow, category)
+    numbers = np.array([known.get(str(value), -1) for value in shown], np.int64)
+    return np.asarray(numbers[which])
 
 
 def column_numbers(table: object, name: str | Sequence[str]) -> NDArray[Any]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from polyurn.commands._shared.client_tables import Declared, Reading
+    from polyurn.commands._shared.client_tables import Declared, Reading, Say
     from polyurn.partitioning.result import Partition, PartitionReport
     from polyurn.populations import Population
 
@@ -118,6 +118,7 @@ def partition_command(
             )
     except ShortfallError as error:
         raise error.named(proxy.categories) from None
+    done = done.renumbered(proxy.positions)
     if output is not None:
         save_partition(done, output, clients=ids, made=made_by(context, seed))
         say(f"wrote {counted(len(done), 'client')} to {output}")
@@ -154,6 +155,8 @@ class _Proxy:
     Attributes
     ----------
     labels : int array of shape (n_points,)
+    positions : int array of shape (n_points,)
+        The rows of the proxy data that they stand in.
     categories : tuple of str
     population : MDM, or function (n_clients, rng) -> counts
         For a table of clients, a random choice of them, unless others are to take their place.
@@ -163,6 +166,7 @@ class _Proxy:
     """
 
     labels: "NDArray[np.int64]"
+    positions: "NDArray[np.int64]"
     categories: tuple[str, ...]
     population: "Population"
     counts: Any = None
@@ -184,7 +188,7 @@ def _read_proxy(
     """
     from polyurn.client.columns import as_arrow
     from polyurn.client.histogram import category_names
-    from polyurn.client.tables import category_codes, observed_categories, table_layout
+    from polyurn.client.tables import observed_categories, table_layout
     from polyurn.commands._shared.client_tables import naming, read_clients, shown_categories
     from polyurn.commands._shared.model_files import read_model
     from polyurn.populations import Oracle
@@ -200,8 +204,8 @@ def _read_proxy(
         known = saved.categories or saved.mdm.n_categories
         with naming(labels):
             column = _label_column(points.column_names, label_column, reading.like(saved))
-            codes = category_codes(points, known, category=column)
-        return _Proxy(codes, category_names(known), saved.mdm)
+            codes, positions = _held(points, known, column, reading.say)
+        return _Proxy(codes, positions, category_names(known), saved.mdm)
     others: Population | None = None
     naming_columns = reading
     if redraw_from is not None:
@@ -220,10 +224,10 @@ def _read_proxy(
         n = declared if isinstance(declared, int) else len(declared)
         reading.say(f"{counted(n, 'category')}, from the tables; declare them with --categories")
     with naming(labels):
-        codes = category_codes(points, declared, category=column)
+        codes, positions = _held(points, declared, column, reading.say)
     read = read_clients(clients, reading, declared)
     population = Oracle(read.counts) if others is None else others
-    return _Proxy(codes, read.categories, population, read.counts, read.clients)
+    return _Proxy(codes, positions, read.categories, population, read.counts, read.clients)
 
 
 def _label_column(
@@ -243,6 +247,31 @@ def _label_column(
             reading.say(f"the category is in column {column_text(found)!r}")
             return found
     return category_columns(names, "label" if asked is None else asked, option=option)
+
+
+def _held(
+    points: Any, categories: int | tuple[str, ...], column: str | tuple[str, ...], say: "Say"
+) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+    """The category of each proxy point that a client can hold, and the rows in which they stand.
+
+    A value that is no category is more likely a mistake, and an error. A combination of crossed columns
+    that no client has is not: such points are left out, and that is said.
+    """
+    import numpy as np
+
+    from polyurn.client.tables import category_codes, known_codes
+
+    if not isinstance(column, tuple):
+        codes = category_codes(points, categories, category=column)
+        return codes, np.arange(len(codes))
+    codes = known_codes(points, categories, category=column)
+    positions = np.flatnonzero(codes >= 0)
+    if len(positions) == 0:
+        category_codes(points, categories, category=column)  # which says why
+    if len(positions) < len(codes):
+        left_out = counted(len(codes) - len(positions), "proxy point")
+        say(f"left out {left_out} of combinations that are no category of the clients")
+    return codes[positions], positions
 
 
 def _both(a: int | tuple[str, ...], b: int | tuple[str, ...]) -> int | tuple[str, ...]:

@@ -1,6 +1,6 @@
 """What the pages show of outputs and evidence, made again.
 
-    python docs/renew_outputs.py  # rewrites the PAGES below (half a minute; extra demo)
+    python docs/renew_outputs.py  # rewrites README.md and docs/quickstart.md (half a minute; extra demo)
 
 Runs every `$ command` of a page's console blocks, in an empty folder and after the examples above it,
 and puts below it what it prints; progress lines are left out, as a terminal does not keep them. Between

@@ -210,6 +210,22 @@ def _recorded() -> pu.RecordedAggregator:
     return pu.RecordedAggregator(clients(), [])
 
 
+def _feature_differences() -> Call:
+    players = pu.LocalAggregator(np.tile(COUNTS, 2), rng=0)
+    sizes_ = {"n_labels": 2, "n_values": 3, "cohort_size": 30}
+    return pu.feature_differences, {"aggregator": players, **sizes_}
+
+
+def _difference() -> pu.FeatureDifference:
+    function, arguments = _feature_differences()
+    return function(**arguments)
+
+
+def _crossed(first: Any, second: Any) -> Any:
+    """`crossed` takes any number of columns, which have no names."""
+    return pu.crossed(first, second)
+
+
 VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Bins": lambda: (pu.Bins, {"edges": [0.0, 1.0, 2.0]}),
     "Bins.of_width": lambda: (pu.Bins.of_width, {"width": 1.0, "start": 0.0, "stop": 4.0}),
@@ -230,6 +246,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "FedAvg.with_changes": lambda: (settings().with_changes, {"changes": {"local_epochs": 2}}),
     "FedAvg.evaluates": lambda: (settings().evaluates, {"round_": 1}),
+    "FeatureDifference": lambda: _fields(_difference()),
     "Fit": lambda: _fields(fitted()),
     "Heterogeneity": lambda: _fields(_heterogeneity()),
     "Histograms": lambda: _fields(pu.histograms(["a", "b"], [0, 1], categories=2)),
@@ -278,6 +295,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "RecordedAggregator.aggregate": lambda: (
         _recorded().aggregate, {"query": query(), "cohort_size": 5},
     ),
+    "Recommendation": lambda: _fields(pu.recommend_feature({"f": _difference()})),
     "Round": lambda: _fields(fitted().rounds[-1]),
     "Run": lambda: _fields(run()),
     "RunRecord": lambda: _fields(record()),
@@ -312,6 +330,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         {"query": query(), "counts": COUNTS, "buckets": np.full(40, 0.5), "rng": 0, "n_threads": 1},
     ),
     "compare": _compare,
+    "crossed": lambda: (_crossed, {"first": ["a", "b"], "second": [1, 2]}),
     "compare_parameters": lambda: (
         pu.compare_parameters, {"fitted": mdm(), "reference": mdm()},
     ),
@@ -328,6 +347,10 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.dirichlet_multinomial_logpmf, {"counts": [1, 2, 3], "alpha": [3.0, 4.0, 5.0]},
     ),
     "drop_empty": lambda: (pu.drop_empty, {"counts": COUNTS}),
+    "feature_differences": _feature_differences,
+    "recommend_feature": lambda: (
+        pu.recommend_feature, {"differences": {"f": _difference()}, "label": "y"},
+    ),
     "fit": _fit,
     "fit_paper": _fit_paper,
     "heterogeneity": lambda: (pu.heterogeneity, {"counts": COUNTS, "n_bootstrap": 10, "rng": 0}),

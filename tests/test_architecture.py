@@ -25,7 +25,7 @@ ROOMS = {
     "wire": {"errors", "model", "typed"},
     "client": {"counts", "errors", "model", "typed", "wire", "wording"},
     "aggregate": {"client", "counts", "errors", "typed", "wire", "wording"},
-    "server": {"errors", "model", "typed", "wire", "wording"},
+    "server": {"comparison", "errors", "model", "typed", "wire", "wording"},
     "populations": {"counts", "errors", "memory", "model", "typed", "wording"},
     "partitioning": {"counts", "errors", "memory", "model", "populations", "typed", "wording"},
     "comparison": {"counts", "errors", "memory", "model", "populations", "typed", "wording"},
@@ -60,7 +60,7 @@ ONLY_IN = {
     },
     "llvmlite": {"client.simd"},
     "h5py": {"datasets.emnist_writers"},
-    "pyarrow": {"client.tables", "datasets.columns", "storage"},
+    "pyarrow": {"client.candidates", "client.columns", "client.tables", "datasets.columns", "storage"},
     "sklearn": {
         "comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn",
     },

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from polyurn.aggregate.replay import RecordedAggregator as RecordedAggregator
     from polyurn.client.answer import answer as answer
     from polyurn.client.bins import Bins as Bins
+    from polyurn.client.crossing import crossed as crossed
     from polyurn.client.histogram import Histograms as Histograms
     from polyurn.client.histogram import histogram as histogram
     from polyurn.client.histogram import histograms as histograms
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
     from polyurn.populations import Oracle as Oracle
     from polyurn.populations import Population as Population
     from polyurn.report.page import html_report as html_report
+    from polyurn.server.features import FeatureDifference as FeatureDifference
+    from polyurn.server.features import Recommendation as Recommendation
+    from polyurn.server.features import feature_differences as feature_differences
+    from polyurn.server.features import recommend_feature as recommend_feature
     from polyurn.server.fit import fit as fit
     from polyurn.server.paper import fit_paper as fit_paper
     from polyurn.server.results import Fit as Fit
@@ -73,6 +78,7 @@ _HOME = {
     "RecordedAggregator": "aggregate.replay",
     "answer": "client.answer",
     "Bins": "client.bins",
+    "crossed": "client.crossing",
     "Histograms": "client.histogram",
     "histogram": "client.histogram",
     "histograms": "client.histogram",
@@ -106,6 +112,10 @@ _HOME = {
     "Population": "populations",
     "html_report": "report.page",
     "fit": "server.fit",
+    "FeatureDifference": "server.features",
+    "Recommendation": "server.features",
+    "feature_differences": "server.features",
+    "recommend_feature": "server.features",
     "fit_paper": "server.paper",
     "Fit": "server.results",
     "Round": "server.results",

@@ -192,3 +192,22 @@ def test_a_column_that_cannot_be_counts_is_only_left_out(other):
 def test_where_a_client_has_a_category_twice_rows_are_points():
     frame = pd.DataFrame({name: [*column, column[0]] for name, column in OPENS.items()})
     assert table_histograms(frame, categories=2).counts.toarray().tolist() == [[2, 1], [0, 1]]
+
+
+def test_crossed_columns_are_found_and_none_of_them_is_unread():
+    found = layout(["plane", "origin", "dest", "hour"], Columns("plane", "origin,dest"))
+    assert found.category == ("origin", "dest")
+    assert found.unread == ("hour",)
+    assert found.remarks == ("not read: column hour",)
+    assert layout(["client", "Origin", "dest"], Columns(category="origin,dest")).remarks == (
+        "columns 'Origin,dest' are read as the category",
+    )
+
+
+def test_remembered_crossed_columns_are_taken_where_all_of_them_are_there():
+    remembered = Columns("client", "origin,dest")
+    assert layout(["client", "origin", "dest"], remembered=remembered).category == (
+        "origin",
+        "dest",
+    )
+    assert layout(["client", "category", "dest"], remembered=remembered).category == "category"

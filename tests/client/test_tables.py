@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from polyurn.client.bins import Bins
+from polyurn.client.columns import as_arrow
 from polyurn.client.histogram import histograms
-from polyurn.client.tables import as_arrow, observed_categories, table_histograms
+from polyurn.client.tables import observed_categories, table_histograms
 from polyurn.errors import CountsError
 
 SECRET = "classified"

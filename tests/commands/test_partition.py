@@ -181,3 +181,68 @@ def test_partition_refuses_files_that_it_cannot_write_or_read(walk):
     assert_refused(walk("partition", "absent.csv", "clients.csv"), "cannot read absent.csv")
     save(EXAMPLE, "mdm.json")
     assert_refused(walk("partition", "labels.csv", "mdm.json"), "polyurn sample", "--cover")
+
+
+# ----------------------------------------------------------------------------- crossed columns
+
+FLIGHTS = "plane,origin,dest\n" + "".join(
+    f"p{i},{origin},{dest}\n"
+    for i in range(12)
+    for origin, dest in [("EWR", "ATL"), ("JFK", "ATL"), ("EWR", "BOS")][: 1 + i % 3]
+)
+PROXY = "dest,origin\n" + "ATL,EWR\nATL,JFK\nBOS,EWR\n" * 4
+
+
+def test_an_mdm_of_crossed_columns_finds_them_again_in_other_tables(run, tmp_path):
+    (tmp_path / "flights.csv").write_text(FLIGHTS)
+    (tmp_path / "proxy.csv").write_text(PROXY)
+    asked = ("--client", "plane", "--category", "origin,dest")
+    fitted = run("fit", "flights.csv", *asked, "--components", 1, "-o", "mdm.json")
+    assert fitted.code == 0
+    with open("mdm.json") as file:
+        record = json.load(file)
+    assert record["categories"] == ["EWR × ATL", "EWR × BOS", "JFK × ATL"]
+    assert record["made"]["data"]["category"] == "origin,dest"
+    assert run("score", "mdm.json", "flights.csv", "--json").json()["n_clients"] == 12
+    few = ("--splits", 100, "--folds", 0, "--json")
+    compared = run("compare", "flights.csv", "mdm=mdm.json", *few)
+    assert compared.json()["n_clients"] == 12
+    covered = run("partition", "proxy.csv", "mdm.json", "--cover", "--json")
+    assert covered.json()["n_used"] == 12
+    assert "the category is in column 'origin,dest'" in covered.err
+
+
+def test_proxy_data_are_partitioned_by_crossed_columns(run, tmp_path):
+    (tmp_path / "flights.csv").write_text(FLIGHTS)
+    (tmp_path / "proxy.csv").write_text(PROXY)
+    counted = run(
+        "histogram", "flights.csv", "--client", "plane", "--category", "origin,dest", "-o", "c.csv"
+    )
+    assert counted.code == 0
+    columns = ("--label-column", "origin,dest")
+    told = run("partition", "proxy.csv", "c.csv", *columns, "-o", "p.json", "--json").json()
+    assert told["exact"]
+    assert told["available"] == [4, 4, 4]
+    parts = load_partition("p.json")
+    assert [len(parts[i]) for i in range(3)] == [1, 2, 3]
+
+
+def test_bins_of_crossed_columns_are_one_line(run, tmp_path):
+    (tmp_path / "flights.csv").write_text(FLIGHTS)
+    asked = ("histogram", "flights.csv", "--client", "plane", "--category", "origin,dest")
+    for bins in (("--width", 1, "--stop", 4), ("--quantiles", 3)):
+        assert_refused(run(*asked, *bins), "expected one column for numbers or bins")
+
+
+def test_proxy_points_of_combinations_that_no_client_has_are_left_out_and_said(run, tmp_path):
+    (tmp_path / "flights.csv").write_text(FLIGHTS)
+    (tmp_path / "proxy.csv").write_text("dest,origin\nBOS,JFK\n" + PROXY.partition("\n")[2])
+    asked = ("--client", "plane", "--category", "origin,dest")
+    assert run("fit", "flights.csv", *asked, "--components", 1, "-o", "mdm.json").code == 0
+    covered = run("partition", "proxy.csv", "mdm.json", "--cover", "-o", "p.json")
+    assert covered.code == 0
+    assert "left out 1 proxy point of combinations that are no category" in covered.err
+    given = load_partition("p.json").indices
+    assert sorted(given) == [*range(1, 13)]  # all rows but the first, by their place in the file
+    (tmp_path / "proxy.csv").write_text("dest,origin\nBOS,JFK\nBOS,JFK\n")
+    assert_refused(run("partition", "proxy.csv", "mdm.json", "--cover"), "2 of 2 values are not in")

@@ -126,3 +126,9 @@ def test_an_option_that_is_ignored_is_refused(run, tmp_path, option):
     own = run("report", "m.json", "true=clients.csv", "--categories", 3)
     assert_refused(own, "--categories has no effect with an MDM file, which has its own categories")
     assert not (tmp_path / "report.html").exists()
+
+
+def test_a_name_that_is_too_long_for_a_file_is_one_line(run):
+    """Of the fuzz: a traceback of pathlib."""
+    assert_refused(run("report", "a" * 300 + ".csv", "-o", "out.html"), "cannot read")
+    assert_refused(run("compare", "a" * 300 + ".csv", "x=clients.csv"), "cannot read")

@@ -118,3 +118,24 @@ def test_the_partitioner_says_what_does_not_fit(proxy):
     assert tight.report.n_reused == 0
     numbers = proxy.remove_columns("label").add_column("label", LABELS % 2)
     assert len(made(MIXTURE, num_partitions=9, shortfall="resample", dataset=numbers)) == 9
+
+
+def test_the_partitioner_crosses_columns(flower):
+    from datasets import Dataset
+    from polyurn.integrations.flwr_datasets import MDMPartitioner
+
+    routes = ["EWR × ATL", "EWR × BOS", "JFK × ATL"]
+    data = Dataset.from_dict({"origin": ["EWR", "JFK"] * 5, "dest": ["ATL"] * 10})
+    alike = IID([1.0, 0.0, 1.0], [4])
+    partitioner = MDMPartitioner(
+        alike, ["origin", "dest"], categories=routes, num_partitions=3, seed=0
+    )
+    partitioner.dataset = data
+    asked = alike.sample(3, rng=np.random.default_rng(0))
+    for i in range(3):
+        mine = partitioner.load_partition(i)
+        assert mine["origin"][:].count("EWR") == asked[i][0]
+    shown_only = MDMPartitioner(alike, ["origin", "dest"], num_partitions=3)
+    shown_only.dataset = data
+    with pytest.raises(ParameterError, match="3 categories, but the column 'origin,dest' has 2"):
+        _ = shown_only.partition

@@ -85,3 +85,26 @@ def test_the_partition_of_another_dataset_is_refused(proxy, parts):
 
     with pytest.raises(ParameterError, match="but the dataset has 5"):
         client_datasets(proxy.select(range(5)), parts)
+
+
+def test_crossed_columns_go_by_the_names_of_a_class_label():
+    from datasets import ClassLabel, Dataset, Features, Value
+    from polyurn.integrations.huggingface import dataset_histograms, dataset_labels
+
+    kinds = Features(
+        {
+            "client": Value("string"),
+            "label": ClassLabel(names=["cat", "dog"]),
+            "hour": Value("int64"),
+        }
+    )
+    data = Dataset.from_dict({"client": list("aab"), "label": [1, 0, 1], "hour": [7, 7, 7]}, kinds)
+    found = dataset_labels(data, ["label", "hour"])
+    assert found.categories == ("cat × 7", "dog × 7")
+    assert found.labels.tolist() == [1, 0, 1]
+    made = dataset_histograms(data, label="label,hour")
+    assert made.counts.toarray().tolist() == [[1, 1], [0, 1]]
+    declared = ["dog × 7", "dog × 8", "cat × 7"]
+    assert dataset_labels(data, "label,hour", categories=declared).labels.tolist() == [0, 2, 0]
+    with pytest.raises(ParameterError, match="names of crossed categories"):
+        dataset_labels(data, ["label", "hour"], categories=2)

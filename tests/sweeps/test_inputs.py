@@ -213,3 +213,44 @@ def test_clients_of_a_population_need_labels_that_are_categories():
             populations={"iid": IID([1, 1], [4])}, seeds=[0], n_clients=3,
             grid={"local_epochs": [1]}, n_jobs=1,
         )  # fmt: skip
+
+
+# ----------------------------------------------------------------------------- crossed columns
+
+ORIGIN = np.array(["EWR", "JFK", "LGA", "JFK"] * 10)
+
+
+@pytest.mark.parametrize("category", ["origin,labels", ["origin", "labels"]])
+@pytest.mark.parametrize("suffix", ["npz", "parquet"])
+def test_clients_match_crossed_columns(tmp_path, category, suffix):
+    if suffix == "npz":
+        np.savez(tmp_path / "points.npz", **POINTS, origin=ORIGIN)
+    else:
+        columns = {"x": POINTS["features"][:, 0], "labels": POINTS["labels"], "origin": ORIGIN}
+        table = pa.table({**columns, "client": POINTS["client"]})
+        pyarrow.parquet.write_table(table, tmp_path / "points.parquet")
+    data = {"file": f"points.{suffix}", "category": category}
+    clients = {"true": {"column": "client"}, "oracle": {"oracle": "true"}}
+    config = parse_config({**TABLE, "data": data, "clients": clients}, folder=tmp_path)
+    inputs = read_inputs(config)
+    true, oracle = (inputs.populations[name](0) for name in ("true", "oracle"))
+    # Whoever has the same routes has as many of each label; EWR and LGA have only the label 0.
+    assert (
+        true.histograms(inputs.data.labels, 2) == oracle.histograms(inputs.data.labels, 2)
+    ).all()
+    assert inputs.data.features.shape[1] == (2 if suffix == "npz" else 1)
+
+
+@pytest.mark.parametrize(
+    ("category", "said"),
+    [
+        ("origin,lables", "has no 'lables'"),
+        (["origin", 3], "category as a text or a list of texts"),
+        ("x,labels", "category: expected texts or whole numbers to cross"),
+    ],
+)
+def test_columns_that_cannot_be_crossed_are_refused(tmp_path, category, said):
+    np.savez(tmp_path / "points.npz", **POINTS, origin=ORIGIN, x=POINTS["features"][:, 0])
+    data = {"file": "points.npz", "category": category}
+    with pytest.raises(ParameterError, match=said):
+        read_inputs(parse_config({**TABLE, "data": data}, folder=tmp_path))

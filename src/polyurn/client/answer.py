@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.client.contrast import answer_contrast
 from polyurn.client.e_step import answer_expects, answer_update
 from polyurn.client.rows import Rows, pack
 from polyurn.client.survey import answer_groups, answer_initialise, answer_survey
@@ -21,6 +22,7 @@ from polyurn.typed.arrays import floats
 from polyurn.wire import (
     Batch,
     BatchStatistics,
+    Contrast,
     Expect,
     Group,
     Initialise,
@@ -133,6 +135,8 @@ def _answer(
             return answer_survey(query, rows, members)
         case Group():
             return answer_groups([query], rows, members)[0]
+        case Contrast():
+            return answer_contrast(query, rows, members)
         case Update():
             return answer_update(query, rows, members, n_threads)
         case Expect():

@@ -5,6 +5,7 @@ the remarks say so. Everything else is an error that names the options. What the
 `tables.py`.
 """
 
+import contextlib
 import difflib
 import re
 import shlex
@@ -35,14 +36,17 @@ class Columns:
 
     Attributes
     ----------
-    client, category : str or None
-        Whose row it is, and the modelled feature.
+    client : str or None
+        Whose row it is.
+    category : str, sequence of str or None
+        The modelled feature; several columns are crossed, also "origin,destination" where no column is
+        called that.
     count : str or None
         How many points a row stands for; "1" if every row is one point.
     """
 
     client: str | None = None
-    category: str | None = None
+    category: str | Sequence[str] | None = None
     count: str | None = None
 
 
@@ -57,8 +61,9 @@ class Layout:
     ----------
     client : str
         The column with the client's id.
-    category : str or None
-        The column with the category; None for a wide table, which has one row per client.
+    category : str, tuple of str or None
+        The column with the category, or those that are crossed; None for a wide table, which has one
+        row per client.
     count : str or None
         The column with counts; None if every row is one point.
     wide : tuple of str
@@ -72,7 +77,7 @@ class Layout:
     """
 
     client: str
-    category: str | None
+    category: str | tuple[str, ...] | None
     count: str | None = None
     wide: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
@@ -125,7 +130,7 @@ def find_layout(
     ('Client', 'category', 'opens')
     """
     client = _find("client", names, asked.client, remembered.client)
-    category = _find("category", names, asked.category, remembered.category)
+    category = _find_category(names, asked.category, remembered.category)
     if category is None:
         found = _wide(names, client, asked, declared, is_whole, is_distinct)
         if found is not None:
@@ -134,16 +139,68 @@ def find_layout(
         raise CountsError(_missing(names, client, category, asked.count, is_whole))
     certain = asked.count == ONE_PER_ROW and ONE_PER_ROW not in names
     count = None if certain else _find("count", names, asked.count, remembered.count)
-    used: dict[Role, str | None] = {"client": client, "category": category, "count": count}
-    unread = tuple(name for name in names if name not in used.values())
+    used: dict[Role, str | tuple[str, ...] | None] = {
+        "client": client, "category": category, "count": count
+    }  # fmt: skip
+    parts = {client, count, *_parts(category)}
+    unread = tuple(name for name in names if name not in parts)
     remarks = [
-        f"column {name!r} is read as the {role}"
+        f"{'columns' if isinstance(name, tuple) else 'column'} {column_text(name)!r} "
+        f"{'are' if isinstance(name, tuple) else 'is'} read as the {role}"
         for role, name in used.items()
-        if name not in (None, role, getattr(asked, role), getattr(remembered, role))
+        if name is not None and column_text(name) not in _said(role, asked, remembered)
     ]
     if unread:
         remarks.append(f"not read: {_plural('column', unread)} {_listed(unread)}")
     return Layout(client, category, count, (), unread, certain, tuple(remarks))
+
+
+def category_columns(
+    names: Sequence[str], category: str | Sequence[str], *, option: str = "--category"
+) -> str | tuple[str, ...]:
+    """The column that holds a category, or those that are crossed.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The table's columns.
+    category : str or sequence of str
+        A column; several; or several with commas between, where no column is called that.
+    option : str
+        The option that names it.
+
+    Raises
+    ------
+    CountsError
+        There is no such column, or one of them comes twice.
+
+    Examples
+    --------
+    >>> category_columns(["plane", "origin", "dest"], "origin,dest")
+    ('origin', 'dest')
+    >>> category_columns(["plane", "origin,dest"], "origin,dest")
+    'origin,dest'
+    """
+    if isinstance(category, str):
+        if category in names or "," not in category:
+            return find_column(names, category, option=option)
+        listed = [part.strip() for part in category.split(",")]
+    else:
+        listed = list(category)
+    if not listed or not all(listed):
+        raise CountsError(
+            f"expected columns to cross as origin,destination, got {','.join(listed)!r}"
+        )
+    found = tuple(find_column(names, part, option=option) for part in listed)
+    twice = next((name for name in found if found.count(name) > 1), None)
+    if twice is not None:
+        raise CountsError(f"expected different columns to cross, got {twice!r} twice")
+    return found if len(found) > 1 else found[0]
+
+
+def column_text(category: str | Sequence[str]) -> str:
+    """A column's name, or those of crossed columns as the option `--category` spells them."""
+    return category if isinstance(category, str) else ",".join(category)
 
 
 def find_column(names: Sequence[str], asked: str, *, option: str) -> str:
@@ -177,6 +234,28 @@ def _find(
         return find_column(names, asked, option=f"--{role}")
     earlier = None if remembered is None else _alike(remembered, names)
     return _alike(role, names) if earlier is None else earlier
+
+
+def _find_category(
+    names: Sequence[str], asked: str | Sequence[str] | None, remembered: str | Sequence[str] | None
+) -> str | tuple[str, ...] | None:
+    """The column of the category, or those that are crossed; None if no name tells."""
+    if asked is not None:
+        return category_columns(names, asked)
+    if remembered is not None:
+        with contextlib.suppress(CountsError):
+            return category_columns(names, remembered)
+    return _alike("category", names)
+
+
+def _parts(category: str | tuple[str, ...] | None) -> tuple[str | None, ...]:
+    return category if isinstance(category, tuple) else (category,)
+
+
+def _said(role: Role, asked: Columns, remembered: Columns) -> set[str]:
+    """The names of a column about which there is nothing to remark."""
+    given = (getattr(asked, role), getattr(remembered, role))
+    return {role, *(column_text(name) for name in given if name is not None)}
 
 
 def _alike(wanted: str, names: Sequence[str]) -> str | None:
@@ -234,7 +313,7 @@ def _wide(
 def _missing(
     names: Sequence[str],
     client: str | None,
-    category: str | None,
+    category: str | tuple[str, ...] | None,
     count: str | None,
     is_whole: Callable[[str], bool],
 ) -> str:
@@ -246,7 +325,7 @@ def _missing(
     )
     if any(name.strip().isdecimal() for name in names):
         return f"{text}; is the first line a header? It should be: client,category,count"
-    free = [name for name in names if name not in (client, category, count)]
+    free = [name for name in names if name not in (client, *_parts(category), count)]
     if len(free) < len(lacking):
         return f"{text}; a table needs a column for the client and one for the category"
     options = []

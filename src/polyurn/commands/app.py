@@ -16,6 +16,7 @@ from polyurn.commands import (
     compare,
     datasets,
     demo,
+    features,
     fit,
     histogram,
     partition,
@@ -108,6 +109,7 @@ _JUDGE = "See how good that is"
 for panel, name, function in (
     (_START, "demo", demo.demo_command),
     (_START, "datasets", datasets.datasets_command),
+    (_LEARN, "features", features.features_command),
     (_LEARN, "histogram", histogram.histogram_command),
     (_LEARN, "fit", fit.fit_command),
     (_LEARN, "select", select.select_command),

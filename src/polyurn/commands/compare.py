@@ -3,6 +3,7 @@
 Parses, calls one library function, writes.
 """
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -89,7 +90,7 @@ def compare_command(
     Examples: `polyurn compare held-out.csv mdm=mdm.json iid=iid.parquet -o comparison.json`,
     `polyurn compare runs/`
     """
-    if held_out.is_dir():
+    if os.path.isdir(held_out):  # pathlib stops at a name that is too long
         if populations:
             raise ParameterError(f"expected nothing but the folder of a sweep with {held_out}")
         unheard = set(context.params) - _OF_BOTH - _OF_SWEEPS

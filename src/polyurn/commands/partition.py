@@ -3,6 +3,7 @@
 Parses, calls one library function, writes.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -26,11 +27,12 @@ from polyurn.errors import FileError, ShortfallError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
-    from polyurn.commands._shared.client_tables import Declared, Reading
-    from polyurn.model.mdm import MDM
+    from polyurn.commands._shared.client_tables import Declared, Reading, Say
     from polyurn.partitioning.result import Partition, PartitionReport
     from polyurn.populations import Population
 
@@ -51,8 +53,12 @@ def partition_command(
     ],
     output: Output = None,
     label_column: Annotated[
-        str, typer.Option(help="Column of LABELS with the category.")
-    ] = "label",
+        str | None,
+        typer.Option(
+            help="Column of LABELS with the category; several, with commas between, are crossed. "
+            "Without it, that of the MDM file's own table if LABELS has it, else 'label'."
+        ),
+    ] = None,
     client: Client = None,
     category: Category = None,
     count: Count = None,
@@ -112,6 +118,7 @@ def partition_command(
             )
     except ShortfallError as error:
         raise error.named(proxy.categories) from None
+    done = done.renumbered(proxy.positions)
     if output is not None:
         save_partition(done, output, clients=ids, made=made_by(context, seed))
         say(f"wrote {counted(len(done), 'client')} to {output}")
@@ -148,6 +155,8 @@ class _Proxy:
     Attributes
     ----------
     labels : int array of shape (n_points,)
+    positions : int array of shape (n_points,)
+        The rows of the proxy data that they stand in.
     categories : tuple of str
     population : MDM, or function (n_clients, rng) -> counts
         For a table of clients, a random choice of them, unless others are to take their place.
@@ -157,6 +166,7 @@ class _Proxy:
     """
 
     labels: "NDArray[np.int64]"
+    positions: "NDArray[np.int64]"
     categories: tuple[str, ...]
     population: "Population"
     counts: Any = None
@@ -165,7 +175,7 @@ class _Proxy:
 
 def _read_proxy(
     labels: Path,
-    label_column: str,
+    label_column: str | None,
     clients: Path,
     reading: "Reading",
     declared: "Declared",
@@ -176,31 +186,37 @@ def _read_proxy(
 
     `clients` may be an MDM file if they are drawn (`covers`); `redraw_from` is one.
     """
+    from polyurn.client.columns import as_arrow
     from polyurn.client.histogram import category_names
-    from polyurn.client.layout import find_column
-    from polyurn.client.tables import as_arrow, category_codes, observed_categories, table_layout
+    from polyurn.client.tables import observed_categories, table_layout
     from polyurn.commands._shared.client_tables import naming, read_clients, shown_categories
+    from polyurn.commands._shared.model_files import read_model
     from polyurn.populations import Oracle
     from polyurn.storage.tables import read_table
 
     points = as_arrow(read_table(labels, on_remark=reading.say))
-    with naming(labels):
-        label_column = find_column(points.column_names, label_column, option="--label-column")
     if clients.suffix == ".json":
         if not covers:
             raise FileError(
                 f"{clients} is not a table of clients; draw them with `polyurn sample`, or use --cover"
             )
-        mdm, known = _mdm_and_categories(clients)
+        saved = read_model(clients)
+        known = saved.categories or saved.mdm.n_categories
         with naming(labels):
-            codes = category_codes(points, known, category=label_column)
-        return _Proxy(codes, category_names(known), mdm)
+            column = _label_column(points.column_names, label_column, reading.like(saved))
+            codes, positions = _held(points, known, column, reading.say)
+        return _Proxy(codes, positions, category_names(known), saved.mdm)
     others: Population | None = None
+    naming_columns = reading
     if redraw_from is not None:
-        others, declared = _mdm_and_categories(redraw_from)
+        saved = read_model(redraw_from)
+        others, declared = saved.mdm, saved.categories or saved.mdm.n_categories
+        naming_columns = reading.like(saved)
+    with naming(labels):
+        column = _label_column(points.column_names, label_column, naming_columns)
     if declared is None:
         with naming(labels):
-            of_points = observed_categories(points, category=label_column)
+            of_points = observed_categories(points, category=column)
         with naming(clients):
             table = read_table(clients)
             of_clients = shown_categories(table, table_layout(table, reading.asked))
@@ -208,18 +224,54 @@ def _read_proxy(
         n = declared if isinstance(declared, int) else len(declared)
         reading.say(f"{counted(n, 'category')}, from the tables; declare them with --categories")
     with naming(labels):
-        codes = category_codes(points, declared, category=label_column)
+        codes, positions = _held(points, declared, column, reading.say)
     read = read_clients(clients, reading, declared)
     population = Oracle(read.counts) if others is None else others
-    return _Proxy(codes, read.categories, population, read.counts, read.clients)
+    return _Proxy(codes, positions, read.categories, population, read.counts, read.clients)
 
 
-def _mdm_and_categories(path: Path) -> "tuple[MDM, int | tuple[str, ...]]":
-    """An MDM file, whose categories are its own."""
-    from polyurn.commands._shared.model_files import read_model
+def _label_column(
+    names: "Sequence[str]", asked: str | None, reading: "Reading"
+) -> str | tuple[str, ...]:
+    """The column of the proxy data with the category, or those that are crossed.
 
-    saved = read_model(path)
-    return saved.mdm, saved.categories or saved.mdm.n_categories
+    Asked for, or remembered by an MDM file, or called "label".
+    """
+    from polyurn.client.layout import category_columns, column_text
+    from polyurn.errors import CountsError
+
+    option = "--label-column"
+    if asked is None and reading.remembered.category is not None:
+        with suppress(CountsError):
+            found = category_columns(names, reading.remembered.category, option=option)
+            reading.say(f"the category is in column {column_text(found)!r}")
+            return found
+    return category_columns(names, "label" if asked is None else asked, option=option)
+
+
+def _held(
+    points: Any, categories: int | tuple[str, ...], column: str | tuple[str, ...], say: "Say"
+) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+    """The category of each proxy point that a client can hold, and the rows in which they stand.
+
+    A value that is no category is more likely a mistake, and an error. A combination of crossed columns
+    that no client has is not: such points are left out, and that is said.
+    """
+    import numpy as np
+
+    from polyurn.client.tables import category_codes, known_codes
+
+    if not isinstance(column, tuple):
+        codes = category_codes(points, categories, category=column)
+        return codes, np.arange(len(codes))
+    codes = known_codes(points, categories, category=column)
+    positions = np.flatnonzero(codes >= 0)
+    if len(positions) == 0:
+        category_codes(points, categories, category=column)  # which says why
+    if len(positions) < len(codes):
+        left_out = counted(len(codes) - len(positions), "proxy point")
+        say(f"left out {left_out} of combinations that are no category of the clients")
+    return codes[positions], positions
 
 
 def _both(a: int | tuple[str, ...], b: int | tuple[str, ...]) -> int | tuple[str, ...]:

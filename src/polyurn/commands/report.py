@@ -3,6 +3,7 @@
 Parses, calls one library function, writes.
 """
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -154,9 +155,10 @@ def _kind(thing: str) -> str:
     from polyurn.storage.atomic import format_of
 
     path = Path(thing)
-    if path.is_dir():
+    # os.path takes a name that is too long for a file's as none; pathlib stops there.
+    if os.path.isdir(path):
         return "runs"
-    if not path.exists() and "=" in thing:
+    if not os.path.exists(path) and "=" in thing:
         return "clients"
     found = format_of(path)
     if found in ("polyurn.mdm", "polyurn.comparison"):

@@ -3,8 +3,11 @@
 Reads the one column that it partitions by; how points are given is `partitioning/`.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from polyurn.client.layout import column_text
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.integrations.huggingface import Labels, client_dataset, dataset_labels
 from polyurn.partitioning.assign import cover, partition
@@ -29,8 +32,11 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
     population : Population
         Who the clients are: an MDM, say. Category j is the j-th name of a ClassLabel, the number j, or
         the j-th of the sorted texts of the column.
-    partition_by : str
-        The column with the modelled feature.
+    partition_by : str or sequence of str
+        The column with the modelled feature; several are crossed.
+    categories : sequence of str, optional
+        The names of the population's categories, in its order: of crossed columns, of which the data
+        may not show every combination.
     num_partitions : int, optional
         How many clients to draw. Without it clients are drawn until the data are used up, each point
         once (`polyurn.cover`).
@@ -51,8 +57,9 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
     def __init__(
         self,
         population: Population,
-        partition_by: str = "label",
+        partition_by: str | Sequence[str] = "label",
         *,
+        categories: Sequence[str] | None = None,
         num_partitions: int | None = None,
         replace: bool = True,
         shortfall: Shortfall = "reuse",
@@ -68,6 +75,7 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
             )
         self._population = check_population(population)
         self._partition_by = partition_by
+        self._categories = categories
         self._n_clients = num_partitions
         self._replace = replace
         self._shortfall = shortfall
@@ -111,16 +119,16 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
     def _labels(self) -> Labels:
         """The column, which may show fewer numbers than the population has categories."""
         column, n_categories = self._partition_by, self._population.n_categories
-        feature = self.dataset.features.get(column)
+        feature = self.dataset.features.get(column) if isinstance(column, str) else None
         numbers = "int" in str(getattr(feature, "dtype", "")) and not isinstance(
             feature, ClassLabel
         )
-        if numbers:
-            return dataset_labels(self.dataset, column, categories=n_categories)
-        found = dataset_labels(self.dataset, column)
+        declared = n_categories if numbers and self._categories is None else self._categories
+        found = dataset_labels(self.dataset, column, categories=declared)
         if len(found.categories) != n_categories:
             raise ParameterError(
-                f"the population has {n_categories} categories, but the column {column!r} has "
-                f"{len(found.categories)}: they must be the same, in the same order"
+                f"the population has {n_categories} categories, but the column "
+                f"{column_text(column)!r} has {len(found.categories)}: they must be the same, in the "
+                "same order"
             )
         return found

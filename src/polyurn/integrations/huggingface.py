@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.histogram import Histograms, category_names
+from polyurn.client.layout import category_columns
 from polyurn.client.tables import category_codes, observed_categories, table_histograms
 from polyurn.errors import CountsError, MissingDependencyError, ParameterError
 from polyurn.partitioning.result import Partition, check_ids
@@ -38,15 +39,19 @@ class Labels:
 
 
 def dataset_labels(
-    dataset: Dataset, column: str = "label", *, categories: Sequence[str] | int | None = None
+    dataset: Dataset,
+    column: str | Sequence[str] = "label",
+    *,
+    categories: Sequence[str] | int | None = None,
 ) -> Labels:
     """The category of each row of a dataset.
 
     Parameters
     ----------
     dataset : datasets.Dataset
-    column : str
-        A ClassLabel, whole numbers, or text.
+    column : str or sequence of str
+        A ClassLabel, whole numbers, or text. Several columns are crossed: "EWR × ATL" is a category, and
+        a ClassLabel goes by its names.
     categories : int or sequence of str, optional
         C for whole numbers from 0 to C - 1, or the names. Without it they are those of the ClassLabel,
         or those that the column shows: numbers up to the largest, or sorted text.
@@ -62,7 +67,13 @@ def dataset_labels(
     >>> found = dataset_labels(proxy)
     >>> found.labels.tolist(), found.categories
     ([0, 1, 0], ('cat', 'dog'))
+    >>> flights = Dataset.from_dict({"origin": ["EWR", "JFK"], "dest": ["ATL", "ATL"]})
+    >>> dataset_labels(flights, ["origin", "dest"]).categories
+    ('EWR × ATL', 'JFK × ATL')
     """
+    column = category_columns(dataset.column_names, column, option="column")
+    if isinstance(column, tuple):
+        return _crossed_labels(dataset, column, categories)
     table = _column(dataset, column)
     feature = dataset.features[column]
     if isinstance(feature, ClassLabel):
@@ -79,15 +90,17 @@ def dataset_labels(
 
 
 def dataset_histograms(
-    dataset: Dataset, *, client: str = "client", label: str = "label"
+    dataset: Dataset, *, client: str = "client", label: str | Sequence[str] = "label"
 ) -> Histograms:
     """The histograms of the clients that a column names.
 
     Parameters
     ----------
     dataset : datasets.Dataset
-    client, label : str
-        The columns that say whose row it is, and the modelled feature.
+    client : str
+        The column that says whose row it is.
+    label : str or sequence of str
+        The column with the modelled feature; several are crossed.
 
     Examples
     --------
@@ -150,6 +163,24 @@ def with_clients(
         raise ParameterError(f"the dataset has a column {column!r} already; name another one")
     owners = check_ids(clients, partition)[partition.clients]
     return dataset.select(partition.indices).add_column(column, owners.tolist())
+
+
+def _crossed_labels(
+    dataset: Dataset, columns: tuple[str, ...], categories: Sequence[str] | int | None
+) -> Labels:
+    """`dataset_labels` of several columns."""
+    if isinstance(categories, int):
+        raise ParameterError(
+            f"expected the names of crossed categories, such as 'a × b', got {categories}"
+        )
+    table = dataset.select_columns(list(columns)).with_format("arrow")[:]
+    for i, name in enumerate(columns):
+        feature = dataset.features[name]
+        if isinstance(feature, ClassLabel):
+            codes = category_codes(table, feature.num_classes, category=name)
+            table = table.set_column(i, name, [[feature.names[code] for code in codes]])
+    names = observed_categories(table, category=columns) if categories is None else categories
+    return Labels(category_codes(table, names, category=columns), category_names(names))
 
 
 def _column(dataset: Dataset, name: str) -> Any:

@@ -22,7 +22,8 @@ class DataRecord:
     file : str
     n_clients, n_categories, n_points : int
     client, category, count : str or None
-        The columns that were read, so that a similar table can be read without naming them again.
+        The columns that were read, so that a similar table can be read without naming them again;
+        "origin,destination" where the category is that of crossed columns.
     """
 
     file: str

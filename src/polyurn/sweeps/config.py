@@ -66,9 +66,9 @@ class DataConfig:
         .parquet table, whose columns of numbers other than those named here are features.
     label : str
         The array or column of labels.
-    category : str, optional
+    category : str or list of str, optional
         The array or column with the modelled feature, which simulated clients match; the label's by
-        default.
+        default. Several are crossed: ["origin", "labels"], or "origin,labels".
     shape : list of int, optional
         The shape of a point's features, [1, 28, 28] say.
     test_share : float
@@ -78,12 +78,16 @@ class DataConfig:
     builtin: str | None = None
     file: str | None = None
     label: str = "labels"
-    category: str | None = None
+    category: str | Sequence[str] | None = None
     shape: Sequence[int] | None = None
     test_share: float = 0.2
 
     def __post_init__(self) -> None:
-        _check_texts(self, ("builtin", "file", "label", "category"))
+        _check_texts(self, ("builtin", "file", "label"))
+        if not _is_text_or_texts(self.category):
+            raise ParameterError(
+                f"expected category as a text or a list of texts, got {shown(self.category)}"
+            )
         if (self.builtin is None) == (self.file is None):
             raise ParameterError("[data] needs either builtin or file")
         if self.builtin not in (None, "digits"):
@@ -338,6 +342,11 @@ def _check_texts(entry: object, names: Sequence[str]) -> None:
         value = getattr(entry, name)
         if value is not None and not isinstance(value, str):
             raise ParameterError(f"expected {name} as a text, got {shown(value)}")
+
+
+def _is_text_or_texts(value: object) -> bool:
+    listed = value if isinstance(value, list | tuple) and value else [value]
+    return value is None or all(isinstance(text, str) for text in listed)
 
 
 def _is_count(value: object) -> bool:

@@ -5,7 +5,7 @@ Simulated clients are drawn anew for each seed, from the seed. Nothing is traine
 
 import math
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,9 +14,11 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.client.crossing import crossed
+from polyurn.client.layout import column_text
 from polyurn.client.tables import table_histograms
 from polyurn.datasets.sklearn_digits import digits
-from polyurn.errors import FileError, ParameterError
+from polyurn.errors import CountsError, FileError, ParameterError
 from polyurn.partitioning.assign import partition
 from polyurn.partitioning.result import Partition
 from polyurn.populations import Oracle
@@ -108,8 +110,7 @@ def read_inputs(config: SweepConfig) -> Inputs:
     test = table.test or (table.features[held_out], labels[held_out])
     data = Examples(table.features[chosen], labels[chosen], *test)
     names = _category_names(config)
-    category = config.data.category or config.data.label
-    codes = _codes(table.column(category), category, names)[chosen]
+    codes = _codes(*_modelled(table, config.data), names)[chosen]
     populations: dict[str, ClientsOfSeed] = {}
     for name, entry in config.clients.items():
         try:
@@ -126,6 +127,26 @@ def _class_counts(data: Examples, clients: ClientsOfSeed, config: SweepConfig) -
     n_classes = 1 + max(int(data.labels.max()), int(data.test_labels.max()))
     held = np.concatenate([data.labels[clients(seed).indices] for seed in config.seeds])
     return np.bincount(held, minlength=n_classes)
+
+
+def _modelled(table: _Table, asked: DataConfig) -> tuple[NDArray[Any], str]:
+    """The modelled feature of each point, of one column or of several, and what it is called."""
+    given = asked.category or asked.label
+    parts = _crossed_names(given, table.columns)
+    if len(parts) == 1:
+        return table.column(parts[0]), parts[0]
+    try:
+        return crossed(*(table.column(name) for name in parts)), column_text(parts)
+    except CountsError as error:
+        raise ParameterError(f"{table.where}: [data] category: {error}") from error
+
+
+def _crossed_names(given: str | Sequence[str], names: Container[str]) -> tuple[str, ...]:
+    """The columns that [data] category names: a list, or a text with commas that is no column's name."""
+    if not isinstance(given, str):
+        return tuple(given)
+    is_one = given in names or "," not in given
+    return (given,) if is_one else tuple(part.strip() for part in given.split(","))
 
 
 def _clients(
@@ -262,7 +283,8 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
 def _from_parquet(asked: DataConfig, path: Path, owners: set[str | None]) -> _Table:
     table = read_table(path)
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    not_features = {asked.label, asked.category, *owners, "client"}
+    modelled = _crossed_names(asked.category or asked.label, columns)
+    not_features = {asked.label, *modelled, *owners, "client"}
     features = [
         column
         for name, column in columns.items()

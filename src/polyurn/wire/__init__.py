@@ -12,6 +12,9 @@ from polyurn.wire.queries import (
     Batch as Batch,
 )
 from polyurn.wire.queries import (
+    Contrast as Contrast,
+)
+from polyurn.wire.queries import (
     Expect as Expect,
 )
 from polyurn.wire.queries import (
@@ -40,6 +43,9 @@ from polyurn.wire.queries import (
 )
 from polyurn.wire.statistics import (
     BatchStatistics as BatchStatistics,
+)
+from polyurn.wire.statistics import (
+    ContrastStatistics as ContrastStatistics,
 )
 from polyurn.wire.statistics import (
     Dimensions as Dimensions,

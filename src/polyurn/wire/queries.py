@@ -17,6 +17,7 @@ from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.typed.arguments import expected_as
 from polyurn.wire.statistics import (
     BatchStatistics,
+    ContrastStatistics,
     Dimensions,
     ExpectStatistics,
     GroupStatistics,
@@ -177,6 +178,30 @@ class Score(Query[ScoreStatistics]):
     @property
     def dimensions(self) -> Dimensions:
         return Dimensions(0, self.mdms[0].n_categories, n_models=len(self.mdms))
+
+
+@dataclass(frozen=True)
+class Contrast(Query[ContrastStatistics]):
+    """How alike are your own points, in the label, in a feature, and in the feature given the label?
+
+    For clients whose categories are label × value, label after label: category y * n_values + f.
+    """
+
+    n_labels: int
+    n_values: int
+
+    answer_type = ContrastStatistics
+
+    def __post_init__(self) -> None:
+        if self.n_labels < 2 or self.n_values < 2:
+            raise ParameterError(
+                "expected at least two labels and two values of the feature, got "
+                f"{self.n_labels} and {self.n_values}"
+            )
+
+    @property
+    def dimensions(self) -> Dimensions:
+        return Dimensions(0, self.n_labels * self.n_values, n_labels=self.n_labels)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ class Dimensions(NamedTuple):
     n_products: int = 0
     n_curvature: int = 0
     n_models: int = 0
+    n_labels: int = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -256,6 +257,46 @@ class ScoreStatistics(Statistics):
         "n_clients": (),
         "log_likelihoods": ("n_models",),
         "products": ("n_models", "n_models"),
+    }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ContrastStatistics(Statistics):
+    """Answer to `Contrast`: how alike a client's own points are in label, feature and both.
+
+    A client of fewer than two points has no pair of points, and adds nothing. What any other adds, and
+    its L2 sensitivity (the largest norm of one client's block); no number is larger than 1:
+
+    - `n_clients`: 1.
+    - `proportions` (C,): c/n of label × value, label after label; sensitivity 1.
+    - `squares` (n_labels,): Σ over values of the squared proportions; add up to at most 1.
+    - `label_squares` (n_labels,): the squared proportion of the label; add up to at most 1.
+    - `pairs` (n_labels,): the share of its pairs of points that both have the label,
+      n_y (n_y - 1) / (n (n - 1)); add up to at most 1.
+    - `matches` (n_labels,): the share of its pairs that have the label and the same value; at most
+      `pairs`.
+    - `feature_squares`: Σ over values of their squared proportions, whatever the label; at most 1.
+    - `feature_matches`: the share of its pairs that have the same value; at most 1.
+    """
+
+    n_clients: float
+    proportions: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    label_squares: NDArray[np.float64]
+    pairs: NDArray[np.float64]
+    matches: NDArray[np.float64]
+    feature_squares: float
+    feature_matches: float
+
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
+        "n_clients": (),
+        "proportions": ("n_categories",),
+        "squares": ("n_labels",),
+        "label_squares": ("n_labels",),
+        "pairs": ("n_labels",),
+        "matches": ("n_labels",),
+        "feature_squares": (),
+        "feature_matches": (),
     }
 
 

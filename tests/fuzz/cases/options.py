@@ -37,6 +37,11 @@ _REAL = (
     "-0.0", "0.1%",
 )  # fmt: skip
 _NAMES = (
+    "category,client",
+    "category,count",
+    "income,client",
+    "category,",
+    "category,category",
     "client",
     "category",
     "count",
@@ -165,6 +170,15 @@ class _Command:
 
 
 _COMMANDS = (
+    _Command(
+        ("features", "records.csv", "--label", "category"),
+        {
+            "--label": _NAMES, "--candidates": (*_NAMES, "income,client", ","), "--proxy": _PLACES,
+            "--bins": _WHOLE, "--range": ("income=0:9", "income=9:0", "x=0:1", "=", "income", "a=b:c",
+                "income=nan:1", "income=0:inf"), "--seed": _SEEDS, "--client": _NAMES,
+            "--count": _NAMES,
+        },
+    ),
     _Command(
         ("histogram", "records.csv", "--width", "10", "--stop", "50"),
         {

@@ -67,6 +67,8 @@ _CLIENTS = (
     ("NA", "NaN", "null", "-", "?", "None"),
 )
 
+_PART = "airport"  # the column that a category is crossed with
+
 # Counts as they should not be written: the text, and whether it may still be read as the number.
 _STRANGE_COUNTS = (
     ("{}.0", True), ("+{}", True), (" {}", True), ("{} ", True), ("{}e0", True), ("00{}", True),
@@ -89,6 +91,8 @@ class _Style:
         One row per cell; per point; per client; or several rows per cell.
     named : bool
         Whether the command is told the columns' names.
+    crossed : bool
+        Whether the category is crossed with one more column, which is the same in every row.
     """
 
     head: tuple[str, str, str] = _HEADS[0]
@@ -104,6 +108,7 @@ class _Style:
     shuffled: bool = False
     turned: bool = False
     has_head: bool = True
+    crossed: bool = False
 
 
 def cases(rng: np.random.Generator) -> Case:
@@ -113,6 +118,8 @@ def cases(rng: np.random.Generator) -> Case:
     if chance(rng, 0.3):  # what is wrong with half of the real files is one thing
         style = replace(_Style(), **_one_change(rng))
     rows = list(_rows(truth, style, rng))
+    if _is_crossed(style):
+        truth = Counter({(client, f"{name} × EWR"): n for (client, name), n in truth.items()})
     rows, readable = _spoiled(rows, style, rng) if chance(rng, 0.45) else (rows, True)
     if _is_ambiguous(style, truth):
         readable = None
@@ -157,7 +164,9 @@ def _style(rng: np.random.Generator) -> _Style:
 
 
 def _one_change(rng: np.random.Generator) -> dict[str, object]:
-    match int(rng.integers(12)):
+    match int(rng.integers(13)):
+        case 12:
+            return {"crossed": True, "named": True, "layout": "long", "extra": (_PART,)}
         case 0 | 1:
             return {"head": one_of(rng, _HEADS)}
         case 2:
@@ -194,11 +203,17 @@ def _is_ambiguous(style: _Style, truth: Mapping[tuple[str, str], int]) -> bool:
     return bool(roles) and not is_plain and not is_named
 
 
+def _is_crossed(style: _Style) -> bool:
+    """Whether there is another column to cross, and the command is told so."""
+    return style.crossed and style.named and _PART in style.extra and style.layout != "wide"
+
+
 def _options(style: _Style) -> tuple[str, ...]:
     if not style.named:
         return ()
     client, category, count = style.head
-    named = (f"--client={client}", f"--category={category}")
+    crossed = f",{_PART}" if _is_crossed(style) else ""
+    named = (f"--client={client}", f"--category={category}{crossed}")
     return named if style.layout == "points" else (*named, f"--count={count}")
 
 
@@ -238,10 +253,8 @@ def _pieces(total: int, layout: str, rng: np.random.Generator) -> list[int | Non
 
 
 def _extra_cells(style: _Style, rng: np.random.Generator) -> list[str]:
-    return [
-        one_of(rng, ("a note", "x")) if name == "note" else str(rng.integers(100))
-        for name in style.extra
-    ]
+    cells = {"note": one_of(rng, ("a note", "x")), _PART: "EWR"}
+    return [cells.get(name) or str(rng.integers(100)) for name in style.extra]
 
 
 def _spoiled(

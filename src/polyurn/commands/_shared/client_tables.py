@@ -13,7 +13,7 @@ from scipy import sparse
 
 from polyurn.client.bins import Bins
 from polyurn.client.histogram import Histograms
-from polyurn.client.layout import UNSAID, Columns, Layout
+from polyurn.client.layout import UNSAID, Columns, Layout, column_text
 from polyurn.client.tables import layout_histograms, observed_categories, table_layout
 from polyurn.counts import check_counts, client_sizes, drop_empty
 from polyurn.errors import CountsError, RowError
@@ -69,13 +69,14 @@ class ClientTable(Histograms):
     def record(self) -> DataRecord:
         """What was read, for the file that is made of it: names and three sums, no client."""
         n_clients, n_categories = self.shape
+        category = self.columns.category
         return DataRecord(
             file=self.path.name,
             n_clients=n_clients,
             n_categories=n_categories,
             n_points=int(client_sizes(self.counts).sum()),
             client=self.columns.client,
-            category=self.columns.category,
+            category=None if category is None else column_text(category),
             count=self.columns.count,
         )
 

@@ -30,7 +30,10 @@ Client = Annotated[
 ]
 Category = Annotated[
     str | None,
-    typer.Option(help="Column with the category, unless its name is 'category'."),
+    typer.Option(
+        help="Column with the category, unless its name is 'category'; several, with commas between, "
+        "are crossed."
+    ),
 ]
 Categories = Annotated[
     str | None,

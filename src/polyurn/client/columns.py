@@ -1,0 +1,186 @@
+"""One column of a data frame as a numpy array, through Arrow: ids, counts, numbers, distinct values.
+
+Text may spell numbers, as it does in a CSV file. What is wrong with a cell is said with its row. What a
+column means is found by `layout.py`, and what the columns of a table add up to by `tables.py`.
+"""
+
+import contextlib
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.client.layout import missing_column
+from polyurn.errors import CountsError, MissingDependencyError, RowError
+from polyurn.wording.numbers import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_TEXT = ("string", "large_string", "string_view")
+_INTEGER = "^[-+]?[0-9]+$"
+_DECIMAL = "^[-+]?([0-9]+[.]?[0-9]*([eE][-+]?[0-9]+)?|[.][0-9]+|inf|nan|infinity|Inf|NaN)$"
+_SEPARATED = re.compile("[0-9]{1,3}([,. '’_][0-9]{3})+")
+LARGEST = 2**31 - 1
+
+
+def as_arrow(table: object) -> "pa.Table":
+    """Any frame as an Arrow table; where names have spaces around them, names and texts lose those."""
+    try:
+        import pyarrow as pa
+        import pyarrow.compute
+    except ImportError as error:
+        raise MissingDependencyError("pyarrow", "tables", "reading tables") from error
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise CountsError(
+            f"expected a pandas, polars or pyarrow table, got {type(table).__name__}; read a file with "
+            "read_table"
+        )
+    try:
+        arrow = table if isinstance(table, pa.Table) else pa.table(table)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise CountsError(f"expected columns of texts and numbers: {reason}") from error
+    if all(name == name.strip() for name in arrow.column_names):
+        return arrow
+    trimmed = [
+        pa.compute.utf8_trim_whitespace(column.cast(pa.large_string()))
+        if _is_text(column)
+        else column
+        for column in arrow.columns
+    ]
+    return pa.table(trimmed, names=[name.strip() for name in arrow.column_names])
+
+
+def plain_column(table: "pa.Table", name: str) -> "pa.ChunkedArray":
+    """A column of texts or numbers, none of them missing."""
+    if name not in table.column_names:
+        raise CountsError(missing_column(name, table.column_names))
+    if table.column_names.count(name) > 1:
+        raise CountsError(
+            f"expected one column {name!r}, got {table.column_names.count(name)}; rename the others"
+        )
+    column = table[name]
+    if len(column) == 0:
+        raise CountsError("expected at least one row, got an empty table")
+    if not _is_plain(column):
+        raise CountsError(f"expected texts or numbers in column {name!r}, got {column.type}")
+    missing = np.flatnonzero(np.asarray(column.is_null(nan_is_null=_is_floating(column))))
+    if len(missing):
+        raise RowError(
+            f"{counted(len(missing), 'value is', 'values are')} missing from column {name!r}, the first",
+            int(missing[0]),
+            "; drop or fill them",
+        )
+    return column
+
+
+def column_ids(table: "pa.Table", name: str) -> "pa.ChunkedArray":
+    """A column as ids: whole numbers and texts as they are, dates and all else as texts."""
+    import pyarrow as pa
+
+    column = _whole_where_possible(plain_column(table, name))
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_integer(kind) or str(kind) in _TEXT:
+        return column
+    return column.cast(pa.string())
+
+
+def distinct_values(column: "pa.ChunkedArray") -> tuple[NDArray[Any], NDArray[np.integer[Any]]]:
+    """The values that occur, in the order in which they first do, and which of them each row has."""
+    import pyarrow as pa
+
+    coded = _whole_where_possible(column).dictionary_encode().combine_chunks()
+    values, which = np.asarray(coded.dictionary), np.asarray(coded.indices)
+    if pa.types.is_dictionary(column.type):  # a categorical column may list levels that no row has
+        seen = coded.indices.dictionary_encode()
+        values, which = values[np.asarray(seen.dictionary)], np.asarray(seen.indices)
+    return values, which
+
+
+def column_counts(table: "pa.Table", name: str) -> NDArray[np.int64]:
+    """A column of whole numbers of at least 0."""
+    counts = numbers_of(table, name)
+    if counts.dtype.kind == "f":
+        counts = counts.astype(np.float64)  # half precision ends at 65504
+    bad = np.flatnonzero(~np.isfinite(counts) | (counts != np.rint(counts)) | (counts < 0))
+    if len(bad):
+        raise RowError(
+            f"expected whole numbers of at least 0 in column {name!r}, got {counts[bad[0]]}",
+            int(bad[0]),
+        )
+    if counts.size and counts.max() > LARGEST:
+        raise RowError(
+            f"expected counts of at most {LARGEST}, the largest supported, got {counts.max()}",
+            int(counts.argmax()),
+        )
+    return counts.astype(np.int64)
+
+
+def numbers_of(table: "pa.Table", name: str) -> NDArray[Any]:
+    """A column of numbers; text may spell them."""
+    import pyarrow as pa
+
+    values = plain_column(table, name)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if _is_text(values):
+        values = _parsed(values, name)
+    elif pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
+    if not (pa.types.is_integer(values.type) or _is_floating(values)):
+        raise CountsError(f"expected numbers in column {name!r}, got {values.type}")
+    return np.asarray(values.to_numpy())
+
+
+def _parsed(text: "pa.ChunkedArray", name: str) -> "pa.ChunkedArray":
+    """Whole numbers where all of the text spells them, else numbers."""
+    import pyarrow as pa
+
+    text = text.cast(pa.large_string())  # string views cannot be matched
+
+    def all_match(pattern: str) -> bool:
+        return bool(pa.compute.all(pa.compute.match_substring_regex(text, pattern)).as_py())
+
+    for pattern, kind in ((_INTEGER, pa.int64()), (_DECIMAL, pa.float64())):
+        if all_match(pattern):  # Arrow would take 0x5 as well
+            with contextlib.suppress(pa.ArrowInvalid):  # too many digits
+                return text.cast(kind)
+    spelled = np.asarray(pa.compute.match_substring_regex(text, _DECIMAL))
+    row = int(np.argmin(spelled))
+    value = text[row].as_py()
+    shown, advice = "text", ""
+    if _SEPARATED.fullmatch(value):
+        plain = re.sub("[^0-9]", "", value)
+        shown, advice = repr(value), f"; write {plain}, without separators"
+    raise RowError(f"expected numbers in column {name!r}, got {shown}", row, advice)
+
+
+def _whole_where_possible(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    """Whole numbers that a frame keeps as floats, because others were missing once, as whole numbers."""
+    import pyarrow as pa
+
+    if _is_floating(column):
+        with contextlib.suppress(pa.ArrowInvalid):
+            return column.cast(pa.int64())
+    return column
+
+
+def _is_plain(column: "pa.ChunkedArray") -> bool:
+    """Whether the cells are single values that can be compared as text or numbers."""
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    refused = (pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary)
+    return not any(is_kind(kind) for is_kind in refused)
+
+
+def _is_text(column: "pa.ChunkedArray") -> bool:
+    return str(column.type) in _TEXT
+
+
+def _is_floating(column: "pa.ChunkedArray") -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_floating(column.type))

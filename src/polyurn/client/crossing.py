@@ -1,0 +1,105 @@
+"""Several columns as one category: their values joined by " × ", so that a route is "EWR × ATL".
+
+Two different combinations never get the same name. Continuous numbers are not crossed: put them into
+bins first. Which columns are crossed is found by `layout.py`.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polyurn.errors import CountsError
+from polyurn.typed.arguments import checked
+from polyurn.typed.arrays import ids_of
+
+SIGN = " × "
+_NUMBER = re.compile("[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?")
+
+
+@checked
+def crossed(*columns: ArrayLike) -> NDArray[np.str_]:
+    """Several columns as one: the texts of each row, joined by " × ".
+
+    Parameters
+    ----------
+    *columns : arrays of shape (n_points,)
+        Texts or whole numbers; at least two columns.
+
+    Returns
+    -------
+    str array of shape (n_points,)
+
+    Raises
+    ------
+    CountsError
+        Columns of different lengths, continuous numbers, or a value that has the word "×" itself, with
+        which two combinations could have the same name.
+
+    Examples
+    --------
+    >>> import polyurn as pu
+    >>> routes = crossed(["EWR", "JFK", "EWR"], ["ATL", "ATL", "BOS"])
+    >>> routes.tolist()
+    ['EWR × ATL', 'JFK × ATL', 'EWR × BOS']
+    >>> pu.histograms(["a", "b", "a"], routes, categories=sorted(set(routes))).counts.toarray().tolist()
+    [[1, 1, 0], [0, 0, 1]]
+    """
+    if len(columns) < 2:
+        raise CountsError(f"expected at least two columns to cross, got {len(columns)}")
+    parts: list[tuple[Sequence[object], NDArray[np.integer[Any]]]] = []
+    names = [f"number {i}" for i in range(len(columns))]
+    for name, column in zip(names, columns, strict=True):
+        values = ids_of(column, f"column {name}", error=CountsError)
+        distinct, which = np.unique(values, return_inverse=True)
+        parts.append((distinct.tolist(), which))
+    lengths = {len(which) for _, which in parts}
+    if len(lengths) > 1:
+        raise CountsError(f"expected columns of one length to cross, got {sorted(lengths)}")
+    shown, which = cross(parts, names)
+    return np.asarray(shown, dtype=np.str_)[which]
+
+
+def cross(
+    parts: Sequence[tuple[Sequence[object], NDArray[np.integer[Any]]]], names: Sequence[str]
+) -> tuple[list[str], NDArray[np.int64]]:
+    """The combinations that occur, sorted by name, and which of them each row has.
+
+    Parameters
+    ----------
+    parts : sequence of (values, which)
+        The different values of a column, and which of them each of its rows has, shape (n_points,).
+    names : sequence of str
+        What the columns are called in an error.
+    """
+    joined, which = [""], np.zeros(len(parts[0][1]), np.int64)
+    for i, ((values, code), name) in enumerate(zip(parts, names, strict=True)):
+        texts = _texts(values, name)
+        cells, which = np.unique(which * len(texts) + code, return_inverse=True)
+        rows = [divmod(cell, len(texts)) for cell in cells.tolist()]
+        joined = [f"{joined[before]}{SIGN if i else ''}{texts[last]}" for before, last in rows]
+    order = np.array(sorted(range(len(joined)), key=joined.__getitem__))
+    return [joined[j] for j in order], np.argsort(order)[which.reshape(-1)]
+
+
+def _texts(values: Sequence[object], name: str) -> list[str]:
+    """The values of one column as they stand in the name of a combination."""
+    texts = [
+        str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+        for value in values
+    ]
+    numbers = all(_NUMBER.fullmatch(text) for text in texts)
+    if numbers and not all(float(text).is_integer() for text in texts):
+        raise CountsError(
+            f"expected texts or whole numbers to cross, got continuous numbers in column {name}; put "
+            "them into bins first"
+        )
+    # A name is cut at its words "×" in one way only, as long as no value has one.
+    if any(SIGN in f" {text} " for text in texts):
+        raise CountsError(
+            f"a value of column {name} has '×' as a word, which joins the names of crossed "
+            "categories; write it differently"
+        )
+    return texts

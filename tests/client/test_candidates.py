@@ -1,0 +1,135 @@
+"""Columns that might be modelled beside the label: which there are, and how numbers are cut."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_array_equal
+
+from polyurn import Bins
+from polyurn.client.candidates import label_by_column, n_lacking
+from polyurn.client.layout import Columns, Layout
+from polyurn.client.tables import table_layout
+from polyurn.errors import CountsError
+
+RNG = np.random.default_rng(0)
+N = 400
+FLIGHTS = pa.table(
+    {
+        "plane": RNG.integers(0, 60, N),
+        "dest": RNG.choice(["ATL", "BOS", "LAX"], N),
+        "origin": RNG.choice(["EWR", "JFK"], N),
+        "hour": RNG.integers(5, 12, N),
+        "minutes": RNG.integers(0, 1_000, N),
+        "air_time": RNG.gamma(3.0, 40.0, N),
+        "year": np.full(N, 2013),
+        "id": [f"flight {i}" for i in range(N)],
+        "note": pa.array([None, *["x"] * (N - 1)]),
+    }
+)
+LAYOUT = Layout(
+    "plane", "dest", unread=("origin", "hour", "minutes", "air_time", "year", "id", "note")
+)
+
+
+def by_name(found):
+    return {candidate.name: candidate for candidate in found.found}
+
+
+def test_each_cell_counts_the_points_of_a_client_with_a_label_and_a_value():
+    (origin,) = label_by_column(FLIGHTS, LAYOUT, ["origin"]).found
+    rows = FLIGHTS.to_pylist()
+    labels, values, clients = (
+        list(dict.fromkeys(row[name] for row in rows)) for name in ("dest", "origin", "plane")
+    )
+    expected = np.zeros((len(clients), 3, 2), int)
+    for row in rows:
+        where = clients.index(row["plane"]), None, values.index(row["origin"])
+        expected[where[0], labels.index(row["dest"]), where[2]] += 1
+    assert (origin.n_labels, origin.n_values, origin.bins) == (3, 2, None)
+    assert_array_equal(origin.counts.toarray(), expected.reshape(len(clients), 6))
+
+
+def test_all_other_columns_are_candidates_and_what_cannot_be_one_is_said():
+    found = label_by_column(FLIGHTS, LAYOUT)
+    assert [*by_name(found)] == ["origin", "hour", "minutes", "air_time"]
+    said = " | ".join(found.remarks)
+    assert "left out 'year': expected different values in column 'year', got one" in said
+    assert "left out 'id': expected at most as many values as clients (60)" in said
+    assert "left out 'note': 1 value is missing from column 'note'" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("year", "got one"), ("id", "got 400"), ("note", "missing"), ("nothing", "--candidates")],
+)
+def test_a_named_column_that_cannot_be_a_candidate_is_an_error(name, why):
+    with pytest.raises(CountsError, match=why):
+        label_by_column(FLIGHTS, LAYOUT, [name])
+
+
+def test_few_whole_numbers_are_categories_and_other_numbers_are_cut_at_quantiles():
+    found = by_name(label_by_column(FLIGHTS, LAYOUT, n_bins=5))
+    assert found["hour"].bins is None
+    assert found["hour"].n_values == 7
+    for name in ("minutes", "air_time"):
+        shares = np.bincount(found[name].bins.locate(FLIGHTS[name].to_numpy()), minlength=5)
+        assert found[name].n_values == 5
+        assert shares.min() > 70
+        assert shares.sum() == N
+
+
+def test_that_the_quantiles_are_the_tables_own_is_said_in_one_line():
+    (said,) = label_by_column(FLIGHTS, LAYOUT, ["minutes", "air_time"]).remarks
+    assert said.startswith("cut into 10 bins at quantiles of this table: minutes, air_time; only")
+    assert "no server may measure quantiles of live clients" in said
+
+
+def test_bins_are_those_of_the_servers_own_table_or_declared():
+    proxy = pa.table({"air_time": np.linspace(0, 10, 101)})
+    declared = {"minutes": Bins([0, 500, 1_000])}
+    found = label_by_column(
+        FLIGHTS, LAYOUT, ["minutes", "air_time"], edges=declared, n_bins=2, proxy=proxy
+    )
+    assert found.remarks == ()
+    assert by_name(found)["air_time"].bins.edges.tolist() == [-np.inf, 5, np.inf]
+    assert by_name(found)["minutes"].bins is declared["minutes"]
+
+
+def test_a_number_outside_of_declared_bins_is_an_error():
+    with pytest.raises(CountsError, match="every number of column 'minutes' within its bins"):
+        label_by_column(FLIGHTS, LAYOUT, ["minutes"], edges={"minutes": Bins([0, 1, 2])})
+
+
+def test_counts_and_crossed_labels_are_read():
+    long = pa.table(
+        {
+            "client": ["a", "a", "b"],
+            "x": [0, 0, 1],
+            "y": [0, 1, 1],
+            "f": ["u", "v", "v"],
+            "n": [2, 3, 4],
+        }
+    )
+    layout = table_layout(long, Columns("client", "x,y", "n"))
+    (f,) = label_by_column(long, layout, ["f"]).found
+    assert (f.n_labels, f.n_values) == (3, 2)  # 0 × 0, 0 × 1 and 1 × 1
+    assert f.counts.toarray().tolist() == [[2, 0, 0, 3, 0, 0], [0, 0, 0, 0, 0, 4]]
+
+
+def test_a_label_that_all_points_share_is_nothing_to_model():
+    with pytest.raises(CountsError, match="at least two labels"):
+        label_by_column(FLIGHTS, Layout("plane", "year"), ["origin"])
+
+
+def test_without_any_candidate_the_reasons_are_given():
+    with pytest.raises(
+        CountsError, match="at least one candidate column, got none; left out 'year'"
+    ):
+        label_by_column(FLIGHTS, Layout("plane", "dest", unread=("year",)))
+
+
+def test_combinations_that_the_proxy_data_lack_are_counted():
+    proxy = FLIGHTS.filter(pa.compute.not_equal(FLIGHTS["origin"], "JFK"))
+    assert n_lacking(FLIGHTS, proxy, ("dest", "origin")) == 3
+    assert n_lacking(FLIGHTS, FLIGHTS, ("dest", "origin")) == 0
+    assert n_lacking(FLIGHTS, proxy.drop_columns(["dest"]), ("dest", "origin")) is None

@@ -1,0 +1,97 @@
+"""`polyurn features`: what clients differ in, and what to model."""
+
+import numpy as np
+import pytest
+
+from cli_walk import assert_refused
+
+
+@pytest.fixture
+def walk(run, tmp_path):
+    """`run`, in a folder with clients that differ in region, and given the region in nothing."""
+    rng = np.random.default_rng(0)
+    plane = np.repeat(np.arange(80), 30)
+    region = np.where(rng.random(2_400) < 0.8, plane % 3, rng.integers(0, 3, 2_400))
+    label = rng.integers(0, 4, 2_400)
+    hour = (label + rng.integers(0, 2, 2_400)) % 4
+    wind = rng.normal(size=2_400).round(3) + 4 * region
+    rows = [f"{row[0]},L{row[1]},r{row[2]},{row[3]},{row[4]:.3f}" for row in zip(
+        plane, label, region, hour, wind, strict=True
+    )]  # fmt: skip
+    (tmp_path / "points.csv").write_text("\n".join(["plane,kind,region,hour,wind", *rows]))
+    (tmp_path / "proxy.csv").write_text("\n".join(["plane,kind,region,hour,wind", *rows[:60]]))
+    return run
+
+
+ASKED = ("features", "points.csv", "--client", "plane", "--label", "kind")
+
+
+def test_the_column_in_which_clients_differ_is_recommended(walk):
+    ran = walk(*ASKED, "--candidates", "region,hour")
+    assert ran.code == 0
+    assert "how much 80 clients differ" in ran.out
+    rows = [line.split("│")[1].strip() for line in ran.out.splitlines() if line.startswith("│")]
+    assert rows == ["kind", "region", "hour"]
+    assert "model kind × region: two points of one client with the same kind" in ran.err
+
+
+def test_without_candidates_all_other_columns_are_looked_at(walk):
+    told = walk(*ASKED, "--json")
+    found = told.json()
+    assert [*found["features"]] == ["region", "hour", "wind"]
+    assert found["recommendation"]["feature"] == "region"
+    assert found["features"]["region"]["given_label"]["low"] > 0.5
+    assert abs(found["features"]["hour"]["given_label"]["value"]) < 0.02
+    assert "cut into 10 bins at quantiles of this table: wind" in told.err
+
+
+def test_columns_that_do_not_differ_leave_the_label_or_nothing_to_model(walk):
+    told = walk(*ASKED, "--candidates", "hour", "--json")
+    assert told.json()["recommendation"]["model"] == "IID"
+    assert "IID clients will do" in told.err
+    asked = ("features", "points.csv", "--client", "plane", "--label", "region")
+    told = walk(*asked, "--candidates", "kind,hour")
+    assert "model region alone: clients differ in it (" in told.err
+    assert "about as those of one Dirichlet with α_0 = " in told.err
+
+
+def test_a_crossed_label_says_whether_a_third_column_still_differs(walk):
+    asked = ("features", "points.csv", "--client", "plane", "--label", "kind,region")
+    told = walk(*asked, "--candidates", "hour,wind", "--range", "wind=-2:10", "--bins", 4, "--json")
+    found = told.json()
+    assert found["recommendation"]["model"] == "label"
+    assert found["features"]["wind"]["n_categories"] <= 12 * 4
+    assert "quantiles" not in told.err
+
+
+def test_a_number_is_recommended_with_what_to_do_about_it(walk):
+    told = walk(*ASKED, "--candidates", "wind", "--proxy", "proxy.csv")
+    assert "model kind × wind" in told.err
+    assert "wind is a number: add a column of its bins to your tables first" in told.err
+    assert "quantiles" not in told.err
+
+
+def test_categories_that_the_proxy_data_lack_are_said(walk):
+    told = walk(*ASKED, "--candidates", "region", "--proxy", "proxy.csv")
+    assert "proxy.csv has no points of" in told.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--candidates", "nothing"), "--candidates"),
+        (("--bins", 1), "expected --bins from 2 to 1000, got 1"),
+        (("--range", "wind"), "expected --range as COLUMN=LOW:HIGH, got 'wind'"),
+        (("--range", "wind=4:1"), "expected --range as COLUMN=LOW:HIGH"),
+        (("--range", "wind=nan:1"), "expected --range as COLUMN=LOW:HIGH"),
+        (("--range", "wnd=0:1"), "expected bins of candidates, got those of 'wnd'"),
+        (("--candidates", "hour", "--bins", 5), "--bins has no effect"),
+        (("--candidates", "hour", "--range", "wind=0:1"), "expected bins of candidates"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line(walk, options, said):
+    assert_refused(walk(*ASKED, *options), said)
+
+
+def test_the_label_has_to_be_named(walk):
+    assert_refused(walk("features", "points.csv", "--client", "plane"), "--label")

@@ -81,4 +81,4 @@ def test_the_demo_runs_with_any_seed(source, seed):
     assert np.isfinite(likeness["mdm"].log_likelihood.value)
     if find_spec("torch") is not None:
         done = demo.tune(there, simulated, n_rounds=1, seeds=[0], rng=streams[4])
-        assert len(done.runs) == 20
+        assert len(done.runs) == 25

@@ -55,8 +55,8 @@ def _lead(verdict: Verdict | None) -> str:
         return text
     if verdict.floor is not None:
         text += (
-            f" “{AGAIN}” are the true clients in other cohorts: what differs there is chance, and "
-            "nothing can be nearer than that."
+            f" “{AGAIN}” are the true clients in other cohorts: what differs there is chance, the noise "
+            "floor."
         )
     return " ".join(part for part in (text, verdict.sentence(), verdict.regret_sentence()) if part)
 

@@ -28,7 +28,7 @@ def test_flights_with_an_air_time_are_the_same_rows_for_both_categories():
     assert by_destination.train.features.shape == (327_346, 62)
     assert by_route.histograms().shape == (4037, 223)
     assert np.array_equal(by_destination.train.clients, by_route.train.clients)
-    arrived = np.array([name.split("-")[1] for name in by_route.categories])
+    arrived = np.array([name.split(" × ")[1] for name in by_route.categories])
     assert np.array_equal(
         arrived[by_route.train.labels],
         np.array(by_destination.categories)[by_destination.train.labels],
@@ -51,7 +51,7 @@ def test_air_time_and_time_of_day_are_bumps_and_flights_without_an_air_time_are_
     )
     dataset = flights(root=tmp_path, features="air_time", category="route")
     assert dataset.train.client_ids.tolist() == ["N1", "N2"]
-    assert dataset.categories == ("EWR-IAH", "JFK-BQN")
+    assert dataset.categories == ("EWR × IAH", "JFK × BQN")
     assert dataset.train.labels.tolist() == [0, 1]
     names = dataset.feature_names
     assert len(names) == dataset.train.features.shape[1] == 62

@@ -10,7 +10,7 @@ import pytest
 from torch import nn
 
 from cli_walk import assert_refused
-from polyurn import IID, Examples, FedAvg, Partition, sweep
+from polyurn import IID, MDM, Examples, FedAvg, Partition, Sizes, save, sweep
 from polyurn.errors import FileError, InputError, ParameterError
 from polyurn.sweeps.config import parse_config
 from polyurn.sweeps.inputs import read_inputs
@@ -254,3 +254,20 @@ def test_columns_that_cannot_be_crossed_are_refused(tmp_path, category, said):
     data = {"file": "points.npz", "category": category}
     with pytest.raises(ParameterError, match=said):
         read_inputs(parse_config({**TABLE, "data": data}, folder=tmp_path))
+
+
+def test_combinations_that_no_fitted_client_had_stay_with_the_true_clients(tmp_path):
+    np.savez(tmp_path / "points.npz", **POINTS, origin=ORIGIN)
+    mdm = MDM([1.0], [[1.0, 1.0]], Sizes.constant(3))
+    save(mdm, tmp_path / "mdm.json", categories=["EWR × 0", "JFK × 1"])  # not LGA × 0
+    clients = {
+        "true": {"column": "client"}, "mdm": {"mdm": "mdm.json", "n_clients": 9},
+        "iid": {"iid": "true"},
+    }  # fmt: skip
+    data = {"file": "points.npz", "category": "origin,labels"}
+    config = parse_config({**TABLE, "data": data, "clients": clients}, folder=tmp_path)
+    made = {name: of(0) for name, of in read_inputs(config).populations.items()}
+    test_points = 40 - len(made["true"].indices)
+    assert test_points == 8
+    assert made["mdm"].sizes.tolist() == [3] * 9
+    assert len(made["iid"]) == len(made["true"])

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.client.crossing import cross
 from polyurn.datasets.columns import MISSING, Columns, read_columns
 from polyurn.datasets.dataset import Dataset, Records
 from polyurn.datasets.download import OnProgress
@@ -20,6 +21,7 @@ from polyurn.errors import FileError, MissingDependencyError, ParameterError
 Features: TypeAlias = Literal["schedule", "air_time"]
 Category: TypeAlias = Literal["destination", "route"]
 
+_ENDS = ("origin", "dest")
 _TIMES = ("month", "day", "hour", "minute")  # of the scheduled departure
 _LARGEST = (12, 31, 23, 59)
 # Declared, so that the columns do not depend on the rows: flights of the year took 20 to 695 minutes,
@@ -58,7 +60,7 @@ def flights(
         tell destinations apart as far as they are differently far away; flights without an air time,
         cancelled or diverted, are left out.
     category : {"destination", "route"}
-        What the labels are: where a flight went, or from where to where ("EWR-IAH").
+        What the labels are: where a flight went, or from where to where ("EWR × IAH").
 
     Raises
     ------
@@ -121,10 +123,8 @@ def _labels(
         seen, labels = np.unique(to[kept], return_inverse=True)
         return labels.astype(np.int64), tuple(airports[seen].tolist())
     out_of, origins = table.texts["origin"]
-    pairs = out_of[kept].astype(np.int64) * len(airports) + to[kept]
-    seen, labels = np.unique(pairs, return_inverse=True)
-    ends = zip(*np.divmod(seen, len(airports)), strict=True)
-    return labels.astype(np.int64), tuple(f"{origins[i]}-{airports[j]}" for i, j in ends)
+    names, labels = cross([(origins.tolist(), out_of[kept]), (airports.tolist(), to[kept])], _ENDS)
+    return labels, tuple(names)
 
 
 def _schedule(

@@ -13,10 +13,12 @@ from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from polyurn.client.crossing import crossed
+from polyurn.client.crossing import SIGN, crossed
 from polyurn.client.layout import column_text
 from polyurn.client.tables import table_histograms
+from polyurn.counts import check_counts
 from polyurn.datasets.sklearn_digits import digits
 from polyurn.errors import CountsError, FileError, ParameterError
 from polyurn.partitioning.assign import partition
@@ -173,7 +175,10 @@ def _clients(
 
     def drawn(seed: int) -> Partition:
         drawing, cutting = streams(name, seed)
-        return partition(codes, counts(seed, drawing), rng=cutting)
+        table = sparse.csr_array(check_counts(counts(seed, drawing)))
+        shape = table.shape[0], max(table.shape[1], int(codes.max()) + 1)
+        wide = sparse.csr_array((table.data, table.indices, table.indptr), shape)
+        return partition(codes, wide, rng=cutting)
 
     return drawn
 
@@ -336,7 +341,8 @@ def _category_names(config: SweepConfig) -> tuple[str, ...] | None:
 def _n_categories(config: SweepConfig, codes: NDArray[np.int64]) -> int:
     for entry in config.clients.values():
         if entry.mdm is not None:
-            return load_saved(config.folder / entry.mdm).mdm.n_categories
+            known = load_saved(config.folder / entry.mdm).mdm.n_categories
+            return max(known, int(codes.max()) + 1)
     return int(codes.max()) + 1
 
 
@@ -349,6 +355,8 @@ def _codes(values: NDArray[Any], what: str, names: tuple[str, ...] | None) -> ND
     known = np.array(names if names is not None else np.unique(texts))
     place = {name: code for code, name in enumerate(known.tolist())}
     unknown = sorted(set(texts.tolist()) - set(place))
-    if unknown:
+    if unknown and not any(SIGN in name for name in place):
         raise ParameterError(f"the data have a category {unknown[0]!r} that the MDM does not have")
+    # Of crossed columns, combinations are rare that no fitted client had: they come after the known.
+    place |= {name: len(place) + i for i, name in enumerate(unknown)}
     return np.array([place[text] for text in texts.tolist()], dtype=np.int64)

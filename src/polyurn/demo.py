@@ -39,7 +39,7 @@ _FEWEST_CLIENTS = 100
 # Aeroplanes that left New York less often are left out, and of the others so many flights are taken.
 _FEWEST_FLIGHTS, _MOST_FLIGHTS = 20, 60
 _MOST_TEST_POINTS = 4_000
-_CANDIDATES = (1, 2, 4, 8, 16)
+_CANDIDATES = (1, 2, 4, 8, 16, 32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ def federation(
 def learn(
     there: Federation,
     *,
-    max_rounds: int = 60,
+    max_rounds: int = 100,
     rng: int | np.random.Generator | None = None,
     on_round: Callable[[Progress], None] | None = None,
 ) -> Selection:

@@ -36,7 +36,7 @@ def demo_command(
     clients: Annotated[
         int | None, typer.Option(help="How many clients to play at the most; at least 100.")
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds that may be asked for.")] = 60,
+    rounds: Annotated[int, typer.Option(help="Rounds that may be asked for.")] = 100,
     training_rounds: Annotated[int, typer.Option(help="Rounds of each training run.")] = 24,
     seed: Seed = 0,
     as_json: AsJson = False,

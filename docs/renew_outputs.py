@@ -1,12 +1,12 @@
 """What the pages show of outputs and evidence, made again.
 
-    python docs/renew_outputs.py          # README.md and docs/quickstart.md (half a minute; extra demo)
+    python docs/renew_outputs.py          # the pages with outputs (a minute; extra demo)
     python docs/renew_outputs.py results  # the tables of training in docs/results.md, from the records
 
 Runs every `$ command` of a page's console blocks, in an empty folder and after the examples above it,
 and puts below it what it prints; progress lines are left out, as a terminal does not keep them. Between
-the marks of the evidence it puts the table of experiments/front_door.py. docs/index.md includes README's
-first screen. `tests/test_docs.py` runs this and compares. No measurement is repeated here.
+the marks of the evidence it puts the tables of experiments/front_door.py. docs/index.md includes the
+first screen of README.md. `tests/test_docs.py` runs this and compares. No measurement is repeated here.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = tuple(ROOT / name for name in ("README.md", "docs/quickstart.md", "docs/guides/feature.md"))
 WIDTH = 100
 HOME = "/home/me"  # stands for the folder in which the commands ran
-EVIDENCE = re.compile(r"(<!-- evidence -->\n)(.*?)(<!-- end of evidence -->)", re.DOTALL)
+EVIDENCE = re.compile(r"(<!-- (evidence|training) -->\n)(.*?)(<!-- end of \2 -->)", re.DOTALL)
 TRAINING = re.compile(r"(<!-- tables of (\w+) -->\n)(.*?)(<!-- end of tables -->)", re.DOTALL)
 TRAINING_SCRIPTS = (
     "cifar10", "cifar10_cnn", "flights_by_plane", "digits_by_writer", "census", "disjoint",
@@ -52,12 +52,16 @@ def renewed(text, folder):
     known = {}
     with in_folder(folder):
         walked = BLOCK.sub(lambda block: renewed_block(block, known, folder), text[:last])
-    return EVIDENCE.sub(lambda found: found[1] + evidence() + found[3], walked + text[last:])
+    return EVIDENCE.sub(
+        lambda found: found[1] + evidence(found[2]) + found[4], walked + text[last:]
+    )
 
 
-def evidence():
-    """The table of experiments/front_door.py, as a paragraph."""
-    return "\n" + "\n".join(experiment("front_door").table()) + "\n\n"
+def evidence(of):
+    """A table of experiments/front_door.py, as a paragraph."""
+    front_door = experiment("front_door")
+    table = front_door.training_table() if of == "training" else front_door.table()
+    return "\n" + "\n".join(table) + "\n\n"
 
 
 def with_training_tables(text):

@@ -35,7 +35,9 @@ def test_a_surrogate_reproduces_the_sums_that_it_stands_for(mdm, seed):
     sums = asked(mdm, mdm.sample(20, rng=seed))
     s, a = Surrogate.of(mdm.alphas, sums), with_total(mdm.alphas)
     tables = np.column_stack([sums.tables, sums.total_tables]) / 20
-    np.testing.assert_allclose(first(s, mdm.alphas), tables, rtol=1e-9)
+    # Where F″ leaves less than eps^(3/4) beyond the first term, the other terms are left out: at most
+    # about the root of that, eps^(3/8), of F′.
+    np.testing.assert_allclose(first(s, mdm.alphas), tables, rtol=2e-6)
     spread = np.column_stack([sums.spread, sums.total_spread]) / 20
     second = s.present + s.weight * (a / (a + s.shift)) ** 2
     np.testing.assert_allclose(second, spread, rtol=1e-6, atol=1e-9)

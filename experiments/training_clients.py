@@ -90,16 +90,9 @@ def _drawn(
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
         counts = make(there.counts(modelled)).sample(n_clients or len(there.true), rng=rng)
         codes = modelled.codes[there.proxy]
-        stock = np.bincount(codes, minlength=modelled.n_categories)
-        return pu.partition(codes, in_stock(counts, stock), rng=rng).renumbered(there.proxy)
+        return pu.partition(codes, pu.in_stock(counts, codes), rng=rng).renumbered(there.proxy)
 
     return clients
-
-
-def in_stock(counts: Counts, stock: Counts) -> Counts:
-    """Without the points of categories that the server has none of; clients of nothing else go."""
-    there = np.where(stock > 0, counts, 0)
-    return np.asarray(there[there.sum(axis=1) > 0], dtype=np.int64)
 
 
 def learned(folder: Path, feature: str, components: tuple[int, ...]) -> Make:

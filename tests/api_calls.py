@@ -361,6 +361,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.histograms, {"clients": ["a", "b"], "values": [0, 1], "categories": 2},
     ),
     "html_report": _html_report,
+    "in_stock": lambda: (pu.in_stock, {"counts": COUNTS, "labels": list(range(COUNTS.shape[1]))}),
     "load": _load,
     "load_partition": _load_partition,
     "partition": _partition,

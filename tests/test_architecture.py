@@ -33,8 +33,8 @@ ROOMS = {
     "datasets": {"client", "errors", "storage"},
     "training": {"errors", "partitioning", "typed", "wording"},
     "sweeps": {
-        "client", "comparison", "counts", "datasets", "errors", "partitioning", "populations",
-        "storage", "training", "typed", "wording",
+        "client", "comparison", "datasets", "errors", "partitioning", "populations", "storage",
+        "training", "typed", "wording",
     },
     "report": {
         "comparison", "counts", "errors", "model", "populations", "server", "storage", "sweeps",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from polyurn.partitioning.assign import partition as partition
     from polyurn.partitioning.result import Partition as Partition
     from polyurn.partitioning.result import PartitionReport as PartitionReport
+    from polyurn.partitioning.stock import in_stock as in_stock
     from polyurn.populations import IID as IID
     from polyurn.populations import Dirichlet as Dirichlet
     from polyurn.populations import Oracle as Oracle
@@ -103,6 +104,7 @@ _HOME = {
     "load_partition": "storage.partitions",
     "save_partition": "storage.partitions",
     "cover": "partitioning.assign",
+    "in_stock": "partitioning.stock",
     "partition": "partitioning.assign",
     "Partition": "partitioning.result",
     "PartitionReport": "partitioning.result",

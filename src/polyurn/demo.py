@@ -21,6 +21,7 @@ from polyurn.model.mdm import MDM
 from polyurn.model.paper_truths import truth
 from polyurn.partitioning.assign import partition
 from polyurn.partitioning.result import Partition
+from polyurn.partitioning.stock import in_stock
 from polyurn.populations import IID, Population
 from polyurn.server.results import Progress, Selection
 from polyurn.server.select import select
@@ -133,10 +134,9 @@ def simulate(
 ) -> dict[str, NDArray[np.int64]]:
     """As many clients as there are live ones: from the model, and IID with their sizes and marginal."""
     n = len(there.live_counts)
-    stock = np.bincount(there.proxy_codes, minlength=len(there.categories))
     drawn = zip(_populations(there, mdm).items(), np.random.default_rng(rng).spawn(2), strict=True)
     return {
-        name: _in_stock(population.sample(n, rng=stream), stock)
+        name: np.asarray(in_stock(population.sample(n, rng=stream), there.proxy_codes))
         for (name, population), stream in drawn
     }
 
@@ -292,9 +292,3 @@ def _some_of_each(clients: NDArray[np.int64], rng: np.random.Generator) -> NDArr
 def _some(records: Records, rng: np.random.Generator) -> Records:
     rows = rng.permutation(records.n_records)[:_MOST_TEST_POINTS]
     return records.take(np.sort(rows))
-
-
-def _in_stock(counts: NDArray[np.int64], stock: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Without the points of categories that the server has none of; clients of nothing else go."""
-    there = np.where(stock > 0, counts, 0)
-    return np.asarray(there[there.sum(axis=1) > 0], dtype=np.int64)

@@ -12,7 +12,7 @@ def test_the_command_tells_the_whole_story(run, tmp_path):
     told = ran.json()
     assert told["n_clients"] == 80
     assert {v["population"] for v in told["sweep"]["populations"]} == {
-        "again", "mdm", "iid", "oracle",
+        "again", "mdm", "iid",
     }  # fmt: skip
     for stage in range(1, 7):
         assert f"{stage} " in ran.err

@@ -48,11 +48,6 @@ def test_a_population_is_the_same_under_one_seed_and_another_one_under_another()
     assert drawn(0) != drawn(1)
 
 
-def test_points_that_the_server_has_not_are_left_out():
-    counts = np.array([[1, 2, 0], [0, 3, 0], [2, 0, 1]])
-    assert clients.in_stock(counts, np.array([4, 0, 1])).tolist() == [[1, 0, 0], [2, 0, 1]]
-
-
 def test_a_model_is_learned_once_for_the_same_histograms(tmp_path, monkeypatch):
     make = clients.learned(tmp_path, "colour", (1,))
     counts = federation(0).counts(MODELLED)

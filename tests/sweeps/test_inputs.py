@@ -244,7 +244,7 @@ def test_clients_match_crossed_columns(tmp_path, category, suffix):
 @pytest.mark.parametrize(
     ("category", "said"),
     [
-        ("origin,lables", "has no 'lables'"),
+        ("origin,lables", "expected a column 'lables'"),
         (["origin", 3], "category as a text or a list of texts"),
         ("x,labels", "category: expected texts or whole numbers to cross"),
     ],

@@ -42,6 +42,8 @@ def sweep_command(
 
     asked = read_config(config)
     inputs = read_inputs(asked)
+    for remark in inputs.remarks:
+        say(remark)
     with sweep_progress(talk) as on_run:
         done = sweep(
             asked.fedavg,

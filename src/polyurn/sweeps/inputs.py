@@ -5,7 +5,7 @@ Simulated clients are drawn anew for each seed, from the seed. Nothing is traine
 
 import math
 import zlib
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,20 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polyurn.client.crossing import SIGN, crossed
 from polyurn.client.layout import column_text
 from polyurn.client.tables import table_histograms
-from polyurn.counts import check_counts
 from polyurn.datasets.sklearn_digits import digits
-from polyurn.errors import CountsError, FileError, ParameterError
+from polyurn.errors import FileError, ParameterError
 from polyurn.partitioning.assign import partition
 from polyurn.partitioning.result import Partition
+from polyurn.partitioning.stock import in_stock, stocked
 from polyurn.populations import Oracle
 from polyurn.storage.mdm_json import load_saved
 from polyurn.storage.partitions import load_partition
 from polyurn.storage.places import open_regular
 from polyurn.storage.tables import read_table
 from polyurn.sweeps.baselines import baseline
+from polyurn.sweeps.categories import (
+    category_codes,
+    modelled_column,
+    modelled_names,
+    out_of_stock,
+)
 from polyurn.sweeps.clients import streams
 from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
 from polyurn.training.examples import Examples, check_clients, class_labels
@@ -55,11 +60,14 @@ class Inputs:
     populations : dict of name to a function of the seed that returns a Partition
     class_counts : int array of shape (n_classes,), or None
         How many points of each class the clients of `weighted_to` hold, under all seeds.
+    remarks : tuple of str
+        What a user should know: points that no client of a population will hold.
     """
 
     data: Examples
     populations: Mapping[str, ClientsOfSeed]
     class_counts: NDArray[np.int64] | None = None
+    remarks: tuple[str, ...] = ()
 
     def metrics(self) -> dict[str, "PerExample"]:
         """Accuracy on the test as it is, and on one whose classes are as frequent as the clients'.
@@ -112,16 +120,21 @@ def read_inputs(config: SweepConfig) -> Inputs:
     test = table.test or (table.features[held_out], labels[held_out])
     data = Examples(table.features[chosen], labels[chosen], *test)
     names = _category_names(config)
-    codes = _codes(*_modelled(table, config.data), names)[chosen]
+    feature = config.data.category or config.data.label
+    parts = modelled_names([*table.columns], feature, where=table.where)
+    columns = {name: table.column(name) for name in parts}
+    coded = category_codes(modelled_column(columns, where=table.where), column_text(parts), names)
+    codes, remarks = coded.codes[chosen], [*coded.remarks]
     populations: dict[str, ClientsOfSeed] = {}
     for name, entry in config.clients.items():
         try:
             populations[name] = _clients(name, entry, config, table, chosen, codes, populations)
+            remarks += _left_out(name, entry, config, codes, names)
         except ParameterError as error:
             raise ParameterError(f"[clients.{name}] {error}") from error
-    if config.weighted_to is None:
-        return Inputs(data, populations)
-    return Inputs(data, populations, _class_counts(data, populations[config.weighted_to], config))
+    weighted = config.weighted_to
+    counts = None if weighted is None else _class_counts(data, populations[weighted], config)
+    return Inputs(data, populations, counts, tuple(remarks))
 
 
 def _class_counts(data: Examples, clients: ClientsOfSeed, config: SweepConfig) -> NDArray[np.int64]:
@@ -131,24 +144,19 @@ def _class_counts(data: Examples, clients: ClientsOfSeed, config: SweepConfig) -
     return np.bincount(held, minlength=n_classes)
 
 
-def _modelled(table: _Table, asked: DataConfig) -> tuple[NDArray[Any], str]:
-    """The modelled feature of each point, of one column or of several, and what it is called."""
-    given = asked.category or asked.label
-    parts = _crossed_names(given, table.columns)
-    if len(parts) == 1:
-        return table.column(parts[0]), parts[0]
-    try:
-        return crossed(*(table.column(name) for name in parts)), column_text(parts)
-    except CountsError as error:
-        raise ParameterError(f"{table.where}: [data] category: {error}") from error
-
-
-def _crossed_names(given: str | Sequence[str], names: Container[str]) -> tuple[str, ...]:
-    """The columns that [data] category names: a list, or a text with commas that is no column's name."""
-    if not isinstance(given, str):
-        return tuple(given)
-    is_one = given in names or "," not in given
-    return (given,) if is_one else tuple(part.strip() for part in given.split(","))
+def _left_out(
+    name: str,
+    entry: ClientsConfig,
+    config: SweepConfig,
+    codes: NDArray[np.int64],
+    names: tuple[str, ...] | None,
+) -> list[str]:
+    """What to say about an MDM's categories of which the data have no points."""
+    if entry.mdm is None:
+        return []
+    asked = load_saved(config.folder / entry.mdm).mdm.mean()
+    text = out_of_stock(asked, stocked(codes, len(asked)), names)
+    return [f"[clients.{name}] {text}"] if text else []
 
 
 def _clients(
@@ -175,7 +183,7 @@ def _clients(
 
     def drawn(seed: int) -> Partition:
         drawing, cutting = streams(name, seed)
-        table = sparse.csr_array(check_counts(counts(seed, drawing)))
+        table = sparse.csr_array(in_stock(counts(seed, drawing), codes))
         shape = table.shape[0], max(table.shape[1], int(codes.max()) + 1)
         wide = sparse.csr_array((table.data, table.indices, table.indptr), shape)
         return partition(codes, wide, rng=cutting)
@@ -288,7 +296,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
 def _from_parquet(asked: DataConfig, path: Path, owners: set[str | None]) -> _Table:
     table = read_table(path)
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    modelled = _crossed_names(asked.category or asked.label, columns)
+    modelled = modelled_names([*columns], asked.category or asked.label, where=str(path))
     not_features = {asked.label, *modelled, *owners, "client"}
     features = [
         column
@@ -344,19 +352,3 @@ def _n_categories(config: SweepConfig, codes: NDArray[np.int64]) -> int:
             known = load_saved(config.folder / entry.mdm).mdm.n_categories
             return max(known, int(codes.max()) + 1)
     return int(codes.max()) + 1
-
-
-def _codes(values: NDArray[Any], what: str, names: tuple[str, ...] | None) -> NDArray[np.int64]:
-    """Categories as numbers: as they are, or the place of their name."""
-    given = ids_of(values, what)
-    if given.dtype.kind in "biuf":
-        return class_labels(given, what).astype(np.int64)
-    texts = given.astype(str)
-    known = np.array(names if names is not None else np.unique(texts))
-    place = {name: code for code, name in enumerate(known.tolist())}
-    unknown = sorted(set(texts.tolist()) - set(place))
-    if unknown and not any(SIGN in name for name in place):
-        raise ParameterError(f"the data have a category {unknown[0]!r} that the MDM does not have")
-    # Of crossed columns, combinations are rare that no fitted client had: they come after the known.
-    place |= {name: len(place) + i for i, name in enumerate(unknown)}
-    return np.array([place[text] for text in texts.tolist()], dtype=np.int64)

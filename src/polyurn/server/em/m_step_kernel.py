@@ -33,6 +33,8 @@ def maximised(present, weight, shift, alphas):
         for _ in range(_MAX_STEPS):
             _steps(rows, a, newton, fixed)
             value = _value(rows, newton)
+            if not value >= best:  # NaN is not
+                value = -np.inf
             if value < best or newton.sum() > _NEAR_CAP:
                 # Far above its optimum the objective is convex in the concentration, and Newton's
                 # method leads away from it, up to the cap; the fixed point comes back too slowly.

@@ -1,0 +1,139 @@
+"""The modelled category of each point of a sweep's data, as a number: of one column, or of several.
+
+Names are found in the MDM files of the sweep. What is left out, or looks like a mistake, is said. Who
+holds the points is `inputs.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.client.crossing import SIGN, crossed
+from polyurn.client.layout import category_columns
+from polyurn.errors import CountsError, ParameterError
+from polyurn.training.examples import class_labels
+from polyurn.typed.arrays import ids_of
+
+# Data of which the MDM knows less than this share, or which have less of what it asks for, are others.
+_LEAST_KNOWN = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """The modelled category of each point.
+
+    Attributes
+    ----------
+    codes : int array of shape (n_points,)
+    remarks : tuple of str
+        What a user should know about it.
+    """
+
+    codes: NDArray[np.int64]
+    remarks: tuple[str, ...] = ()
+
+
+def modelled_names(
+    names: Sequence[str], category: str | Sequence[str], *, where: str
+) -> tuple[str, ...]:
+    """The columns that [data] category names, found as `--category` is.
+
+    Examples
+    --------
+    >>> modelled_names(["origin", "dest"], "Origin, dest", where="points.npz")
+    ('origin', 'dest')
+    """
+    try:
+        found = category_columns(names, category, option="[data] category")
+    except CountsError as error:
+        raise ParameterError(f"{where}: [data] category: {error}") from error
+    return (found,) if isinstance(found, str) else found
+
+
+def modelled_column(columns: Mapping[str, NDArray[Any]], *, where: str) -> NDArray[Any]:
+    """The modelled feature of each point: the only column, or all of them crossed.
+
+    Examples
+    --------
+    >>> columns = {"origin": np.array(["EWR", "JFK"]), "dest": np.array(["ATL", "ATL"])}
+    >>> modelled_column(columns, where="points.npz").tolist()
+    ['EWR × ATL', 'JFK × ATL']
+    """
+    if len(columns) == 1:
+        return next(iter(columns.values()))
+    try:
+        return crossed(*columns.values())
+    except CountsError as error:
+        raise ParameterError(f"{where}: [data] category: {error}") from error
+
+
+def category_codes(values: NDArray[Any], what: str, names: Sequence[str] | None) -> Coded:
+    """Categories as numbers: as they are, or the place of their name in the MDM.
+
+    Of crossed columns, combinations are rare that no fitted client had: they come after the known ones.
+
+    Raises
+    ------
+    ParameterError
+        A category of a single column, or most combinations, are not the MDM's.
+    """
+    given = ids_of(values, what)
+    if given.dtype.kind in "biuf":
+        return Coded(class_labels(given, what).astype(np.int64))
+    texts = given.astype(str)
+    shown, which = np.unique(texts, return_inverse=True)
+    if names is None:
+        return Coded(which.astype(np.int64))
+    place = {name: code for code, name in enumerate(names)}
+    unknown = [name for name in shown.tolist() if name not in place]
+    if unknown and not any(SIGN in name for name in place):
+        raise ParameterError(f"the data have a category {unknown[0]!r} that the MDM does not have")
+    n_unknown = int(np.isin(texts, unknown).sum()) if unknown else 0
+    if n_unknown > (1 - _LEAST_KNOWN) * len(texts):
+        raise ParameterError(
+            f"the MDM knows the categories of {len(texts) - n_unknown:,} of {len(texts):,} points only, "
+            f"{what!r} is {unknown[0]!r} for one of the others; expected the columns that it was "
+            f"fitted to, in their order (such as {names[0]!r})"
+        )
+    place |= {name: len(place) + i for i, name in enumerate(unknown)}
+    codes = np.array([place[name] for name in shown.tolist()], np.int64)[which]
+    said = f"{n_unknown:,} of {len(texts):,} points have categories that the MDM does not have"
+    return Coded(codes, (f"{said}: it never draws them",) if unknown else ())
+
+
+def out_of_stock(
+    asked: NDArray[np.float64], there: NDArray[np.bool_], names: Sequence[str] | None
+) -> str:
+    """What to say about categories that clients ask for and the data have no points of; "" if none.
+
+    Parameters
+    ----------
+    asked : float array of shape (n_categories,)
+        How much of each category the clients hold, or are expected to.
+    there : bool array of shape (n_categories,)
+        Whether the data have any.
+    names : sequence of str, optional
+
+    Raises
+    ------
+    ParameterError
+        That is most of what they ask for.
+    """
+    missing = np.flatnonzero((asked > 0) & ~there)
+    if len(missing) == 0:
+        return ""
+    share = float(asked[missing].sum() / asked.sum())
+    most = int(missing[asked[missing].argmax()])
+    named = str(most) if names is None else repr(names[most])
+    if share > 1 - _LEAST_KNOWN:
+        raise ParameterError(
+            f"{share:.0%} of what the clients hold are categories that the data have no points of, "
+            f"{named} most of all; expected data with the categories that were modelled"
+        )
+    return (
+        f"{share:.2%} of the points that they ask for are left out: the data have none of "
+        f"{len(missing):,} categories, {named} most of all"
+    )

@@ -231,6 +231,18 @@ def test_bounds_of_pairs_of_features_are_within_a_factor_of_2():
     assert np.sum(shares > ATTAINED) == len(shares)
 
 
+@given(parameters())
+def test_no_bound_is_larger_than_the_page_says(given_parameters):
+    n, query = given_parameters.sizes.max_size, Expect(given_parameters, (0,))
+    bounds = query.read(answer_bounds(query))
+    slack = 1 + 1e-6
+    for block in (bounds.tables, bounds.spread, bounds.total_tables, bounds.total_spread):
+        assert (block <= n * slack).all()
+    assert (bounds.curvature <= (n + n**2 / 4) * slack).all()
+    update = Update(given_parameters.mdm())
+    assert (update.read(answer_bounds(update)).numerators * update.mdm.alphas <= n * slack).all()
+
+
 def test_bounds_do_not_break_on_extremes():
     for alpha in (1e-150, 1e-11, 1e15, 1e149):
         for n in (1, 10**6):

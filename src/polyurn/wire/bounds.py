@@ -131,22 +131,20 @@ def log_bound(model: MDM | Parameters) -> float:
     The least of each term over clients is taken, which gives L_k. The least log p over c falls with n,
     so it is that at n = N: a point more in category j multiplies p by (α_j + c_j) / (α_0 + n) over
     (c_j + 1) / (n + 1), and for some j that is at most 1, because the former add up to 1 over j and the
-    latter to at least 1. For the least value at N see `_least_log_share`. A component to which every
+    latter to at least 1. For the least value at N see `_least_log_shares`. A component to which every
     client is possible bounds log q of all of them by its L_k, and the best of these counts. If there is
     none, a client is possible to some component, and the least L_k counts.
     """
     bins, masses = model.sizes.bins, model.sizes.masses
-    inside = _least_log_inside(bins)
-    everywhere, possible = [], []
-    for weight, alpha, mass in zip(model.weights, model.alphas, masses, strict=True):
-        if weight > 0:
-            some = mass > 0
-            least = float(np.log(weight) + (np.log(mass[some]) + inside[some]).min())
-            possible.append(least + _least_log_share(alpha, bins.max_size))
-            if some.all() and (alpha > 0).all():
-                everywhere.append(possible[-1])
+    with np.errstate(divide="ignore"):  # weights and masses of 0 are passed over
+        of_sizes = np.where(masses > 0, np.log(masses) + _least_log_inside(bins), np.inf)
+        least = np.log(model.weights) + of_sizes.min(axis=1)
+    least += _least_log_shares(model.alphas, bins.max_size)
+    possible = model.weights > 0
+    everywhere = possible & (masses > 0).all(axis=1) & (model.alphas > 0).all(axis=1)
+    lowest = least[everywhere].max() if everywhere.any() else least[possible].min()
     # Probabilities near 1 have logs near 0, whose rounding errors are those of 1.
-    return ROUNDING - (max(everywhere) if everywhere else min(possible))
+    return float(ROUNDING - lowest)
 
 
 def _least_log_inside(bins: SizeBins) -> NDArray[np.float64]:
@@ -157,8 +155,8 @@ def _least_log_inside(bins: SizeBins) -> NDArray[np.float64]:
     return np.asarray(np.minimum.reduceat(np.where(bins.shares > 0, logs, np.inf), starts))
 
 
-def _least_log_share(alpha: NDArray[np.float64], n: int) -> float:
-    """A lower bound of log p(c | n, α) over all c of possible categories.
+def _least_log_shares(alphas: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """A lower bound of log p(c | n, α_k) over all c of possible categories, shape (n_components,).
 
     log p = log n! - log (α_0)_n + Σ_j f_j(c_j) with f_j(c) = Σ_{m<c} log((α_j + m) / (m + 1)), in which
     (a)_n is a rising factorial. Terms of f_j fall towards 0 if α_j > 1 and rise towards 0 if α_j < 1.
@@ -170,14 +168,16 @@ def _least_log_share(alpha: NDArray[np.float64], n: int) -> float:
       points, these add up to at least the s least log α_j, less s log(n / s) (the logarithm is concave),
       and the least over s is taken.
     """
-    alpha_0, positive = alpha.sum(), np.sort(alpha[alpha > 0])
-    if positive[0] > 1:
-        vertex = log_rising(positive[0], n, scale=alpha_0) - log_rising(alpha_0, n, scale=alpha_0)
-        return float(vertex)
-    low = np.log(positive[positive <= 1][:n])
-    s = np.arange(1, len(low) + 1)
-    shares = (np.cumsum(low) - s * np.log(n / s)).min()
-    return float(log_rising(1.0, n) - log_rising(alpha_0, n) + shares)
+    alpha_0, positive = alphas.sum(axis=1), alphas > 0
+    least, one = np.where(positive, alphas, np.inf).min(axis=1), np.ones(len(alphas))
+    at_vertex, all_points, denominator, factorial = log_rising(
+        np.array([least, alpha_0, alpha_0, one]), n, scale=np.array([alpha_0, alpha_0, one, one])
+    )
+    low = np.sort(np.where(positive & (alphas <= 1), alphas, np.inf), axis=1)[:, :n]
+    s = np.arange(1, low.shape[1] + 1)
+    shares = (np.cumsum(np.log(low), axis=1) - s * np.log(n / s)).min(axis=1)
+    logs = np.where(least > 1, at_vertex - all_points, factorial - denominator + shares)
+    return np.asarray(logs)
 
 
 def _survey(query: Survey) -> list[NDArray[np.float64]]:
@@ -210,21 +210,20 @@ def _update(mdm: MDM) -> list[NDArray[np.float64]]:
 def _expect(parameters: Parameters, curvature: tuple[int, ...]) -> list[NDArray[np.float64]]:
     """ω ≤ 1 times the largest t, σ, T and S; all of them are attained if K = 1."""
     alphas, bins = parameters.alphas, parameters.sizes.bins
-    tables, spread = _largest_sums(alphas, bins.max_size)
-    totals = _largest_sums(alphas.sum(axis=1), bins.max_size)
+    tables, spread, *totals = _largest_sums(alphas, bins.max_size)
     ones = np.ones(alphas.shape[0] * (bins.n_bins + alphas.shape[1]))  # size_counts, present
     log_likelihood = np.array([log_bound(parameters)])
     blocks = [np.ones(1), log_likelihood, ones, tables, spread, *totals]
     return [*blocks, _curvature(parameters, list(curvature))] if curvature else blocks
 
 
-def _largest_sums(
-    alphas: NDArray[np.float64], n: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """t̄ and σ̄ of the module's docstring; 0 where α is 0."""
-    safe = np.where(alphas > 0, alphas, 1.0)
-    tables, spread = safe * digamma_rise(safe, n), safe * (safe * trigamma_fall(safe, n))
-    return np.where(alphas > 0, tables, 0.0), np.where(alphas > 0, spread, 0.0)
+def _largest_sums(alphas: NDArray[np.float64], n: int) -> list[NDArray[np.float64]]:
+    """t̄, σ̄, T̄ and S̄ of the module's docstring, of shapes (K, C) twice and (K,) twice; 0 where α is."""
+    every = np.column_stack([alphas, alphas.sum(axis=1)])
+    safe = np.where(every > 0, every, 1.0)
+    tables = np.where(every > 0, safe * digamma_rise(safe, n), 0.0)
+    spread = np.where(every > 0, safe * (safe * trigamma_fall(safe, n)), 0.0)
+    return [tables[:, :-1], spread[:, :-1], tables[:, -1], spread[:, -1]]
 
 
 def _curvature(parameters: Parameters, some: list[int]) -> NDArray[np.float64]:
@@ -257,8 +256,7 @@ def _curvature(parameters: Parameters, some: list[int]) -> NDArray[np.float64]:
     n, mixed = parameters.sizes.max_size, 0.25 if len(parameters.weights) > 1 else 0.0
     alphas, tau = parameters.alphas[some], parameters.weights[some]
     k, c = alphas.shape
-    tables, spread = _largest_sums(alphas, n)
-    total_tables, total_spread = _largest_sums(alphas.sum(axis=1), n)
+    tables, spread, total_tables, total_spread = _largest_sums(alphas, n)
     p = alphas / alphas.sum(axis=1, keepdims=True)
     low = p * total_tables[:, None]
     up = np.maximum(tables - low, 0.0)

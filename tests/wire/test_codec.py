@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 import plain_client
 import wire_cases
 from fuzz.cases.messages import fuzzed
-from polyurn import LocalAggregator, SizeBins, answer, fit, select
+from polyurn import (
+    LocalAggregator,
+    SizeBins,
+    answer,
+    feature_differences,
+    fit,
+    fit_paper,
+    select,
+)
 from polyurn.errors import InputError, MessageError
 from polyurn.model.paper_truths import truth
 from polyurn.wire import (
@@ -36,6 +44,7 @@ from strategies import counts, mdms_with_zeros
 ALL = {**wire_cases.QUERIES, **wire_cases.MORE}
 ASKED = {name: encode_query(query) for name, query in ALL.items()}
 COUNTS = truth("medium/3").sample(300, rng=0)
+BOUNDS = {"n_categories": 10, "max_size": 20}
 
 
 def same(one, other):
@@ -93,7 +102,7 @@ def test_size_bins_are_written_once_and_are_one_object_again():
 
 
 class OverTheWire:
-    """Encodes and decodes all that crosses, and checks each client's bounds where there is only one."""
+    """Encodes and decodes all that crosses, and holds sums to the bounds of as many clients."""
 
     def __init__(self, counts, rng):
         self._clients = LocalAggregator(counts, rng=rng)
@@ -106,17 +115,8 @@ class OverTheWire:
         mine = decode_query(message)
         sent = encode_statistics(self._clients.aggregate(mine, cohort_size), mine)
         said = decode_statistics(sent, query)
-        check_answer(query, said, answer_bounds(query) * said_clients(said))
+        check_answer(query, said, answer_bounds(query) * (cohort_size or self.n_clients))
         return said
-
-
-def said_clients(said):
-    """How many clients a sum is over: the first number of the first answer that has any."""
-    return (
-        max((said_clients(s) for s in said.answers), default=0)
-        if hasattr(said, "answers")
-        else said.n_clients
-    )
 
 
 def header_of(message):
@@ -124,29 +124,54 @@ def header_of(message):
     return json.loads(message[12 : 12 + length])
 
 
+def run_twice(run, counts=COUNTS):
+    """What a run gives over the wire and directly, and how many bins its largest message had."""
+    wire = OverTheWire(counts, rng=1)
+    return run(wire), run(LocalAggregator(counts, rng=1)), max(wire.n_bins)
+
+
 @pytest.mark.parametrize("cohort_size", [None, 100])
-@pytest.mark.parametrize("sizes", ["exact", "binned"])
+@pytest.mark.parametrize("sizes", ["exact", "binned", "shared"])
 def test_a_fit_over_the_wire_is_the_direct_one_to_the_last_bit(sizes, cohort_size):
-    bounds = {"n_components": 2, "n_categories": 10, "max_size": 20, "sizes": sizes, "rng": 2}
-    more = {"cohort_size": cohort_size, "max_rounds": 8}
-    wire = OverTheWire(COUNTS, rng=1)
-    there = fit(wire, **bounds, **more)
-    here = fit(LocalAggregator(COUNTS, rng=1), **bounds, **more)
+    settings = {"sizes": sizes, "cohort_size": cohort_size, "max_rounds": 8, "rng": 2}
+    there, here, n_bins = run_twice(
+        lambda clients: fit(clients, n_components=2, **BOUNDS, **settings)
+    )
     assert there.mdm == here.mdm
     assert [r.log_likelihood for r in there.rounds[1:]] == [
         r.log_likelihood for r in here.rounds[1:]
     ]
-    assert max(wire.n_bins) == 1
+    assert n_bins == 1
+
+
+def test_a_fit_that_asks_a_part_of_the_clients_first_is_the_direct_one_to_the_last_bit():
+    many = truth("medium/3").sample(8_200, rng=0)
+    there, here, _ = run_twice(
+        lambda clients: fit(clients, n_components=3, **BOUNDS, max_rounds=5, rng=2), many
+    )
+    assert there.mdm == here.mdm
 
 
 def test_a_selection_over_the_wire_is_the_direct_one_to_the_last_bit():
-    bounds = {"n_categories": 10, "max_size": 20, "rng": 2, "max_rounds": 6}
-    there = select(OverTheWire(COUNTS, rng=1), [1, 2, 3], **bounds)
-    here = select(LocalAggregator(COUNTS, rng=1), [1, 2, 3], **bounds)
+    there, here, _ = run_twice(
+        lambda clients: select(clients, [1, 2, 3], **BOUNDS, max_rounds=6, rng=2)
+    )
     assert there.mdm == here.mdm
     assert [c.log_likelihood for c in there.candidates] == [
         c.log_likelihood for c in here.candidates
     ]
+
+
+def test_the_papers_fit_over_the_wire_is_the_direct_one_to_the_last_bit():
+    there, here, _ = run_twice(
+        lambda clients: fit_paper(clients, n_components=3, **BOUNDS, n_rounds=4, size_prior=1.0)
+    )
+    assert there.mdm == here.mdm
+
+
+def test_what_to_model_is_the_same_over_the_wire():
+    there, here, _ = run_twice(lambda clients: feature_differences(clients, n_labels=2, n_values=5))
+    assert there == here
 
 
 # ------------------------------------------------------------------------------------ test vectors

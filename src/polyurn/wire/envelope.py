@@ -22,7 +22,7 @@ QUERY, ANSWER = b"PUQU", b"PUAN"
 
 # The square of a larger number need not be finite, and no parameter is near it.
 LARGEST = 1e150
-# Parsed JSON takes some 25 times its text: so a small message never takes more than 64 MB.
+# Parsed JSON takes up to 46 times its text (lists in lists): no small message takes more than 64 MB.
 MOST_HEADER_BYTES = 2**20
 
 _HEAD = struct.Struct("<4sII")

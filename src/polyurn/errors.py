@@ -8,6 +8,7 @@ PolyurnError
 │   ├── PartitionError                          proxy data that cannot give clients what they ask for
 │   │   └── ShortfallError                      categories of which there are too few points
 │   ├── MemoryLimitError                               what was asked for does not fit into memory
+│   ├── MessageError                            bytes that are no query and no answer
 │   └── ParameterError                          parameters or settings out of range
 ├── FitError              (also a RuntimeError) the fit cannot go on
 │   ├── EmptyComponentError                     a component received no client
@@ -125,6 +126,10 @@ class ShortfallError(PartitionError):
 
 class MemoryLimitError(InputError):
     """What was asked for does not fit into memory."""
+
+
+class MessageError(InputError):
+    """Bytes that are no query or answer, or a query or answer that cannot be sent as bytes."""
 
 
 class ParameterError(InputError):

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from polyurn import Journal, LocalAggregator, RecordedAggregator, fit, select
+from polyurn import MDM, Journal, LocalAggregator, RecordedAggregator, Sizes, fit, select
 from polyurn.errors import FileError
 from polyurn.model.paper_truths import truth
+from polyurn.wire import Update
 
 COUNTS = truth("appendix-a").sample(300, rng=0)
 BOUNDS = {"n_categories": 5, "max_size": 100, "rng": 1}
@@ -61,3 +62,11 @@ def test_a_record_of_another_run_is_refused(tmp_path):
     journal.append(np.zeros(3))
     with pytest.raises(FileError, match="another run"):
         fitted(RecordedAggregator(LocalAggregator(COUNTS), journal))
+
+
+def test_a_recorded_sum_in_which_a_start_had_probability_zero_is_replayed():
+    impossible = Update(MDM([1.0], [[1.0, 0.0]], Sizes.constant(2)))
+    kept = []
+    first = RecordedAggregator(LocalAggregator([[1, 1]]), kept).aggregate(impossible, None)
+    again = RecordedAggregator(LocalAggregator([[1, 1]]), kept).aggregate(impossible, None)
+    assert first.log_likelihood == again.log_likelihood == -np.inf

@@ -73,4 +73,4 @@ class RecordedAggregator:
         skip = getattr(self._aggregator, "skip", None)
         if skip is not None:
             skip()
-        return query.read(vector)
+        return query.shaped(vector)

@@ -2,9 +2,27 @@
 
 A query is a frozen value that says what the server wants to know. A client answers with a `Statistics`,
 whose only operation is `+`; the server sees the sum over a cohort, never a summand. Both have a
-flat-vector form for transport, masking and noise.
+flat-vector form for masking and noise, and one as bytes for transport.
 """
 
+from polyurn.wire.bounds import (
+    answer_bounds as answer_bounds,
+)
+from polyurn.wire.bounds import (
+    check_answer as check_answer,
+)
+from polyurn.wire.codec import (
+    decode_query as decode_query,
+)
+from polyurn.wire.codec import (
+    decode_statistics as decode_statistics,
+)
+from polyurn.wire.codec import (
+    encode_query as encode_query,
+)
+from polyurn.wire.codec import (
+    encode_statistics as encode_statistics,
+)
 from polyurn.wire.queries import (
     Aggregator as Aggregator,
 )

@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Generic, Protocol, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polyurn.errors import ParameterError
+from polyurn.errors import InputError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.typed.arguments import expected_as
+from polyurn.typed.arrays import plain_array
 from polyurn.wire.statistics import (
     BatchStatistics,
     ContrastStatistics,
@@ -63,7 +64,17 @@ class Query(ABC, Generic[S]):
         return sum(self.answer_type.lengths(self.dimensions))
 
     def read(self, vector: ArrayLike) -> S:
-        """The answer whose `to_vector` is `vector`."""
+        """The answer whose `to_vector` is `vector`, which came from outside.
+
+        Raises
+        ------
+        InputError
+            Not as many real, finite numbers as the query asks for.
+        """
+        return self.shaped(_real(vector, self.n_numbers))
+
+    def shaped(self, vector: NDArray[np.float64]) -> S:
+        """The same of a sum that this process made or recorded: a log-likelihood in it may be -inf."""
         return cast(S, self.answer_type.from_vector(vector, self.dimensions))
 
 
@@ -220,11 +231,10 @@ class Batch(Query[BatchStatistics]):
     def n_numbers(self) -> int:
         return sum(query.n_numbers for query in self.queries)
 
-    def read(self, vector: ArrayLike) -> BatchStatistics:
+    def shaped(self, vector: NDArray[np.float64]) -> BatchStatistics:
         ends = np.cumsum([query.n_numbers for query in self.queries])
-        parts = np.split(np.asarray(vector, dtype=np.float64), ends[:-1])
-        answers = zip(self.queries, parts, strict=True)
-        return BatchStatistics(tuple(query.read(part) for query, part in answers))
+        answers = zip(self.queries, np.split(vector, ends[:-1]), strict=True)
+        return BatchStatistics(tuple(query.shaped(part) for query, part in answers))
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,8 +257,8 @@ class Part(Query[S]):
     def n_numbers(self) -> int:
         return self.query.n_numbers
 
-    def read(self, vector: ArrayLike) -> S:
-        return self.query.read(vector)
+    def shaped(self, vector: NDArray[np.float64]) -> S:
+        return self.query.shaped(vector)
 
 
 @expected_as(
@@ -264,3 +274,20 @@ class Aggregator(Protocol):
 
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
         """The sum of the answers of `cohort_size` clients; None asks every client there is."""
+
+
+def _real(vector: ArrayLike, n_numbers: int) -> NDArray[np.float64]:
+    """So many real, finite numbers; what is refused is not shown, for it is a client's."""
+    given = plain_array(vector, f"an answer of {n_numbers} numbers", error=InputError)
+    if given.dtype.kind not in "iuf":
+        raise InputError(f"expected an answer of {n_numbers} real numbers, got other values")
+    if given.shape != (n_numbers,):
+        raise InputError(f"expected an answer of {n_numbers} numbers, got shape {given.shape}")
+    with np.errstate(over="ignore"):  # of longer floats than float64: infinite, and refused below
+        values = given.astype(np.float64)
+    if not np.isfinite(values).all():
+        raise InputError(
+            f"expected an answer of {n_numbers} finite numbers, got infinite ones or NaN; ask with "
+            "priors, under which no client has probability zero"
+        )
+    return values

@@ -1,7 +1,7 @@
 """What crosses from client to server: blocks of numbers that can be added, and nothing else.
 
-The docstring of each class states what one client adds and how large that can be. How a client computes
-it is `client/`; what a sum is used for is `server/`.
+The docstring of each class states what one client adds and its sensitivity; the largest value in each
+place is `bounds.py`. How a client computes it is `client/`; what a sum is used for is `server/`.
 """
 
 import functools
@@ -123,7 +123,8 @@ class UpdateStatistics(Statistics):
     What one client adds, and its L2 sensitivity (the largest norm of one client's block):
 
     - `n_clients`: 1.
-    - `log_likelihood`: log q(c, n); unbounded below, so it must be clipped before noise is added.
+    - `log_likelihood`: log q(c, n); bounded by the parameters only (`bounds.log_bound`), so it must be
+      clipped before noise is added.
     - `responsibilities` (K,), ω: sums to one; sensitivity 1.
     - `size_counts` (K, n_size_bins), E: one column ω; sensitivity 1.
     - `numerators` (K, C), u: unbounded as α → 0. α·u is the expected number of tables of a Chinese
@@ -208,7 +209,8 @@ class ExpectStatistics(Statistics):
     What one client adds, and its L2 sensitivity:
 
     - `n_clients`: 1.
-    - `log_likelihood`: log q(c, n); unbounded below, clip before noise.
+    - `log_likelihood`: log q(c, n); bounded by the parameters only (`bounds.log_bound`): clip before
+      noise.
     - `size_counts` (K, n_size_bins): one column ω; sensitivity 1.
     - `present` (K, C): ω where the category occurs; norm at most √C.
     - `tables` (K, C): ω α (ψ(c + α) - ψ(α)), the expected number of tables of a Chinese restaurant;
@@ -216,7 +218,7 @@ class ExpectStatistics(Statistics):
     - `spread` (K, C): ω α² (ψ′(α) - ψ′(c + α)); at most `tables`.
     - `total_tables`, `total_spread` (K,): the same of n and α_0; at most max_size.
     - `curvature` (n_curvature,): the lower triangle of the Hessian of log q in (log α, log τ)
-      of the components asked for. Unbounded: clip before noise.
+      of the components asked for; at most max_size + max_size² / 4 in each place, clip before noise.
     """
 
     n_clients: float
@@ -246,7 +248,8 @@ class ExpectStatistics(Statistics):
 class ScoreStatistics(Statistics):
     """Answer to `Score`: log-likelihoods under several MDMs, and their products in pairs.
 
-    One client adds log q under each MDM; unbounded below, clip before noise.
+    One client adds log q under each MDM; bounded by the parameters only (`bounds.log_bound`): clip
+    before noise.
     """
 
     n_clients: float

@@ -11,6 +11,7 @@ from fuzz.cases import (
     checkpoints,
     damaged_files,
     frames,
+    messages,
     options,
     records,
     runs,
@@ -28,6 +29,7 @@ KINDS: dict[str, Callable[[np.random.Generator], Case]] = {
     "arrays": arrays.cases,
     "checkpoints": checkpoints.cases,
     "damaged_files": damaged_files.cases,
+    "messages": messages.cases,
     "api": api.cases,
 }
 

@@ -1,0 +1,238 @@
+"""A client in plain Python, written from docs/wire.md alone: it imports nothing of polyurn, nor NumPy.
+
+Slow and short: the formulas of the page, one loop each. `answer(message, counts, bucket)` takes a
+query's bytes and returns those of the answer.
+"""
+
+import json
+import math
+import struct
+
+
+def answer(message: bytes, counts: list[int], bucket: float) -> bytes:
+    header, numbers = unpacked(message, b"PUQU")
+    take = Numbers(numbers)
+    bins = [Bins(record, take) for record in header["bins"]]
+    said = reply(header["query"], take, bins, counts, bucket)
+    assert take.at == len(numbers)
+    return packed(b"PUAN", {"answer_to": header["query"]["kind"], "n_numbers": len(said)}, said)
+
+
+def unpacked(message, magic):
+    found, version, length = struct.unpack_from("<4sII", message)
+    assert (found, version) == (magic, 1)
+    header = json.loads(message[12 : 12 + length])
+    n = header["n_numbers"]
+    assert len(message) == 12 + length + 8 * n
+    return header, struct.unpack_from(f"<{n}d", message, 12 + length)
+
+
+def packed(magic, header, numbers):
+    text = json.dumps(header).encode()
+    text += b" " * (-(12 + len(text)) % 8)
+    return (
+        struct.pack("<4sII", magic, 1, len(text))
+        + text
+        + struct.pack(f"<{len(numbers)}d", *numbers)
+    )
+
+
+class Numbers:
+    def __init__(self, numbers):
+        self.numbers, self.at = numbers, 0
+
+    def __call__(self, n):
+        self.at += n
+        return list(self.numbers[self.at - n : self.at])
+
+    def table(self, n, m):
+        return [self(m) for _ in range(n)]
+
+
+class Bins:
+    def __init__(self, record, take):
+        self.n_bins = record["n_bins"]
+        self.edges = take(self.n_bins + 1)
+        self.fine, self.shares = self.edges, [1.0] * self.n_bins
+        if record["n_fine"]:
+            self.fine, self.shares = take(record["n_fine"] + 1), take(record["n_fine"])
+        self.largest = self.edges[-1] - 1
+
+    def of(self, n):
+        return sum(edge <= n for edge in self.edges) - 1
+
+    def log_inside(self, n):
+        f = sum(edge <= n for edge in self.fine) - 1
+        return log(self.shares[f] / (self.fine[f + 1] - self.fine[f]))
+
+
+def log(x):
+    return math.log(x) if x > 0 else -math.inf
+
+
+def reply(query, take, bins, c, bucket):
+    kind, n = query["kind"], sum(c)
+    if kind == "batch":
+        return [x for q in query["queries"] for x in reply(q, take, bins, c, bucket)]
+    if kind == "part":
+        low, high = take(2)
+        said = reply(query["query"], take, bins, c, bucket)
+        return said if low <= bucket < high else [0.0] * len(said)
+    if kind == "contrast":
+        return contrast(query["n_labels"], query["n_values"], c, n)
+    if kind == "score":
+        logs = [e_step(*model(m, take, bins), c, n)[1] for m in query["models"]]
+        return [1.0, *logs, *(a * b for a in logs for b in logs)]
+    mine = bins[query["bins"]]
+    if kind == "initialise":
+        k, b = query["n_components"], mine.n_bins
+        assert k == 1  # otherwise a random one
+        x = [v / n for v in c]
+        return [1.0, *one_at(mine.of(n), b), *x, *(v * v for v in x)]
+    if kind == "survey":
+        return survey(query["pairs"], features(c, n, mine), mine, n)
+    if kind == "group":
+        return group(query, take, mine, c, n)
+    return (
+        update(model(query, take, bins), c, n) if kind == "update" else expect(query, take, bins, c)
+    )
+
+
+def one_at(place, n, value=1.0):
+    return [value if i == place else 0.0 for i in range(n)]
+
+
+def features(c, n, bins):
+    x = [v / n for v in c]
+    return [*x, sum(v * v for v in x), math.log(n) / max(math.log(bins.largest), 1)]
+
+
+def survey(pairs, y, bins, n):
+    if pairs:
+        products = [y[i] * y[j] for i in range(len(y)) for j in range(i + 1)]
+    else:
+        products = [v * v for v in y]
+    return [1.0, *y, *products, *one_at(bins.of(n), bins.n_bins)]
+
+
+def group(query, take, bins, c, n):
+    k_all, y = query["n_components"], features(c, n, bins)
+    directions, offsets = take.table(k_all, len(c) + 2), take(k_all)
+    scores = [
+        sum(d * v for d, v in zip(directions[k], y, strict=True)) + offsets[k] for k in range(k_all)
+    ]
+    k = scores.index(max(scores))
+    sizes, proportions = [], []
+    for row in range(k_all):
+        sizes += one_at(bins.of(n) if row == k else -1, bins.n_bins)
+        proportions += y[: len(c)] if row == k else [0.0] * len(c)
+    return [1.0, *sizes, *proportions, *one_at(k, k_all, y[len(c)])]
+
+
+def contrast(n_labels, n_values, c, n):
+    if n < 2:
+        return [0.0] * (3 + n_labels * n_values + 4 * n_labels)
+    by_label = [c[y * n_values : (y + 1) * n_values] for y in range(n_labels)]
+    by_value = [sum(row[f] for row in by_label) for f in range(n_values)]
+    both = n * (n - 1)
+    return [
+        1.0, *(v / n for v in c),
+        *(sum((v / n) ** 2 for v in row) for row in by_label),
+        *((sum(row) / n) ** 2 for row in by_label),
+        *(sum(row) * (sum(row) - 1) / both for row in by_label),
+        *(sum(v * (v - 1) for v in row) / both for row in by_label),
+        sum((v / n) ** 2 for v in by_value),
+        sum(v * (v - 1) for v in by_value) / both,
+    ]  # fmt: skip
+
+
+def model(record, take, bins):
+    mine, k, c = bins[record["bins"]], record["n_components"], record["n_categories"]
+    return mine, take(k), take.table(k, c), take.table(k, mine.n_bins)
+
+
+def e_step(bins, tau, alphas, masses, c, n):
+    b, logs = bins.of(n), []
+    for t, alpha, mass in zip(tau, alphas, masses, strict=True):
+        a0 = sum(alpha)
+        terms = [log(t), log(mass[b])]
+        terms += [log((m + 1) / (a0 + m)) for m in range(n)]
+        terms += [
+            log((a + m) / (m + 1)) for a, count in zip(alpha, c, strict=True) for m in range(count)
+        ]
+        logs.append(sum(terms))
+    peak = max(logs)
+    ratios = [math.exp(v - peak) for v in logs]
+    return [r / sum(ratios) for r in ratios], peak + math.log(sum(ratios)) + bins.log_inside(n)
+
+
+def rises(omega, alpha, c, power, scaled):
+    """ω Σ_{m<c} (1 / (α + m))^power, or of α / (α + m)."""
+    if omega == 0:
+        return 0.0
+    return omega * sum(((alpha if scaled else 1.0) / (alpha + m)) ** power for m in range(c))
+
+
+def update(parameters, c, n):
+    bins, _, alphas, _ = parameters
+    omega, log_q = e_step(*parameters, c, n)
+    sizes = [x for w in omega for x in one_at(bins.of(n), bins.n_bins, w)]
+    u = [
+        rises(w, a, v, 1, False)
+        for w, row in zip(omega, alphas, strict=True)
+        for a, v in zip(row, c, strict=True)
+    ]
+    return [
+        1.0,
+        log_q,
+        *omega,
+        *sizes,
+        *u,
+        *(rises(w, sum(row), n, 1, False) for w, row in zip(omega, alphas, strict=True)),
+    ]
+
+
+def expect(query, take, bins, c):
+    n, parameters = sum(c), model(query, take, bins)
+    mine, tau, alphas, _ = parameters
+    omega, log_q = e_step(*parameters, c, n)
+    rows = list(zip(omega, alphas, strict=True))
+    said = [1.0, log_q]
+    said += [x for w in omega for x in one_at(mine.of(n), mine.n_bins, w)]
+    said += [w if v > 0 else 0.0 for w in omega for v in c]
+    for power in (1, 2):
+        said += [
+            rises(w, a, v, power, True) for w, row in rows for a, v in zip(row, c, strict=True)
+        ]
+    for power in (1, 2):
+        said += [rises(w, sum(row), n, power, True) for w, row in rows]
+    h = hessian(query["curvature"], omega, tau, alphas, c, n)
+    return said + [h[i][j] for i in range(len(h)) for j in range(i + 1)]
+
+
+def hessian(asked, omega, tau, alphas, c, n):
+    places = [(k, j) for k in asked for j in range(len(c) + 1)]  # the last j is log τ
+    return [[second(a, b, omega, tau, alphas, c, n) for b in places] for a in places]
+
+
+def second(a, b, omega, tau, alphas, c, n):
+    (k, i), (other, j), last = a, b, len(c)
+    g = gradient(k, i, alphas, c, n) * gradient(other, j, alphas, c, n)
+    if k != other:
+        return -omega[k] * omega[other] * g + (tau[k] * tau[other] if i == j == last else 0.0)
+    if i == j == last:
+        return omega[k] * (1 - omega[k]) * g - tau[k] * (1 - tau[k])
+    d = 0.0
+    if i < last and j < last:
+        a0 = sum(alphas[k])
+        d = alphas[k][i] / a0 * alphas[k][j] / a0 * rises(1.0, a0, n, 2, True)
+        if i == j:
+            d += gradient(k, i, alphas, c, n) - rises(1.0, alphas[k][i], c[i], 2, True)
+    return omega[k] * (1 - omega[k]) * g + omega[k] * d
+
+
+def gradient(k, j, alphas, c, n):
+    if j == len(c):
+        return 1.0
+    a0 = sum(alphas[k])
+    return rises(1.0, alphas[k][j], c[j], 1, True) - alphas[k][j] / a0 * rises(1.0, a0, n, 1, True)

@@ -1,0 +1,132 @@
+"""A query of every kind with a client, for the tests of what crosses the wire, and its test vectors.
+
+    python tests/wire_cases.py
+
+writes tests/wire/vectors again: only when the format has a new version.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyurn import answer
+from polyurn.model.mdm import MDM
+from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.wire import (
+    Batch,
+    Contrast,
+    Expect,
+    Group,
+    Initialise,
+    Parameters,
+    Part,
+    Query,
+    Score,
+    Survey,
+    Update,
+    encode_query,
+    encode_statistics,
+)
+
+VECTORS = Path(__file__).parent / "wire" / "vectors"
+
+EXACT = SizeBins.exact(12)
+BINNED = SizeBins([1, 2, 4, 13])
+SPIKED = SizeBins([1, 5, 13], fine=[1, 4, 5, 9, 10, 13], shares=[0.25, 0.75, 0.5, 0.25, 0.25])
+CLIENT = [3, 0, 1, 5]
+BUCKET = 0.375
+
+
+def _parameters(bins: SizeBins, seed: int) -> Parameters:
+    rng = np.random.default_rng(seed)
+    masses = Sizes.unchecked(bins, rng.dirichlet(np.ones(bins.n_bins), 3))
+    return Parameters(rng.dirichlet(np.ones(3)), 10 ** rng.uniform(-3, 2, (3, 4)), masses)
+
+
+def _mdm(bins: SizeBins, seed: int) -> MDM:
+    return _parameters(bins, seed).mdm()
+
+
+def _group(bins: SizeBins, seed: int) -> Group:
+    rng = np.random.default_rng(seed)
+    return Group(rng.normal(size=(3, 6)), rng.normal(size=3), bins)
+
+
+_LACKING = MDM(
+    [0.75, 0.25],
+    [[0.5, 2.0, 0.0, 9.0], [1e-6, 1.0, 1e6, 0.1]],
+    Sizes(BINNED, [[0, 0.5, 0.5], [1, 0, 0]]),
+)
+_NESTED = Batch(
+    (
+        Part(Batch((_group(SPIKED, 6), _group(SPIKED, 7))), 0.25, 0.5),
+        Part(Expect(_parameters(SPIKED, 8), (1,)), 0.375, 1.0),
+        Part(Batch((Part(Survey(4, EXACT, pairs=False), 0.0, 0.4),)), 0.4, 1.0),
+        Expect(_parameters(SPIKED, 9)),
+        Score((_mdm(EXACT, 10),)),
+    )
+)
+
+# In a file each.
+QUERIES: dict[str, Query[Any]] = {
+    "initialise": Initialise(1, 4, BINNED),
+    "survey": Survey(4, EXACT, pairs=False),
+    "survey-pairs": Survey(4, SPIKED, pairs=True),
+    "contrast": Contrast(2, 2),
+    "group": _group(EXACT, 1),
+    "update": Update(_mdm(SPIKED, 2)),
+    "expect": Expect(_parameters(BINNED, 3)),
+    "expect-curvature": Expect(_parameters(SPIKED, 4), (0, 2)),
+    "score": Score((_mdm(EXACT, 5), _mdm(SPIKED, 5))),
+    "part-outside": Part(Contrast(2, 2), 0.5, 1.0),
+    "nested": _NESTED,
+}
+
+# What a test vector would not show, or a plain client could not answer.
+MORE: dict[str, Query[Any]] = {
+    "many components": Initialise(5, 4, EXACT),
+    "zeros": Update(_LACKING),
+    "scored with zeros": Score((_LACKING, _LACKING)),
+}
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A test vector as it stands in its file."""
+
+    query: bytes
+    counts: list[int]
+    bucket: float
+    answer: bytes
+
+
+def made(query: Query[Any]) -> Vector:
+    """The test vector of a query, from polyurn's own client."""
+    said = answer(query, CLIENT, buckets=np.array([BUCKET]), rng=0)
+    return Vector(encode_query(query), CLIENT, BUCKET, encode_statistics(said, query))
+
+
+def kept(name: str) -> Vector:
+    """The test vector in a file."""
+    record = json.loads((VECTORS / f"{name}.json").read_text())
+    messages = (bytes.fromhex(record[part]) for part in ("query", "answer"))
+    query, said = messages
+    return Vector(query, record["counts"], record["bucket"], said)
+
+
+def write() -> None:
+    VECTORS.mkdir(exist_ok=True)
+    for name, query in QUERIES.items():
+        vector = made(query)
+        record = {
+            "query": vector.query.hex(), "counts": vector.counts, "bucket": vector.bucket,
+            "answer": vector.answer.hex(),
+        }  # fmt: skip
+        (VECTORS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    write()

@@ -117,12 +117,12 @@ class Round:
 
     def invite(self) -> dict[int, bytes]:
         """The first message to everybody."""
-        self._turn("invite", "advertised")
-        return self._messages({node: Invitation() for node in self._nodes})
+        self._turn("invite")
+        return self._messages({node: Invitation() for node in self._nodes}, then="advertised")
 
     def advertised(self, replies: Mapping[int, bytes]) -> dict[int, bytes]:
         """Takes signed keys; to each node those of its neighbourhood."""
-        self._turn("advertised", "shared")
+        self._turn("advertised")
         self._ads = self._accepted(Advertisement, replies, self._check_keys)
         self.graph = choose_graph(
             len(self._ads), dropout=self._shares[0], colluding=self._shares[1]
@@ -138,13 +138,16 @@ class Round:
                     {peer: self._ads[peer] for peer in self._near[node] | {node}},
                 )
                 for node in self._ads
-            }
+            },
+            then="shared",
         )
 
     def shared(self, replies: Mapping[int, bytes]) -> dict[int, bytes]:
         """Takes sealed shares; to each node those that are sealed for it."""
-        self._turn("shared", "masked")
-        sealed = self._accepted(SealedShares, replies, self._check_recipients)
+        self._turn("shared")
+        sealed = self._accepted(
+            SealedShares, replies, self._check_recipients, needed=self.graph.quorum
+        )
         self._sharing = set(sealed)
         digest = bounds_digest(self._bounds)
         return self._messages(
@@ -154,36 +157,35 @@ class Round:
                     {peer: sealed[peer].sealed[node] for peer in self._near[node] & set(sealed)},
                 )
                 for node in sealed
-            }
+            },
+            then="masked",
         )
 
     def masked(self, replies: Mapping[int, bytes]) -> dict[int, bytes]:
         """Takes masked numbers and adds them; to each node the list of those who sent theirs."""
-        self._turn("masked", "confirmed")
-        vectors = self._accepted(MaskedVector, replies, self._check_length)
+        self._turn("masked")
+        vectors = self._accepted(
+            MaskedVector, replies, self._check_length, needed=self.graph.quorum
+        )
         self.summed = tuple(vectors)
         self._total = np.zeros(len(self._bounds), dtype=np.uint64)
         for vector in vectors.values():
             self._total += vector.words
-        return self._messages({node: Survivors(self.summed) for node in vectors})
+        return self._messages({node: Survivors(self.summed) for node in vectors}, then="confirmed")
 
     def confirmed(self, replies: Mapping[int, bytes]) -> dict[int, bytes]:
         """Takes signatures under the survivors; to each node a quorum of them."""
-        self._turn("confirmed", "revealed")
+        self._turn("confirmed")
         cohort = cohort_digest(self._tag, self._cohort)
         statement = survivors_statement(self._tag, cohort, self.summed)
 
         def check(node: int, message: Confirmation) -> None:
             self._roster.verify(node, statement, message.signature)
 
-        confirmed = self._accepted(Confirmation, replies, check)
-        if len(confirmed) < self.graph.quorum:
-            raise LostRoundError(
-                f"{len(confirmed)} nodes confirm the survivors, {self.graph.quorum} are needed"
-            )
+        confirmed = self._accepted(Confirmation, replies, check, needed=self.graph.quorum)
         quorum = dict(list(confirmed.items())[: self.graph.quorum])
         message = Confirmations({node: one.signature for node, one in quorum.items()})
-        return self._messages(dict.fromkeys(confirmed, message))
+        return self._messages(dict.fromkeys(confirmed, message), then="revealed")
 
     def revealed(self, replies: Mapping[int, bytes]) -> NDArray[np.float64]:
         """Takes shares of secrets, takes away the masks, and returns the sum; shape (n_numbers,).
@@ -193,7 +195,7 @@ class Round:
         LostRoundError
             If a secret cannot be recovered. There is no sum then, and not a wrong one either.
         """
-        self._turn("revealed", "over")
+        self._turn("revealed")
         shares = self._accepted(RevealedShares, replies, self._check_owners)
         held: dict[int, dict[int, bytes]] = {owner: {} for owner in self._sharing}
         for holder, message in shares.items():
@@ -274,7 +276,12 @@ class Round:
             raise RefusedError("shares of others than its neighbours", node)
 
     def _accepted(
-        self, kind: type[M], replies: Mapping[int, bytes], check: Callable[[int, M], None]
+        self,
+        kind: type[M],
+        replies: Mapping[int, bytes],
+        check: Callable[[int, M], None],
+        *,
+        needed: int = 2,
     ) -> dict[int, M]:
         """The replies that keep to the protocol, of those who were asked, in order of their ids."""
         accepted = {}
@@ -286,17 +293,16 @@ class Round:
                 self.refused[node] = str(error)
             else:
                 accepted[node] = message
-        if len(accepted) < max(2, self._fewest):
-            raise LostRoundError(
-                f"{len(accepted)} nodes are left, {max(2, self._fewest)} are needed"
-            )
+        needed = max(needed, self._fewest)
+        if len(accepted) < needed:
+            raise LostRoundError(f"{len(accepted)} nodes are left, {needed} are needed")
         return accepted
 
-    def _messages(self, messages: Mapping[int, Message]) -> dict[int, bytes]:
-        self._asked = set(messages)
+    def _messages(self, messages: Mapping[int, Message], *, then: str) -> dict[int, bytes]:
+        self._asked, self._next = set(messages), then
         return {node: m.encode(tag=self._tag, node=node) for node, m in messages.items()}
 
-    def _turn(self, this: str, following: str) -> None:
+    def _turn(self, this: str) -> None:
         if self._next != this:
             raise RefusedError(f"{this} out of turn: next is {self._next}")
-        self._next = following
+        self._next = "over"  # unless messages go out

@@ -28,10 +28,11 @@ class Federation:
 
     `fault(stage, node)` may return "silent" or "crash"; `forge(stage, node, reply)` is a node that
     answers something else; `lie(stage, node, request)` is a server that asks something else.
+    `rates` are the declared ones, `policy` is the nodes' own.
     `restarts` makes every stage a new process, which knows only what the last one saved.
     """
 
-    def __init__(self, n_nodes, *, n_numbers=10, dropout=0.3, rng=0, restarts=False, **policy):
+    def __init__(self, n_nodes, *, n_numbers=10, rng=0, restarts=False, rates=None, **policy):
         self.keys = signing_keys(n_nodes)
         self.roster = Roster({node: key.public for node, key in self.keys.items()})
         self.nodes = sorted(self.keys)
@@ -42,7 +43,11 @@ class Federation:
         self.policy, self.restarts = policy, restarts
         self.participants = {node: self.participant(node) for node in self.nodes}
         self.round = Round(
-            self.nodes, roster=self.roster, bounds=self.bounds, dropout=dropout, rng=1
+            self.nodes,
+            roster=self.roster,
+            bounds=self.bounds,
+            rng=1,
+            **{"dropout": 0.3, **(rates or {})},
         )
         self.received, self.requests, self.errors = [], {}, {}
 

@@ -383,7 +383,16 @@ def test_a_node_shows_nothing_of_what_it_knows():
 
 
 @pytest.mark.parametrize(
-    "saved", [b"", b"[]", b"{}x", b'{"seed": {"bytes": "xy"}}', b'{"other": 1}']
+    "saved",
+    [
+        b"",
+        b"[]",
+        b"{}x",
+        b'{"seed": {"bytes": "xy"}}',
+        b'{"other": 1}',
+        b'{"stage": 9}',
+        b'{"tag": 5}',
+    ],
 )
 def test_a_damaged_memory_is_an_error_of_ours(saved):
     federation = Federation(3)

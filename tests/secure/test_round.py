@@ -31,6 +31,15 @@ def test_a_node_may_be_another_process_at_every_stage():
     assert federation.error_of(federation.run()) <= 1e-12
 
 
+def test_nodes_that_demand_two_thirds_take_part_where_a_third_is_declared_to_collude():
+    federation = Federation(12, rates={"dropout": 0.01, "colluding": 1 / 3}, majority=2 / 3)
+    assert federation.error_of(federation.run()) <= 1e-12
+    careless = Federation(12, rates={"dropout": 0.3, "colluding": 0.0}, majority=2 / 3)
+    with pytest.raises(LostRoundError):
+        careless.run()
+    assert all("not the majority" in str(error) for error in careless.errors.values())
+
+
 # --------------------------------------------------------------------------------- dropouts
 
 
@@ -50,7 +59,7 @@ def test_three_of_ten_nodes_may_leave_at_any_stage(stage, how):
 
 
 def test_nodes_may_leave_a_sparse_graph_at_every_stage():
-    federation = Federation(120, n_numbers=3, dropout=0.1)
+    federation = Federation(120, n_numbers=3, rates={"dropout": 0.1})
     leave = {node: STAGES[i % 5] for i, node in enumerate(federation.nodes[::12])}
     total = federation.run(lambda stage, node: "silent" if leave.get(node) == stage else None)
     early = {node for node, stage in leave.items() if STAGES.index(stage) <= 2}
@@ -78,7 +87,7 @@ def test_too_few_to_begin_with_is_a_named_error():
 @pytest.mark.slow
 @pytest.mark.parametrize("gone", [0, 300])
 def test_a_thousand_nodes_of_which_a_third_leaves_are_summed_to_1e_12_of_the_bound(gone):
-    federation = Federation(1000, n_numbers=50, dropout=0.3 if gone else 0.05)
+    federation = Federation(1000, n_numbers=50, rates={"dropout": 0.3 if gone else 0.05})
     nodes = np.random.default_rng(5).choice(federation.nodes, gone, replace=False)
     total = federation.run(gone_at("mask", set(nodes.tolist()), "silent"))
     assert len(federation.round.summed) == 1000 - gone

@@ -14,7 +14,7 @@ from polyurn.errors import ParameterError
 
 FULL_UP_TO = 100  # nodes; beyond, a full graph costs each node more than it brings
 MOST_LOST = 1e-4  # of the rounds
-MOST_UNMASKED = 2.0**-40  # of the rounds; the statistical security that Bell et al. compute with
+MOST_UNMASKED = 2.0**-40  # of the rounds: 40 bits of statistical security
 
 
 @dataclass(frozen=True)

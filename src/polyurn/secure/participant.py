@@ -60,7 +60,7 @@ class Stage(IntEnum):
 class _Memory:
     """What a node keeps from stage to stage of one round. All of it is secret."""
 
-    stage: int = Stage.ADVERTISE
+    stage: int = 0
     tag: bytes = b""
     mask_private: bytes = b""
     seal_private: bytes = b""
@@ -240,7 +240,10 @@ class Participant:
         participant = cls(node, signer=signer, roster=roster, fewest=fewest, majority=majority)
         try:
             values = {name: _from_json(value) for name, value in json.loads(saved).items()}
-            participant._memory = _Memory(**values)
+            blank, participant._memory = vars(_Memory()), _Memory(**values)
+            Stage(participant._memory.stage)
+            if any(not isinstance(value, type(blank[name])) for name, value in values.items()):
+                raise TypeError
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InputError("the saved state of a secure sum is damaged") from error
         return participant

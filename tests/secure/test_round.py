@@ -4,11 +4,14 @@ import struct
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from scipy.stats import chi2
 
 from polyurn.errors import InputError, LostRoundError, RefusedError, SecureSumError
 from polyurn.secure.fixed_point import FixedPoint
 from polyurn.secure.messages import MaskedVector, RevealedShares, SealedShares, tag_of
+from polyurn.secure.roster import Roster, SigningKey
 from polyurn.secure.round import Round
 from secure_rounds import STAGES, Federation
 
@@ -18,6 +21,23 @@ def test_masked_sum_equals_plain_sum():
     assert federation.error_of(federation.run()) <= 1e-12
     assert federation.round.summed == tuple(federation.nodes)
     assert federation.round.refused == {}
+
+
+def test_nodes_with_keys_of_both_kinds_sum_together():
+    federation = Federation(4)
+    pem = (
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    p384 = SigningKey(ec.generate_private_key(ec.SECP384R1()).private_bytes(*pem))
+    federation.keys = {**federation.keys, federation.nodes[0]: p384}
+    roster = Roster({node: key.public for node, key in federation.keys.items()})
+    federation.roster = roster
+    federation.participants = {node: federation.participant(node) for node in federation.nodes}
+    federation.round = Round(federation.nodes, roster=roster, bounds=federation.bounds, dropout=0.1)
+    assert federation.error_of(federation.run()) <= 1e-12
+    assert len(federation.round.summed) == 4
 
 
 def test_a_sum_over_two_nodes_is_refused_by_default():

@@ -63,7 +63,7 @@ def choose_graph(n_nodes: int, *, dropout: float, colluding: float = 0.2) -> Gra
     Examples
     --------
     >>> [choose_graph(1000, dropout=rate).n_neighbours for rate in (0.05, 0.1, 0.3)]
-    [52, 60, 154]
+    [52, 62, 154]
     >>> choose_graph(100, dropout=0.1).threshold
     77
     """
@@ -124,19 +124,20 @@ def p_unmasked(
 ) -> float:
     """A bound on the probability that the server and colluding nodes learn more than the sum.
 
-    They learn somebody's numbers if `threshold` of that node's neighbours collude: a hypergeometric
-    tail, as the ring has a random order, and the union bound over nodes. They learn the sums of two
-    parts of the others if the ring falls apart, for which half a neighbourhood in a row has to collude
-    or drop out. The graph has to be drawn at random: what a server can do that draws it otherwise is in
-    docs/secure-sums.md.
+    They learn somebody's numbers if `threshold` - 1 of that node's neighbours collude, as a server that
+    lies can declare the other neighbours gone: a hypergeometric tail, as the ring has a random order,
+    and the union bound over nodes. They learn the sums of two parts of the others if the ring falls
+    apart, for which half a neighbourhood in a row has to collude or drop out. The graph has to be drawn
+    at random, and for the second the survivors have to be true: docs/secure-sums.md says what a server
+    can do that lies about them.
 
     Examples
     --------
     >>> f"{p_unmasked(1000, n_neighbours=154, threshold=78, colluding=0.33, dropout=0.3):.0e}"
-    '6e-04'
+    '2e-03'
     """
     n_colluding = min(int(np.ceil(colluding * n_nodes)), n_nodes - 1)
-    enough = _hypergeometric_tail(threshold, n_nodes - 1, n_colluding, n_neighbours)
+    enough = _hypergeometric_tail(threshold - 1, n_nodes - 1, n_colluding, n_neighbours)
     apart = 0.0 if n_neighbours == n_nodes - 1 else (colluding + dropout) ** (n_neighbours // 2)
     return min(1.0, n_nodes * (enough + apart))
 

@@ -128,6 +128,7 @@ class Round:
             len(self._ads), dropout=self._shares[0], colluding=self._shares[1]
         )
         self._near = neighbourhoods(list(self._ads), self.graph.n_neighbours, rng=self._rng)
+        self._place = {node: i for i, node in enumerate(self._ads, start=1)}
         self._cohort = {node: keys_digest(node, ad.keys) for node, ad in self._ads.items()}
         return self._messages(
             {
@@ -247,9 +248,8 @@ class Round:
         raise LostRoundError(f"the shares of node {owner}'s secret do not fit together", owner)
 
     def _combined(self, holders: Collection[int], held: Mapping[int, bytes]) -> bytes:
-        place = {node: i for i, node in enumerate(self._ads, start=1)}
         try:
-            return combine({place[holder]: held[holder] for holder in holders})
+            return combine({self._place[holder]: held[holder] for holder in holders})
         except RefusedError:
             return bytes(32)  # which fits no commitment
 

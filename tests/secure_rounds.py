@@ -1,5 +1,6 @@
 """Whole secure sums in this process, for the tests: with nodes that fail, or a server that lies."""
 
+import json
 from functools import cache
 
 import numpy as np
@@ -21,6 +22,14 @@ class CrashedError(Exception):
 def signing_keys(n_nodes):
     """Keys of nodes whose ids are as large as Flower's."""
     return {2**64 - 1 - 977 * i * i: SigningKey.generate() for i in range(n_nodes)}
+
+
+def secrets_of(participant):
+    """What a participant would carry to its next process: (seed and private keys, {owner: share})."""
+    saved = json.loads(participant.save())
+    private = [saved[name]["bytes"] for name in ("seed", "mask_private", "seal_private")]
+    shares = {owner: bytes.fromhex(share) for owner, share in saved["shares"]["nodes"]}
+    return [bytes.fromhex(secret) for secret in private], shares
 
 
 class Federation:

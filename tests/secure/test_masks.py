@@ -35,7 +35,7 @@ def test_a_key_of_low_order_is_refused():
 
 
 def test_a_mask_is_the_key_stream_of_aes_256():
-    # AES-256 of a block of zeros with a key of zeros (NIST's known answer, KeySbox and VarTxt aside).
+    # AES-256 of a block of zeros under a key of zeros: openssl enc -aes-256-ecb -nopad, 64 zeros as -K.
     words = Words(np.zeros(2, dtype=np.uint64))
     words.add_mask(bytes(32))
     assert words.values.astype("<u8").tobytes().hex() == "dc95c078a2408989ad48a21492842087"

@@ -13,7 +13,7 @@ from polyurn.secure.fixed_point import FixedPoint
 from polyurn.secure.messages import MaskedVector, RevealedShares, SealedShares, tag_of
 from polyurn.secure.roster import Roster, SigningKey
 from polyurn.secure.round import Round
-from secure_rounds import STAGES, Federation
+from secure_rounds import STAGES, Federation, secrets_of
 
 
 def test_masked_sum_equals_plain_sum():
@@ -317,8 +317,9 @@ def test_no_unmasked_number_is_in_what_reaches_the_server():
 def test_no_secret_of_a_survivor_is_in_what_reaches_the_server():
     federation = Federation(6)
     federation.run(until="reveal")
-    memories = [federation.participants[node]._memory for node in federation.nodes]
     received = b"".join(reply for replies in federation.received for reply in replies.values())
-    for memory in memories:
-        secrets = (memory.seed, memory.mask_private, memory.seal_private, *memory.shares.values())
-        assert all(secret and secret not in received for secret in secrets)
+    for participant in federation.participants.values():
+        private, shares = secrets_of(participant)
+        halves = [half for share in shares.values() for half in (share[:66], share[66:])]
+        assert len(halves) == 12
+        assert all(secret and secret not in received for secret in private + halves)

@@ -25,6 +25,7 @@ ROOMS = {
     "wire": {"errors", "model", "typed"},
     "client": {"counts", "errors", "model", "typed", "wire", "wording"},
     "aggregate": {"client", "counts", "errors", "typed", "wire", "wording"},
+    "secure": {"errors"},
     "server": {"comparison", "errors", "model", "typed", "wire", "wording"},
     "populations": {"counts", "errors", "memory", "model", "typed", "wording"},
     "partitioning": {"counts", "errors", "memory", "model", "populations", "typed", "wording"},
@@ -59,6 +60,7 @@ ONLY_IN = {
         "partitioning.kernels", "report.tsne_kernel", "server.em.m_step_kernel",
     },
     "llvmlite": {"client.simd"},
+    "cryptography": {"secure"},
     "h5py": {"datasets.emnist_writers"},
     "pyarrow": {"client.candidates", "client.columns", "client.tables", "datasets.columns", "storage"},
     "sklearn": {

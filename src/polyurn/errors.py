@@ -14,6 +14,9 @@ PolyurnError
 │   ├── EmptyComponentError                     a component received no client
 │   └── ZeroLikelihoodError                     a client is impossible under the current parameters
 ├── TrainingError         (also a RuntimeError) a training run or a sweep cannot go on
+├── SecureSumError        (also a RuntimeError) a secure sum cannot go on
+│   ├── RefusedError                            a message that does not keep to the protocol
+│   └── LostRoundError                          too few nodes are left for a sum
 ├── FileError             (also an OSError)     a file is unreadable, damaged or too new
 └── MissingDependencyError (also an ImportError) an optional package is not installed
 
@@ -150,6 +153,29 @@ class ZeroLikelihoodError(FitError):
 
 class TrainingError(PolyurnError, RuntimeError):
     """A training run or a sweep cannot go on."""
+
+
+class SecureSumError(PolyurnError, RuntimeError):
+    """A secure sum cannot go on.
+
+    Parameters
+    ----------
+    text : str
+    node : int, optional
+        The node that the message says something about, where it is about one.
+    """
+
+    def __init__(self, text: str, node: int | None = None) -> None:
+        super().__init__(text)
+        self.node = node
+
+
+class RefusedError(SecureSumError):
+    """A message that does not keep to the protocol of a secure sum; nothing was answered."""
+
+
+class LostRoundError(SecureSumError):
+    """Too few nodes are left for a secure sum, or their shares do not fit together."""
 
 
 class FileError(PolyurnError, OSError):

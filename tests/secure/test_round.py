@@ -1,0 +1,325 @@
+"""Whole sums: with dropouts at every stage, with hostile nodes, and what the server gets to see."""
+
+import struct
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from scipy.stats import chi2
+
+from polyurn.errors import InputError, LostRoundError, RefusedError, SecureSumError
+from polyurn.secure.fixed_point import FixedPoint
+from polyurn.secure.messages import MaskedVector, RevealedShares, SealedShares, tag_of
+from polyurn.secure.roster import Roster, SigningKey
+from polyurn.secure.round import Round
+from secure_rounds import STAGES, Federation, secrets_of
+
+
+def test_masked_sum_equals_plain_sum():
+    federation = Federation(7)
+    assert federation.error_of(federation.run()) <= 1e-12
+    assert federation.round.summed == tuple(federation.nodes)
+    assert federation.round.refused == {}
+
+
+def test_nodes_with_keys_of_both_kinds_sum_together():
+    federation = Federation(4)
+    pem = (
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    p384 = SigningKey(ec.generate_private_key(ec.SECP384R1()).private_bytes(*pem))
+    federation.keys = {**federation.keys, federation.nodes[0]: p384}
+    roster = Roster({node: key.public for node, key in federation.keys.items()})
+    federation.roster = roster
+    federation.participants = {node: federation.participant(node) for node in federation.nodes}
+    federation.round = Round(federation.nodes, roster=roster, bounds=federation.bounds, dropout=0.1)
+    assert federation.error_of(federation.run()) <= 1e-12
+    assert len(federation.round.summed) == 4
+
+
+def test_a_sum_over_two_nodes_is_refused_by_default():
+    federation = Federation(2)
+    with pytest.raises(LostRoundError, match="2 nodes are left, 3 are needed"):
+        federation.run()
+
+
+def test_a_node_may_be_another_process_at_every_stage():
+    federation = Federation(5, restarts=True)
+    assert federation.error_of(federation.run()) <= 1e-12
+
+
+def test_nodes_that_demand_two_thirds_take_part_where_a_third_is_declared_to_collude():
+    federation = Federation(12, rates={"dropout": 0.01, "colluding": 1 / 3}, majority=2 / 3)
+    assert federation.error_of(federation.run()) <= 1e-12
+    careless = Federation(12, rates={"dropout": 0.3, "colluding": 0.0}, majority=2 / 3)
+    with pytest.raises(LostRoundError):
+        careless.run()
+    assert all("not the majority" in str(error) for error in careless.errors.values())
+
+
+# --------------------------------------------------------------------------------- dropouts
+
+
+def gone_at(stage, nodes, how):
+    return lambda now, node: how if now == stage and node in nodes else None
+
+
+@pytest.mark.parametrize("how", ["silent", "crash"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_three_of_ten_nodes_may_leave_at_any_stage(stage, how):
+    federation = Federation(10)
+    gone = set(federation.nodes[2:9:3])
+    total = federation.run(gone_at(stage, gone, how))
+    summed = [node for node in federation.nodes if node not in gone or STAGES.index(stage) > 2]
+    assert federation.round.summed == tuple(summed)
+    assert federation.error_of(total, summed) <= 1e-12
+
+
+def test_nodes_may_leave_a_sparse_graph_at_every_stage():
+    federation = Federation(120, n_numbers=3, rates={"dropout": 0.1})
+    leave = {node: STAGES[i % 5] for i, node in enumerate(federation.nodes[::12])}
+    total = federation.run(lambda stage, node: "silent" if leave.get(node) == stage else None)
+    early = {node for node, stage in leave.items() if STAGES.index(stage) <= 2}
+    assert federation.round.graph.n_neighbours < 60
+    assert set(federation.round.summed) == set(federation.nodes) - early
+    assert federation.error_of(total, federation.round.summed) <= 1e-12
+
+
+@pytest.mark.parametrize("how", ["silent", "crash"])
+@pytest.mark.parametrize("stage", STAGES[1:])
+def test_below_the_threshold_there_is_a_named_error_and_never_a_sum(stage, how):
+    federation = Federation(10)  # six are needed
+    with pytest.raises(LostRoundError, match="needed"):
+        federation.run(gone_at(stage, set(federation.nodes[:5]), how))
+    with pytest.raises(RefusedError, match="out of turn"):
+        federation.round.revealed({})
+
+
+def test_too_few_to_begin_with_is_a_named_error():
+    federation = Federation(10)
+    with pytest.raises(LostRoundError, match="2 nodes are left, 3 are needed"):
+        federation.run(gone_at("advertise", set(federation.nodes[:8]), "silent"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gone", [0, 300])
+def test_a_thousand_nodes_of_which_a_third_leaves_are_summed_to_1e_12_of_the_bound(gone):
+    federation = Federation(1000, n_numbers=50, rates={"dropout": 0.3 if gone else 0.05})
+    nodes = np.random.default_rng(5).choice(federation.nodes, gone, replace=False)
+    total = federation.run(gone_at("mask", set(nodes.tolist()), "silent"))
+    assert len(federation.round.summed) == 1000 - gone
+    assert federation.error_of(total, federation.round.summed) <= 1e-12
+
+
+# ------------------------------------------------------------------------------ hostile nodes
+
+HOSTILE = {
+    "nothing": lambda reply: b"",
+    "noise": lambda reply: bytes(range(100)),
+    "text": lambda reply: "text",
+    "left over": lambda reply: reply + b"x",
+    "cut": lambda reply: reply[:-1],
+    "another version": lambda reply: reply[:4] + b"\x02" + reply[5:],
+    "another round": lambda reply: reply[:6] + bytes(16) + reply[22:],
+    "another node": lambda reply: reply[:22] + struct.pack("<Q", 5) + reply[30:],
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("forged", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_node_that_sends_something_else_is_left_out_and_named(stage, forged):
+    federation = Federation(5)
+    hostile = federation.nodes[2]
+    total = federation.run(
+        forge=lambda now, node, reply: forged(reply) if (now, node) == (stage, hostile) else reply
+    )
+    summed = [n for n in federation.nodes if n != hostile or STAGES.index(stage) > 2]
+    assert federation.round.summed == tuple(summed)
+    assert set(federation.round.refused) == {hostile}
+    assert federation.error_of(total, summed) <= 1e-12
+
+
+def test_a_node_that_replays_anothers_keys_is_left_out_and_named():
+    federation = Federation(5)
+    first, hostile = federation.nodes[:2]
+    stolen = {}
+
+    def forge(stage, node, reply):
+        stolen.setdefault(stage, reply)
+        as_its_own = stolen[stage][:22] + struct.pack("<Q", node) + stolen[stage][30:]
+        return as_its_own if (stage, node) == ("advertise", hostile) else reply
+
+    total = federation.run(forge=forge)
+    assert federation.round.refused == {hostile: f"a signature that is not node {hostile}'s"}
+    assert first in federation.round.summed
+    assert federation.error_of(total, federation.round.summed) <= 1e-12
+
+
+def test_a_vector_of_another_length_is_left_out_and_named():
+    federation = Federation(5)
+    hostile = federation.nodes[2]
+
+    def forge(stage, node, reply):
+        if (stage, node) != ("mask", hostile):
+            return reply
+        return MaskedVector(np.zeros(3, np.uint64)).encode(tag=tag_of(reply), node=node)
+
+    total = federation.run(forge=forge)
+    assert federation.round.refused == {hostile: "3 numbers, expected 10"}
+    assert federation.error_of(total, federation.round.summed) <= 1e-12
+
+
+def test_shares_for_others_than_the_neighbours_are_left_out_and_named():
+    federation = Federation(5)
+    hostile = federation.nodes[2]
+
+    def forge(stage, node, reply):
+        if (stage, node) != ("share", hostile):
+            return reply
+        sealed = SealedShares.decode(reply, tag=tag_of(reply), node=node).sealed
+        fewer = dict(list(sealed.items())[1:])
+        return SealedShares(fewer).encode(tag=tag_of(reply), node=node)
+
+    total = federation.run(forge=forge)
+    assert federation.round.refused == {hostile: "shares for others than its neighbours"}
+    assert federation.error_of(total, federation.round.summed) <= 1e-12
+
+
+def with_false_shares(liars, owners=None):
+    def forge(stage, node, reply):
+        if stage != "reveal" or node not in liars:
+            return reply
+        shares = RevealedShares.decode(reply, tag=tag_of(reply), node=node).shares
+        false = {o: s if owners and o not in owners else bytes(66) for o, s in shares.items()}
+        return RevealedShares(false).encode(tag=tag_of(reply), node=node)
+
+    return forge
+
+
+def test_a_node_that_reveals_false_shares_is_named_and_the_sum_is_right():
+    federation = Federation(8)
+    liar = federation.nodes[1]
+    total = federation.run(forge=with_false_shares({liar}))
+    assert federation.round.refused == {liar: "it revealed a share that is none"}
+    assert federation.error_of(total) <= 1e-12
+
+
+def test_false_shares_of_a_node_that_left_are_noticed_too():
+    federation = Federation(8)
+    liar, gone = federation.nodes[1], federation.nodes[4]
+    total = federation.run(gone_at("mask", {gone}, "silent"), with_false_shares({liar}, {gone}))
+    assert federation.round.refused == {liar: "it revealed a share that is none"}
+    assert federation.error_of(total, federation.round.summed) <= 1e-12
+
+
+def test_false_shares_of_many_lose_the_round_and_give_no_wrong_sum():
+    federation = Federation(8)
+    with pytest.raises(LostRoundError, match="do not fit together"):
+        federation.run(forge=with_false_shares(set(federation.nodes[:4])))
+
+
+def test_a_node_whose_sealed_shares_do_not_open_is_named_by_its_neighbours():
+    federation = Federation(5)
+    hostile = federation.nodes[2]
+
+    def forge(stage, node, reply):
+        if (stage, node) != ("share", hostile):
+            return reply
+        sealed = SealedShares.decode(reply, tag=tag_of(reply), node=node).sealed
+        noise = dict.fromkeys(sealed, bytes(160))
+        return SealedShares(noise).encode(tag=tag_of(reply), node=node)
+
+    with pytest.raises(SecureSumError):
+        federation.run(forge=forge)
+    assert {error.node for error in federation.errors.values()} == {hostile}
+
+
+def test_a_reply_of_somebody_who_was_not_asked_is_ignored():
+    federation = Federation(5)
+    requests = federation.run(until="share")
+    replies = {n: federation.answer("share", n, r) for n, r in requests.items()}
+    assert set(federation.round.shared({**replies, 5: b"", "x": b""})) == set(federation.nodes)
+
+
+def test_nodes_that_are_not_in_the_roster_cannot_be_asked():
+    federation = Federation(3)
+    with pytest.raises(InputError, match="expected nodes of the roster, got 5"):
+        Round([5, *federation.nodes], roster=federation.roster, bounds=[1.0], dropout=0.1)
+
+
+def test_the_stages_of_the_server_come_in_their_order():
+    federation = Federation(3)
+    with pytest.raises(RefusedError, match="masked out of turn: next is invite"):
+        federation.round.masked({})
+
+
+# --------------------------------------------------------------------- what the server gets to see
+
+N_NUMBERS = 4000
+FALSE_ALARM = (
+    1e-7  # of each chi-square test; masks are fresh in every run, so that no seed fixes them
+)
+
+
+def uploads(federation, node):
+    reply = federation.received[2][node]
+    return MaskedVector.decode(reply, tag=tag_of(reply), node=node).words
+
+
+def alike(*samples):
+    """Whether samples of words could have the same distribution of bytes (chi-square, 256 cells)."""
+    tables = np.array([np.bincount(s.view(np.uint8), minlength=256) for s in samples], dtype=float)
+    if len(tables) == 1:
+        expected = np.full((1, 256), tables.sum() / 256)
+    else:
+        expected = tables.sum(axis=0) * tables.sum(axis=1, keepdims=True) / tables.sum()
+    statistic = ((tables - expected) ** 2 / np.maximum(expected, 1e-9)).sum()
+    return chi2.sf(statistic, 255) > FALSE_ALARM
+
+
+def test_uploads_of_two_runs_that_differ_in_one_clients_data_cannot_be_told_apart():
+    runs = [Federation(6, n_numbers=N_NUMBERS) for _ in range(2)]
+    node = runs[0].nodes[3]
+    runs[0].values[node] = np.zeros(N_NUMBERS)
+    runs[1].values[node] = runs[1].bounds.copy()
+    sums = [run.run() for run in runs]
+    words = [uploads(run, node) for run in runs]
+    assert alike(*words)
+    assert alike(words[0])
+    assert alike(words[1])
+    assert alike(
+        words[1] - words[0]
+    )  # nor is the difference of the two runs the difference of the data
+    # The same test sees the difference at once where nothing is masked.
+    plain = [FixedPoint(run.bounds, n_summands=6).encode(run.values[node]) for run in runs]
+    assert not alike(*plain)
+    assert not alike(plain[1])
+    assert np.allclose(sums[1] - sums[0], runs[0].bounds)
+
+
+def test_no_unmasked_number_is_in_what_reaches_the_server():
+    federation = Federation(6, n_numbers=500)
+    gone = federation.nodes[5]
+    federation.run(gone_at("confirm", {gone}, "silent"))
+    received = b"".join(reply for replies in federation.received for reply in replies.values())
+    assert len(received) > 6 * 500 * 8
+    windows = {received[i : i + 8] for i in range(len(received) - 7)}
+    scale = FixedPoint(federation.bounds, n_summands=6)
+    for values in federation.values.values():
+        words = scale.encode(values)
+        for numbers in (values.astype("<f8"), words.astype("<u8"), words.astype(">u8")):
+            assert windows.isdisjoint(number.tobytes() for number in numbers)
+
+
+def test_no_secret_of_a_survivor_is_in_what_reaches_the_server():
+    federation = Federation(6)
+    federation.run(until="reveal")
+    received = b"".join(reply for replies in federation.received for reply in replies.values())
+    for participant in federation.participants.values():
+        private, shares = secrets_of(participant)
+        halves = [half for share in shares.values() for half in (share[:66], share[66:])]
+        assert len(halves) == 12
+        assert all(secret and secret not in received for secret in private + halves)

@@ -112,7 +112,7 @@ def read_inputs(config: SweepConfig) -> Inputs:
     test = table.test or (table.features[held_out], labels[held_out])
     data = Examples(table.features[chosen], labels[chosen], *test)
     names = _category_names(config)
-    codes = _codes(*_modelled(table, config.data), names)[chosen]
+    codes = _codes(*_modelled(table, config.data, owners), names)[chosen]
     populations: dict[str, ClientsOfSeed] = {}
     for name, entry in config.clients.items():
         try:
@@ -131,10 +131,23 @@ def _class_counts(data: Examples, clients: ClientsOfSeed, config: SweepConfig) -
     return np.bincount(held, minlength=n_classes)
 
 
-def _modelled(table: _Table, asked: DataConfig) -> tuple[NDArray[Any], str]:
+def _modelled(
+    table: _Table, asked: DataConfig, owners: set[str | None]
+) -> tuple[NDArray[Any], str]:
     """The modelled feature of each point, of one column or of several, and what it is called."""
     given = asked.category or asked.label
     parts = _crossed_names(given, table.columns)
+    for name in parts:
+        if asked.category is not None and name in owners:
+            raise ParameterError(
+                f"{table.where}: expected another column for [data] category than the clients', got "
+                f"{name!r}"
+            )
+        if parts.count(name) > 1:
+            raise ParameterError(
+                f"{table.where}: expected different columns to cross in [data] category, got {name!r} "
+                "twice"
+            )
     if len(parts) == 1:
         return table.column(parts[0]), parts[0]
     try:

@@ -216,6 +216,21 @@ def _feature_differences() -> Call:
     return pu.feature_differences, {"aggregator": players, **sizes_}
 
 
+def _table_features() -> Call:
+    client = np.repeat(np.arange(12), 5)
+    columns = {"client": client, "y": np.arange(60) % 3, "f": client % 2, "x": np.arange(60) / 8}
+    table = pa.table({**columns, "n": np.full(60, 2)})
+    return pu.table_features, {
+        "table": table, "label": "y", "client": "client", "candidates": ["f", "x"], "count": "n",
+        "bins": {"x": pu.Bins([0.0, 4.0, 8.0])}, "n_bins": 3, "proxy": table, "rng": 0,
+    }  # fmt: skip
+
+
+def _tabled() -> pu.TableFeatures:
+    function, arguments = _table_features()
+    return function(**arguments)
+
+
 def _difference() -> pu.FeatureDifference:
     function, arguments = _feature_differences()
     return function(**arguments)
@@ -313,6 +328,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Sizes.logpmf": lambda: (sizes().logpmf, {"sizes": [1, 2]}),
     "Sizes.sample": lambda: (sizes().sample, {"components": [0, 1], "rng": 0}),
     "Sweep": lambda: (pu.Sweep, {"runs": tuple(runs()), "folder": None}),
+    "TableFeatures": lambda: _fields(_tabled()),
     "Verdict": lambda: _fields(pu.compare_sweeps(runs())),
     "Verdict.paired": lambda: (
         pu.compare_sweeps(runs()).paired, {"first": "iid", "second": "iid", "of": "regret"},
@@ -384,6 +400,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "select": _select,
     "split_clients": lambda: (pu.split_clients, {"counts": COUNTS, "held_out": 0.2, "rng": 0}),
     "sweep": _sweep,
+    "table_features": _table_features,
     "table_histograms": _table_histograms,
     "train": _train,
     "weighted": lambda: (

@@ -43,7 +43,7 @@ ROOMS = {
     },
     "integrations": {
         "aggregate", "client", "counts", "errors", "model", "partitioning", "populations", "server",
-        "wording",
+        "typed", "wording",
     },
     "demo": {
         "aggregate", "comparison", "datasets", "errors", "model", "partitioning", "populations",

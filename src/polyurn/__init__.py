@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from polyurn.comparison.summaries import Heterogeneity as Heterogeneity
     from polyurn.comparison.summaries import heterogeneity as heterogeneity
     from polyurn.counts import drop_empty as drop_empty
+    from polyurn.integrations.frames import TableFeatures as TableFeatures
+    from polyurn.integrations.frames import table_features as table_features
     from polyurn.model.mdm import MDM as MDM
     from polyurn.model.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
     from polyurn.model.sizes import SizeBins as SizeBins
@@ -94,6 +96,8 @@ _HOME = {
     "ClientSplit": "comparison.splits",
     "split_clients": "comparison.splits",
     "drop_empty": "counts",
+    "TableFeatures": "integrations.frames",
+    "table_features": "integrations.frames",
     "load": "storage.mdm_json",
     "read_table": "storage.tables",
     "save": "storage.mdm_json",

@@ -6,10 +6,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from polyurn import Bins
-from polyurn.client.candidates import label_by_column, n_lacking
+from polyurn.client.candidates import label_by_column, lacking_columns, n_lacking
 from polyurn.client.layout import Columns, Layout
 from polyurn.client.tables import table_layout
-from polyurn.errors import CountsError
+from polyurn.errors import CountsError, ParameterError
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -103,17 +103,18 @@ def test_a_number_outside_of_declared_bins_is_an_error():
 def test_counts_and_crossed_labels_are_read():
     long = pa.table(
         {
-            "client": ["a", "a", "b"],
-            "x": [0, 0, 1],
-            "y": [0, 1, 1],
-            "f": ["u", "v", "v"],
-            "n": [2, 3, 4],
+            "client": ["a", "a", "b", "c"],
+            "x": [0, 0, 1, 1],
+            "y": [0, 1, 1, 1],
+            "f": ["u", "v", "v", "u"],
+            "n": [2, 3, 4, 5],
         }
     )
     layout = table_layout(long, Columns("client", "x,y", "n"))
     (f,) = label_by_column(long, layout, ["f"]).found
     assert (f.n_labels, f.n_values) == (3, 2)  # 0 × 0, 0 × 1 and 1 × 1
-    assert f.counts.toarray().tolist() == [[2, 0, 0, 3, 0, 0], [0, 0, 0, 0, 0, 4]]
+    expected = [[2, 0, 0, 3, 0, 0], [0, 0, 0, 0, 0, 4], [0, 0, 0, 0, 5, 0]]
+    assert f.counts.toarray().tolist() == expected
 
 
 def test_a_label_that_all_points_share_is_nothing_to_model():
@@ -132,4 +133,51 @@ def test_combinations_that_the_proxy_data_lack_are_counted():
     proxy = FLIGHTS.filter(pa.compute.not_equal(FLIGHTS["origin"], "JFK"))
     assert n_lacking(FLIGHTS, proxy, ("dest", "origin")) == 3
     assert n_lacking(FLIGHTS, FLIGHTS, ("dest", "origin")) == 0
-    assert n_lacking(FLIGHTS, proxy.drop_columns(["dest"]), ("dest", "origin")) is None
+    assert lacking_columns(proxy.drop_columns(["dest"]), ("dest", "origin")) == ("dest",)
+
+
+@pytest.mark.parametrize(
+    ("name", "role"), [("plane", "client"), ("dest", "label"), ("n", "count"), ("Dest", "label")]
+)
+def test_the_columns_of_the_client_the_label_and_the_count_are_no_candidates(name, role):
+    flights = FLIGHTS.append_column("n", pa.array(np.ones(N, int)))
+    with pytest.raises(CountsError, match=f"beside the {role}, got .*, which is the {role}'s own"):
+        label_by_column(flights, Layout("plane", "dest", "n"), ["origin", name])
+
+
+def test_the_parts_of_a_crossed_label_are_no_candidates():
+    with pytest.raises(CountsError, match="beside the label, got 'origin'"):
+        label_by_column(FLIGHTS, Layout("plane", ("dest", "origin")), ["hour", "origin"])
+
+
+def test_a_continuous_label_is_refused():
+    with pytest.raises(CountsError, match="continuous numbers in column 'air_time'; put them into"):
+        label_by_column(FLIGHTS, Layout("plane", "air_time"), ["origin"])
+
+
+@pytest.mark.parametrize("label", ["minutes", "id", ("dest", "minutes")], ids=str)
+def test_a_label_of_more_values_than_there_are_clients_is_refused(label):
+    with pytest.raises(
+        CountsError, match=r"expected at most as many labels as clients \(60\), got "
+    ):
+        label_by_column(FLIGHTS, Layout("plane", label), ["origin"])
+
+
+def test_a_column_that_the_proxy_data_lack_is_cut_at_own_quantiles_with_advice_that_helps():
+    proxy = pa.table({"dest": ["ATL"]})
+    found = label_by_column(FLIGHTS, LAYOUT, ["minutes"], proxy=proxy)
+    (said,) = found.remarks
+    assert found.found[0].at_own_quantiles
+    assert said.endswith("declare a range (--range), as the proxy data have no such column")
+
+
+def test_what_is_wrong_with_the_proxy_data_is_said_of_them():
+    proxy = pa.table({"minutes": ["1", "x"], "dest": ["ATL", None], "origin": ["EWR", "EWR"]})
+    with pytest.raises(
+        ParameterError, match="the proxy data: expected numbers in column 'minutes'"
+    ):
+        label_by_column(FLIGHTS, LAYOUT, ["minutes"], proxy=proxy)
+    with pytest.raises(
+        ParameterError, match="the proxy data: 1 value is missing from column 'dest'"
+    ):
+        n_lacking(FLIGHTS, proxy, ("dest", "origin"))

@@ -211,3 +211,36 @@ def test_remembered_crossed_columns_are_taken_where_all_of_them_are_there():
         "dest",
     )
     assert layout(["client", "category", "dest"], remembered=remembered).category == "category"
+
+
+@pytest.mark.parametrize("category", ["client", "client,dest", ["dest", "client"]])
+def test_the_clients_own_column_is_no_category(category):
+    with pytest.raises(CountsError, match="another column for the category than the client's, got"):
+        layout(["client", "dest"], Columns(category=category))
+
+
+def test_a_column_that_is_crossed_with_itself_is_refused():
+    with pytest.raises(CountsError, match="expected different columns to cross, got 'dest' twice"):
+        layout(["client", "dest"], Columns(category="dest,dest"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "other"),
+    [
+        (Columns(category="count"), "category"),
+        (Columns(category="dest,count"), "category"),
+        (Columns(client="count", category="dest"), "client"),
+    ],
+)
+def test_the_column_of_the_counts_is_nothing_else(asked, other):
+    names = ["client", "dest", "count"]
+    with pytest.raises(CountsError, match=f"for the counts than the {other}'s, got 'count'"):
+        layout(names, asked)
+    assert layout(names, Columns(asked.client, asked.category, "1")).count is None
+
+
+def test_errors_name_the_option_that_the_category_has():
+    with pytest.raises(CountsError, match="name yours with --label"):
+        layout(["client", "dest"], Columns(category="nope"), called="label")
+    with pytest.raises(CountsError, match="another column for the label than the client's"):
+        layout(["client", "dest"], Columns(category="client"), called="label")

@@ -59,9 +59,25 @@ def test_a_crossed_label_says_whether_a_third_column_still_differs(walk):
     asked = ("features", "points.csv", "--client", "plane", "--label", "kind,region")
     told = walk(*asked, "--candidates", "hour,wind", "--range", "wind=-2:10", "--bins", 4, "--json")
     found = told.json()
-    assert found["recommendation"]["model"] == "label"
     assert found["features"]["wind"]["n_categories"] <= 12 * 4
     assert "quantiles" not in told.err
+    assert (
+        walk(*asked, "--candidates", "hour", "--json").json()["recommendation"]["model"] == "label"
+    )
+
+
+def test_too_few_clients_are_not_told_that_iid_clients_will_do(walk, tmp_path):
+    lines = (tmp_path / "points.csv").read_text().splitlines()
+    (tmp_path / "few.csv").write_text("\n".join(lines[: 1 + 4 * 30]))
+    told = walk(
+        "features", "few.csv", "--client", "plane", "--label", "kind", "--candidates", "hour"
+    )
+    assert told.code == 0
+    assert "cannot tell: 4 clients are too few; they may differ in kind (" in " ".join(
+        told.err.split()
+    )
+    assert "IID clients will do" not in told.err
+    assert "of one Dirichlet" not in told.err
 
 
 def test_a_number_is_recommended_with_what_to_do_about_it(walk):
@@ -77,6 +93,28 @@ def test_categories_that_the_proxy_data_lack_are_said(walk):
 
 
 @pytest.mark.parametrize(
+    ("kept", "candidates", "lacking"),
+    [
+        (("plane", "kind"), "region", ["region"]),
+        (("plane", "region"), "region", ["kind"]),
+        (("kind", "region"), "region,wind", ["wind"]),
+        (("hour",), "region,wind", ["kind", "wind", "region"]),
+        (("kind", "region"), "region,hour", []),
+    ],
+)
+def test_columns_that_the_proxy_data_lack_are_said(walk, tmp_path, kept, candidates, lacking):
+    names, *rows = [row.split(",") for row in (tmp_path / "points.csv").read_text().splitlines()]
+    places = [names.index(name) for name in kept]
+    lines = [",".join(row[i] for i in places) for row in [names, *rows]]
+    (tmp_path / "proxy.csv").write_text("\n".join(lines))
+    told = walk(*ASKED, "--candidates", candidates, "--proxy", "proxy.csv")
+    assert told.code == 0
+    said = [line for line in told.err.splitlines() if "has no column" in line]
+    assert said == [f"proxy.csv has no column {name!r}" for name in lacking]
+    assert "--proxy" not in told.err
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         (("--candidates", "nothing"), "--candidates"),
@@ -87,10 +125,36 @@ def test_categories_that_the_proxy_data_lack_are_said(walk):
         (("--range", "wnd=0:1"), "expected bins of candidates, got those of 'wnd'"),
         (("--candidates", "hour", "--bins", 5), "--bins has no effect"),
         (("--candidates", "hour", "--range", "wind=0:1"), "expected bins of candidates"),
+        (
+            ("--range", "wind=0:1", "--range", "wind=0:9"),
+            "expected one --range of column 'wind', got two",
+        ),
+        (("--candidates", "plane"), "got 'plane', which is the client's own column"),
+        (("--candidates", "hour,kind"), "got 'kind', which is the label's own column"),
     ],
 )
 def test_what_cannot_be_meant_is_one_line(walk, options, said):
     assert_refused(walk(*ASKED, *options), said)
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        (
+            "nope",
+            "expected a column 'nope', got plane, kind, region, hour, wind; name yours with --label",
+        ),
+        ("kind,nope", "name yours with --label"),
+        ("kind,kind", "expected different columns to cross, got 'kind' twice"),
+        ("plane", "expected another column for the label than the client's, got 'plane'"),
+        ("kind,plane", "expected another column for the label than the client's, got 'plane'"),
+        ("wind", "got continuous numbers in column 'wind'"),
+    ],
+)
+def test_a_label_that_cannot_be_one_is_one_line_that_names_the_option(walk, label, said):
+    ran = walk("features", "points.csv", "--client", "plane", "--label", label)
+    assert_refused(ran, said)
+    assert "--category" not in ran.err
 
 
 def test_the_label_has_to_be_named(walk):

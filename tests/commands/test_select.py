@@ -49,3 +49,18 @@ def test_one_held_out_client_is_one_line_before_any_round(run, n_clients):
     assert ran.code == 2
     assert "round" not in ran.err
     assert "held_out=0.2 needs 25 clients or more" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("category", "said"),
+    [
+        ("client", "expected another column for the category than the client's, got 'client'"),
+        (
+            "client,category",
+            "expected another column for the category than the client's, got 'client'",
+        ),
+        ("category,category", "expected different columns to cross, got 'category' twice"),
+    ],
+)
+def test_a_column_that_cannot_be_part_of_the_category_is_refused_in_one_line(run, category, said):
+    assert_refused(run("select", "clients.csv", "--category", category), said)

@@ -104,6 +104,8 @@ def test_crossed_columns_go_by_the_names_of_a_class_label():
     assert found.labels.tolist() == [1, 0, 1]
     made = dataset_histograms(data, label="label,hour")
     assert made.counts.toarray().tolist() == [[1, 1], [0, 1]]
+    with pytest.raises(CountsError, match="another column for the label than the client's"):
+        dataset_histograms(data, label=["client", "label"])
     declared = ["dog × 7", "dog × 8", "cat × 7"]
     assert dataset_labels(data, "label,hour", categories=declared).labels.tolist() == [0, 2, 0]
     with pytest.raises(ParameterError, match="names of crossed categories"):

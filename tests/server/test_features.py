@@ -211,10 +211,56 @@ def test_the_feature_in_which_clients_differ_most_given_the_label_is_crossed():
     assert advice.sentence.startswith("model y × most: ")
 
 
-@pytest.mark.parametrize("given", [(0.04, 0.03, 0.05), (0.2, -0.01, 0.41), (np.nan,) * 3])
-def test_a_feature_below_the_threshold_or_within_chance_is_not_crossed(given):
-    assert recommend_feature({"f": difference(given)}).model == "IID"
-    assert recommend_feature({"f": difference(given, (0.3, 0.2, 0.4))}).model == "label"
+HARDLY, MUCH = (0.0, -0.04, 0.04), (0.3, 0.2, 0.4)
+
+
+@pytest.mark.parametrize("given", [(0.04, 0.03, 0.049), HARDLY, (np.nan,) * 3])
+def test_a_feature_whose_interval_ends_below_the_threshold_is_not_crossed(given):
+    assert recommend_feature({"f": difference(given, HARDLY)}).model == "IID"
+    assert recommend_feature({"f": difference(given, MUCH)}).model == "label"
+
+
+def test_iid_clients_are_recommended_only_if_every_interval_ends_below_the_threshold():
+    """Of a review: 3 clients with 0.43 (-1.25 to 2.11) were told that IID clients will do."""
+    few = difference((np.nan,) * 3, (0.43, -1.25, 2.11))
+    advice = recommend_feature({"f": few}, label="y")
+    assert (advice.model, advice.feature) == ("cannot tell", None)
+    assert advice.sentence == (
+        "cannot tell: 90 clients are too few; they may differ in y (0.43, -1.25 to 2.11); ask more "
+        "clients"
+    )
+    unclear = difference((0.2, -0.01, 0.41), HARDLY)
+    advice = recommend_feature({"f": unclear}, label="y")
+    assert advice.model == "cannot tell"
+    assert "they may differ given y in f (0.20, -0.01 to 0.41)" in advice.sentence
+
+
+def test_the_label_alone_is_recommended_only_if_no_candidate_may_differ():
+    found = {"g": difference(HARDLY, MUCH), "f": difference((0.2, -0.01, 0.41), MUCH)}
+    advice = recommend_feature(found, label="y")
+    assert (advice.model, advice.feature) == ("cannot tell", None)
+    assert advice.sentence == (
+        "cannot tell whether to cross y: 90 clients are too few; they differ in y (0.30, 0.20 to 0.40), "
+        "and perhaps given y in f (0.20, -0.01 to 0.41); ask more clients"
+    )
+    assert recommend_feature({"g": found["g"]}).model == "label"
+
+
+def test_of_several_unclear_candidates_the_one_that_may_differ_most_is_named():
+    found = {"f": difference((0.1, -0.1, 0.3)), "g": difference((0.1, -0.2, 0.4))}
+    said = recommend_feature(found, label="y").sentence
+    assert "given y in g (0.10, -0.20 to 0.40) and 1 other candidate;" in said
+    found["h"] = difference((0.1, np.nan, np.nan))  # two clients have no interval
+    assert (
+        "given y in h (0.10) and 2 other candidates;"
+        in recommend_feature(found, label="y").sentence
+    )
+
+
+def test_two_clients_are_too_few_to_tell():
+    found = differences(np.random.default_rng(0).multinomial(30, np.full(12, 1 / 12), size=2))
+    assert isnan(found.label.low)
+    assert recommend_feature({"f": found}).model == "cannot tell"
 
 
 def test_nothing_to_recommend_from_is_an_error():

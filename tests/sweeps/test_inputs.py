@@ -247,6 +247,9 @@ def test_clients_match_crossed_columns(tmp_path, category, suffix):
         ("origin,lables", "expected a column 'lables'"),
         (["origin", 3], "category as a text or a list of texts"),
         ("x,labels", "category: expected texts or whole numbers to cross"),
+        ("client", "another column for .data. category than the clients', got 'client'"),
+        ("labels,client", "another column for .data. category than the clients', got 'client'"),
+        (["labels", "labels"], "expected different columns to cross, got 'labels' twice"),
     ],
 )
 def test_columns_that_cannot_be_crossed_are_refused(tmp_path, category, said):

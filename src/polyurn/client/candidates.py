@@ -5,9 +5,10 @@ bins. For tables that belong to whoever asks: the categories of live clients are
 clients differ in a column is `server/features.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,9 @@ from polyurn.client.columns import (
     plain_column,
 )
 from polyurn.client.histogram import tally
-from polyurn.client.layout import Layout, find_column
+from polyurn.client.layout import Layout, column_text, find_column
 from polyurn.client.tables import observed_codes
-from polyurn.errors import CountsError, InputError
+from polyurn.errors import CountsError, InputError, ParameterError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Candidate:
     n_labels, n_values : int
     bins : Bins or None
         How its numbers were cut.
+    at_own_quantiles : bool
+        Whether they were cut at quantiles of the clients' own table.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Candidate:
     n_labels: int
     n_values: int
     bins: Bins | None = None
+    at_own_quantiles: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +104,9 @@ def label_by_column(
     Raises
     ------
     CountsError
-        There is no such column, no candidate, or a label that all points share.
+        There is no such column, or no candidate; a candidate is the client's, the label's or the count's
+        column; or a label is shared by all points, is continuous, or has more values than there are
+        clients.
 
     Examples
     --------
@@ -113,56 +119,85 @@ def label_by_column(
     [[1, 0, 0, 1], [0, 1, 0, 0]]
     """
     arrow = as_arrow(table)
-    if layout.category is None:
-        raise CountsError("expected one row per point or with a count, got one row per client")
-    clients, owner = distinct_values(column_ids(arrow, layout.client))
-    labels, label = observed_codes(arrow, layout.category)
-    if len(labels) < 2:
-        raise CountsError("expected at least two labels, got one: nothing to model")
-    count = (
-        np.ones(len(owner), np.int64)
-        if layout.count is None
-        else column_counts(arrow, layout.count)
-    )
+    points = _points(arrow, layout)
     cutting = _Cutting(edges or {}, n_bins, None if proxy is None else as_arrow(proxy))
     asked = _asked(arrow.column_names, layout, names)
     unasked = next((name for name in cutting.edges if name not in asked), None)
     if unasked is not None:
         raise CountsError(f"expected bins of candidates, got those of {unasked!r}")
-    found, remarks, measured = [], [], []
+    found, remarks = [], []
     for name in asked:
         try:
-            values = _values(arrow, name, cutting, len(clients))
-            codes = label * values.n + values.codes
-            made = tally(owner, codes, count, clients=clients, categories=len(labels) * values.n)
+            found.append(_candidate(arrow, name, points, cutting))
         except InputError as error:
             if names is not None:
                 raise
             remarks.append(f"left out {name!r}: {error}")
-            continue
-        found.append(Candidate(name, made.counts, len(labels), values.n, values.bins))
-        measured += [name] if values.at_own_quantiles else []
     if not found:
         raise CountsError("; ".join(["expected at least one candidate column, got none", *remarks]))
+    measured = [candidate.name for candidate in found if candidate.at_own_quantiles]
     if measured:
-        remarks.append(
-            f"cut into {counted(n_bins, 'bin')} at quantiles of this table: {', '.join(measured)}; only "
-            "for a table at hand, as no server may measure quantiles of live clients: declare a range, "
-            "or take the quantiles of proxy data (--range, --proxy)"
-        )
+        remarks.append(_about_own_quantiles(measured, cutting))
     return Candidates(tuple(found), tuple(remarks))
 
 
-def n_lacking(table: object, proxy: object, columns: Sequence[str]) -> int | None:
+def lacking_columns(proxy: object, columns: Sequence[str]) -> tuple[str, ...]:
+    """Those of the columns that the proxy data do not have."""
+    names = as_arrow(proxy).column_names
+    return tuple(name for name in columns if name not in names)
+
+
+def n_lacking(table: object, proxy: object, columns: Sequence[str]) -> int:
     """How many combinations of columns the clients have and the proxy data have not.
 
-    None if the proxy data have not all of the columns.
+    The proxy data have the columns; see `lacking_columns`.
     """
-    of_clients, of_proxy = as_arrow(table), as_arrow(proxy)
-    if not set(columns) <= set(of_proxy.column_names):
-        return None
-    held = observed_codes(of_clients, columns)[0]
-    return len(set(map(str, held)) - set(map(str, observed_codes(of_proxy, columns)[0])))
+    held = observed_codes(as_arrow(table), columns)[0]
+    with _of_proxy():
+        offered = observed_codes(as_arrow(proxy), columns)[0]
+    return len(set(map(str, held)) - set(map(str, offered)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """Whose each row is, its label, and how many points it stands for."""
+
+    clients: NDArray[Any]
+    owner: NDArray[np.integer[Any]]
+    label: NDArray[np.integer[Any]]
+    n_labels: int
+    count: NDArray[np.int64]
+
+
+def _points(table: "pa.Table", layout: Layout) -> _Points:
+    if layout.category is None:
+        raise CountsError("expected one row per point or with a count, got one row per client")
+    clients, owner = distinct_values(column_ids(table, layout.client))
+    labels, label = observed_codes(table, layout.category)
+    _check_label(table, layout.category, len(labels), len(clients))
+    count = (
+        np.ones(len(owner), np.int64)
+        if layout.count is None
+        else column_counts(table, layout.count)
+    )
+    return _Points(clients, owner, label, len(labels), count)
+
+
+def _check_label(
+    table: "pa.Table", category: str | tuple[str, ...], n_labels: int, n_clients: int
+) -> None:
+    if n_labels < 2:
+        raise CountsError("expected at least two labels, got one: nothing to model")
+    if isinstance(category, str) and _is_continuous(table, category):  # crossed ones are whole
+        raise CountsError(
+            f"expected a label of categories, got continuous numbers in column {category!r}; put them "
+            "into bins first"
+        )
+    if n_labels > n_clients:
+        raise CountsError(
+            f"expected at most as many labels as clients ({n_clients:,}), got {n_labels:,} in "
+            f"{column_text(category)!r}; merge labels, or put numbers into bins"
+        )
 
 
 @dataclass(frozen=True)
@@ -176,7 +211,7 @@ class _Cutting:
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """The value of each row as a number below n."""
+    """The value of each row as a number below n, and the bins; see `Candidate`."""
 
     codes: NDArray[np.int64]
     n: int
@@ -187,8 +222,42 @@ class _Values:
 def _asked(all_names: Sequence[str], layout: Layout, names: Sequence[str] | None) -> Sequence[str]:
     if names is None:
         return layout.unread
-    return list(
+    category = layout.category if isinstance(layout.category, tuple) else (layout.category,)
+    roles = {layout.count: "count", **dict.fromkeys(category, "label"), layout.client: "client"}
+    found = list(
         dict.fromkeys(find_column(all_names, name, option="--candidates") for name in names)
+    )
+    taken = next((name for name in found if name in roles), None)
+    if taken is not None:
+        raise CountsError(
+            f"expected candidates beside the {roles[taken]}, got {taken!r}, which is the "
+            f"{roles[taken]}'s own column"
+        )
+    return found
+
+
+def _candidate(table: "pa.Table", name: str, points: _Points, cutting: _Cutting) -> Candidate:
+    values = _values(table, name, cutting, len(points.clients))
+    made = tally(
+        points.owner,
+        points.label * values.n + values.codes,
+        points.count,
+        clients=points.clients,
+        categories=points.n_labels * values.n,
+    )
+    n_labels, own = points.n_labels, values.at_own_quantiles
+    return Candidate(name, made.counts, n_labels, values.n, values.bins, own)
+
+
+def _about_own_quantiles(names: Sequence[str], cutting: _Cutting) -> str:
+    advice = (
+        "declare a range, or take the quantiles of proxy data (--range, --proxy)"
+        if cutting.proxy is None
+        else "declare a range (--range), as the proxy data have no such column"
+    )
+    return (
+        f"cut into {counted(cutting.n_bins, 'bin')} at quantiles of this table: {', '.join(names)}; "
+        f"only for a table at hand, as no server may measure quantiles of live clients: {advice}"
     )
 
 
@@ -218,8 +287,19 @@ def _measured(
         if declared:
             raise
         return None
-    whole = bool((numbers == np.rint(numbers)).all())
-    return numbers if declared or not whole or n_distinct > _MOST_NUMBERS else None
+    is_measurement = not _all_whole(numbers) or n_distinct > _MOST_NUMBERS
+    return numbers if declared or is_measurement else None
+
+
+def _is_continuous(table: "pa.Table", name: str) -> bool:
+    try:
+        return not _all_whole(numbers_of(table, name).astype(np.float64))
+    except CountsError:
+        return False  # texts
+
+
+def _all_whole(numbers: NDArray[np.float64]) -> bool:
+    return bool((numbers == np.rint(numbers)).all())
 
 
 def _cut(numbers: NDArray[np.float64], name: str, cutting: _Cutting) -> _Values:
@@ -227,10 +307,21 @@ def _cut(numbers: NDArray[np.float64], name: str, cutting: _Cutting) -> _Values:
     has_proxy = cutting.proxy is not None and name in cutting.proxy.column_names
     if name in cutting.edges:
         bins = cutting.edges[name]
+    elif has_proxy:
+        with _of_proxy():
+            bins = Bins.at_quantiles(numbers_of(cutting.proxy, name), n_bins=cutting.n_bins)
     else:
-        known = numbers_of(cutting.proxy, name) if has_proxy else numbers
-        bins = Bins.at_quantiles(known, n_bins=cutting.n_bins)
+        bins = Bins.at_quantiles(numbers, n_bins=cutting.n_bins)
     codes = bins.locate(numbers)
     if (codes < 0).any():
         raise CountsError(f"expected every number of column {name!r} within its bins")
     return _Values(codes, bins.n_bins, bins, not has_proxy and name not in cutting.edges)
+
+
+@contextmanager
+def _of_proxy() -> Iterator[None]:
+    """What is wrong with the proxy data, which is no fault of the clients' table."""
+    try:
+        yield
+    except CountsError as error:
+        raise ParameterError(f"the proxy data: {error}") from None

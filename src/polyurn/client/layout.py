@@ -96,6 +96,7 @@ def find_layout(
     *,
     remembered: Columns = UNSAID,
     declared: Sequence[str] | int | None = None,
+    called: str = "category",
     is_whole: Callable[[str], bool],
     is_distinct: Callable[[str], bool],
 ) -> Layout:
@@ -111,13 +112,15 @@ def find_layout(
         What the columns of an earlier table were called; taken where it is there.
     declared : sequence of str or int, optional
         The declared categories, or how many they are.
+    called : str
+        What errors call the category, and the option that names it.
     is_whole, is_distinct : function of a column's name
         Whether it holds whole numbers of at least 0 and nothing else, or no value twice.
 
     Raises
     ------
     CountsError
-        There is no such column, or none can be told to be what is needed.
+        There is no such column, none can be told to be what is needed, or one is to be two things.
 
     Examples
     --------
@@ -130,7 +133,7 @@ def find_layout(
     ('Client', 'category', 'opens')
     """
     client = _find("client", names, asked.client, remembered.client)
-    category = _find_category(names, asked.category, remembered.category)
+    category = _find_category(names, asked.category, remembered.category, option=f"--{called}")
     if category is None:
         found = _wide(names, client, asked, declared, is_whole, is_distinct)
         if found is not None:
@@ -139,6 +142,7 @@ def find_layout(
         raise CountsError(_missing(names, client, category, asked.count, is_whole))
     certain = asked.count == ONE_PER_ROW and ONE_PER_ROW not in names
     count = None if certain else _find("count", names, asked.count, remembered.count)
+    _refuse_two_roles(client, category, count, called)
     used: dict[Role, str | tuple[str, ...] | None] = {
         "client": client, "category": category, "count": count
     }  # fmt: skip
@@ -237,15 +241,34 @@ def _find(
 
 
 def _find_category(
-    names: Sequence[str], asked: str | Sequence[str] | None, remembered: str | Sequence[str] | None
+    names: Sequence[str],
+    asked: str | Sequence[str] | None,
+    remembered: str | Sequence[str] | None,
+    *,
+    option: str,
 ) -> str | tuple[str, ...] | None:
     """The column of the category, or those that are crossed; None if no name tells."""
     if asked is not None:
-        return category_columns(names, asked)
+        return category_columns(names, asked, option=option)
     if remembered is not None:
         with contextlib.suppress(CountsError):
             return category_columns(names, remembered)
     return _alike("category", names)
+
+
+def _refuse_two_roles(
+    client: str, category: str | tuple[str, ...], count: str | None, called: str
+) -> None:
+    if client in _parts(category):
+        raise CountsError(
+            f"expected another column for the {called} than the client's, got {client!r}"
+        )
+    if count is not None and count in (client, *_parts(category)):
+        other = "client" if count == client else called
+        raise CountsError(
+            f"expected another column for the counts than the {other}'s, got {count!r}; if every row is "
+            "one point, --count 1"
+        )
 
 
 def _parts(category: str | tuple[str, ...] | None) -> tuple[str | None, ...]:

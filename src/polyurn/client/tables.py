@@ -95,6 +95,7 @@ def table_layout(
     *,
     remembered: Columns = UNSAID,
     declared: Categories | None = None,
+    called: str = "category",
 ) -> Layout:
     """How a data frame says who holds what; `find_layout` with the frame's columns."""
     arrow = as_arrow(table)
@@ -103,6 +104,7 @@ def table_layout(
         asked,
         remembered=remembered,
         declared=None if isinstance(declared, Bins) else declared,
+        called=called,
         is_whole=partial(_is_whole, arrow),
         is_distinct=partial(_is_distinct, arrow),
     )

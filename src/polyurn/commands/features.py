@@ -1,6 +1,6 @@
 """`polyurn features`: how much clients differ in the label and in other columns, and what to model.
 
-Parses, calls one library function for each column, prints.
+Parses, calls one library function, prints.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from polyurn.client.bins import Bins
-    from polyurn.client.candidates import Candidate
-    from polyurn.server.features import FeatureDifference, Recommendation
+    from polyurn.integrations.frames import TableFeatures
+    from polyurn.server.features import FeatureDifference
 
 
 def features_command(
@@ -59,48 +59,40 @@ def features_command(
 
     Example: `polyurn features flights.csv --client tailnum --label dest --candidates origin,carrier`
     """
-    from polyurn.aggregate.local import LocalAggregator
-    from polyurn.client.candidates import label_by_column, n_lacking
-    from polyurn.client.layout import Columns
-    from polyurn.commands._shared.client_tables import Reading, layout_of, naming
-    from polyurn.server.features import feature_differences, recommend_feature
+    from polyurn.commands._shared.client_tables import naming
+    from polyurn.integrations.frames import table_features
     from polyurn.storage.tables import read_table
 
     edges = _declared_bins(ranges or [], bins)
-    names = None if candidates is None else [name.strip() for name in candidates.split(",")]
     read = read_table(table, on_remark=say)
     own = None if proxy is None else read_table(proxy, on_remark=say)
     with naming(table):
-        asked = Columns(client, label, count)
-        layout = layout_of(read, Reading(lambda _: None, asked))
-        offered = label_by_column(read, layout, names, edges=edges, n_bins=bins, proxy=own)
-    for remark in offered.remarks:
-        say(remark)
-    if not any(candidate.bins for candidate in offered.found):
-        refuse_options(context, ["bins", "ranges"], "without a column of many numbers")
-    differences = {
-        candidate.name: feature_differences(
-            LocalAggregator(candidate.counts, rng=seed),
-            n_labels=candidate.n_labels,
-            n_values=candidate.n_values,
+        found = table_features(
+            read,
+            label=label,
+            client=client,
+            candidates=None if candidates is None else [n.strip() for n in candidates.split(",")],
+            count=count,
+            bins=edges,
+            n_bins=bins,
+            proxy=own,
+            rng=seed,
         )
-        for candidate in offered.found
-    }
-    parts = layout.category if isinstance(layout.category, tuple) else (str(layout.category),)
-    shown = " × ".join(parts)
-    advice = recommend_feature(differences, label=shown)
+    for name in found.lacking_columns:
+        say(f"{proxy} has no column {name!r}")
+    for remark in found.remarks:
+        say(remark)
+    if not found.bins:
+        refuse_options(context, ["bins", "ranges"], "without a column of many numbers")
     if as_json:
-        print_json(_record(differences, advice, label))
+        print_json(_record(found, label))
     else:
-        show(_table(differences, shown, offered.found[0].n_labels))
-    chosen = next((found for found in offered.found if found.name == advice.feature), None)
-    for sentence in _sentences(differences, advice, shown, chosen):
+        show(_table(found))
+    for sentence in found.sentences:
         say(sentence)
-    if own is not None and chosen is not None and chosen.bins is None:
-        n_absent = n_lacking(read, own, (*parts, chosen.name))
-        if n_absent:
-            hold = counted(n_absent, "category", "categories")
-            say(f"{proxy} has no points of {hold}, which no simulated client can hold then")
+    if found.n_lacking:
+        hold = counted(found.n_lacking, "category", "categories")
+        say(f"{proxy} has no points of {hold}, which no simulated client can hold then")
 
 
 def _declared_bins(ranges: Sequence[str], n_bins: int) -> "dict[str, Bins]":
@@ -120,25 +112,27 @@ def _declared_bins(ranges: Sequence[str], n_bins: int) -> "dict[str, Bins]":
             name = ""
         if not name or not -np.inf < low < high < np.inf:
             raise ParameterError(f"expected --range as COLUMN=LOW:HIGH, got {text!r}")
+        if name in declared:
+            raise ParameterError(f"expected one --range of column {name!r}, got two")
         inner = np.linspace(low, high, n_bins + 1)[1:-1]
         declared[name] = Bins([-np.inf, *inner, np.inf])
     return declared
 
 
-def _table(differences: "dict[str, FeatureDifference]", label: str, n_labels: int) -> "Table":
+def _table(found: "TableFeatures") -> "Table":
     """One row for the label, and one for each candidate, the most different first."""
     from rich.table import Table
 
-    first = next(iter(differences.values()))
+    first = next(iter(found.differences.values()))
     table = Table(title=f"how much {counted(first.n_clients, 'client')} differ")
     table.caption = "0: as IID clients; 1: one category each (95 % intervals)"
     table.add_column("column")
-    for heading in ("differs", f"given {label}", f"categories × {label}"):
+    for heading in ("differs", f"given {found.label}", f"categories × {found.label}"):
         table.add_column(heading, justify="right")
-    table.add_row(label, f"{first.label:.2f}", "", f"{n_labels:,}")
-    for name, found in sorted(differences.items(), key=_most_given_label):
-        n_categories = f"{found.n_categories:,}"
-        table.add_row(name, f"{found.feature:.2f}", f"{found.given_label:.2f}", n_categories)
+    table.add_row(found.label, f"{first.label:.2f}", "", f"{found.n_labels:,}")
+    for name, of in sorted(found.differences.items(), key=_most_given_label):
+        n_categories = f"{of.n_categories:,}"
+        table.add_row(name, f"{of.feature:.2f}", f"{of.given_label:.2f}", n_categories)
     return table
 
 
@@ -148,37 +142,11 @@ def _most_given_label(item: "tuple[str, FeatureDifference]") -> float:
     return float("inf") if isnan(value) else -value
 
 
-def _sentences(
-    differences: "dict[str, FeatureDifference]",
-    advice: "Recommendation",
-    label: str,
-    chosen: "Candidate | None",
-) -> list[str]:
-    """The recommendation, and what there is to say about it."""
-    from polyurn.counts import client_sizes
-    from polyurn.server.features import LEAST_CORRELATION, concentration_of, thin_categories
-
-    said = [advice.sentence]
-    own = next(iter(differences.values())).label.value
-    if own >= LEAST_CORRELATION:
-        alike = f"α_0 = {concentration_of(own):.2g}"
-        said.insert(0, f"clients differ in {label} about as those of one Dirichlet with {alike}")
-    if chosen is None:
-        return said
-    if chosen.bins is not None:
-        said.append(f"{chosen.name} is a number: add a column of its bins to your tables first")
-    n_categories, sizes = differences[chosen.name].n_categories, client_sizes(chosen.counts)
-    thin = thin_categories(n_categories, float(sizes.mean()))
-    return said if thin is None else [*said, thin]
-
-
-def _record(
-    differences: "dict[str, FeatureDifference]", advice: "Recommendation", label: str
-) -> dict[str, Any]:
+def _record(found: "TableFeatures", label: str) -> dict[str, Any]:
     from polyurn.typed.records import to_record
 
     return {
         "label": label,
-        "features": {name: to_record(found) for name, found in differences.items()},
-        "recommendation": to_record(advice),
+        "features": {name: to_record(of) for name, of in found.differences.items()},
+        "recommendation": to_record(found.recommendation),
     }

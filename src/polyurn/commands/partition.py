@@ -187,9 +187,7 @@ def _read_proxy(
     `clients` may be an MDM file if they are drawn (`covers`); `redraw_from` is one.
     """
     from polyurn.client.columns import as_arrow
-    from polyurn.client.histogram import category_names
-    from polyurn.client.tables import observed_categories, table_layout
-    from polyurn.commands._shared.client_tables import naming, read_clients, shown_categories
+    from polyurn.commands._shared.client_tables import naming, read_clients
     from polyurn.commands._shared.model_files import read_model
     from polyurn.populations import Oracle
     from polyurn.storage.tables import read_table
@@ -200,12 +198,7 @@ def _read_proxy(
             raise FileError(
                 f"{clients} is not a table of clients; draw them with `polyurn sample`, or use --cover"
             )
-        saved = read_model(clients)
-        known = saved.categories or saved.mdm.n_categories
-        with naming(labels):
-            column = _label_column(points.column_names, label_column, reading.like(saved))
-            codes, positions = _held(points, known, column, reading.say)
-        return _Proxy(codes, positions, category_names(known), saved.mdm)
+        return _for_model(points, labels, label_column, clients, reading)
     others: Population | None = None
     naming_columns = reading
     if redraw_from is not None:
@@ -215,19 +208,47 @@ def _read_proxy(
     with naming(labels):
         column = _label_column(points.column_names, label_column, naming_columns)
     if declared is None:
-        with naming(labels):
-            of_points = observed_categories(points, category=column)
-        with naming(clients):
-            table = read_table(clients)
-            of_clients = shown_categories(table, table_layout(table, reading.asked))
-        declared = _both(of_points, of_clients)
-        n = declared if isinstance(declared, int) else len(declared)
-        reading.say(f"{counted(n, 'category')}, from the tables; declare them with --categories")
+        declared = _categories_of_both(points, labels, column, clients, reading)
     with naming(labels):
         codes, positions = _held(points, declared, column, reading.say)
     read = read_clients(clients, reading, declared)
     population = Oracle(read.counts) if others is None else others
     return _Proxy(codes, positions, read.categories, population, read.counts, read.clients)
+
+
+def _for_model(
+    points: Any, labels: Path, label_column: str | None, model: Path, reading: "Reading"
+) -> _Proxy:
+    """The labels of the proxy data for clients that are drawn from an MDM file."""
+    from polyurn.client.histogram import category_names
+    from polyurn.commands._shared.client_tables import naming
+    from polyurn.commands._shared.model_files import read_model
+
+    saved = read_model(model)
+    known = saved.categories or saved.mdm.n_categories
+    with naming(labels):
+        column = _label_column(points.column_names, label_column, reading.like(saved))
+        codes, positions = _held(points, known, column, reading.say)
+    return _Proxy(codes, positions, category_names(known), saved.mdm)
+
+
+def _categories_of_both(
+    points: Any, labels: Path, column: str | tuple[str, ...], clients: Path, reading: "Reading"
+) -> int | tuple[str, ...]:
+    """The categories that the proxy data and the clients show together, which is said."""
+    from polyurn.client.tables import observed_categories, table_layout
+    from polyurn.commands._shared.client_tables import naming, shown_categories
+    from polyurn.storage.tables import read_table
+
+    with naming(labels):
+        of_points = observed_categories(points, category=column)
+    with naming(clients):
+        table = read_table(clients)
+        of_clients = shown_categories(table, table_layout(table, reading.asked))
+    found = _both(of_points, of_clients)
+    n = found if isinstance(found, int) else len(found)
+    reading.say(f"{counted(n, 'category')}, from the tables; declare them with --categories")
+    return found
 
 
 def _label_column(

@@ -108,7 +108,12 @@ def dataset_histograms(
     >>> dataset_histograms(federated).counts.toarray().tolist()
     [[2, 0], [0, 1]]
     """
-    found = dataset_labels(dataset, label)
+    parts = category_columns(dataset.column_names, label, option="label")
+    if client in ([parts] if isinstance(parts, str) else parts):
+        raise CountsError(
+            f"expected another column for the label than the client's, got {client!r}"
+        )
+    found = dataset_labels(dataset, parts)
     owners = _column(dataset, client).rename_columns(["client"])
     table = owners.append_column("category", [found.labels])
     made = table_histograms(table, categories=len(found.categories))

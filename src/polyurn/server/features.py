@@ -67,14 +67,15 @@ class Recommendation:
 
     Attributes
     ----------
-    model : {"label × feature", "label", "IID"}
+    model : {"label × feature", "label", "IID", "cannot tell"}
+        The last where there are too few clients for any of the others.
     feature : str or None
         The feature to cross the label with.
     sentence : str
         The same with the reason, for a person.
     """
 
-    model: Literal["label × feature", "label", "IID"]
+    model: Literal["label × feature", "label", "IID", "cannot tell"]
     feature: str | None
     sentence: str
 
@@ -151,8 +152,11 @@ def recommend_feature(
 ) -> Recommendation:
     """What to model: the label crossed with a feature, the label alone, or nothing.
 
-    The label is crossed with the feature in which clients differ most given the label, if its interval
-    lies above 0 and the correlation is at least 0.05.
+    Clients differ if the correlation is at least 0.05 and its interval lies above 0. They hardly differ
+    if the upper end of the interval is below 0.05. The label is crossed with the feature in which they
+    differ most given the label. It is modelled alone if they differ in it, and given the label hardly
+    in any feature. IID clients will do if they hardly differ in anything. Else there are too few
+    clients to tell.
 
     Parameters
     ----------
@@ -172,7 +176,7 @@ def recommend_feature(
     if not differences:
         raise ParameterError("expected at least one feature to recommend from, got none")
     given = {name: found.given_label for name, found in differences.items()}
-    able = {name: rho.value for name, rho in given.items() if _differs(rho)}
+    able = {name: rho.value for name, rho in given.items() if differs(rho)}
     if able:
         best = max(able, key=able.__getitem__)
         return Recommendation(
@@ -181,21 +185,36 @@ def recommend_feature(
             f"model {label} × {best}: two points of one client with the same {label} are alike in "
             f"{best} more often than those of two clients ({_said(given[best])})",
         )
-    own = next(iter(differences.values())).label
-    if _differs(own):
+    first = next(iter(differences.values()))
+    unclear = {name: rho for name, rho in given.items() if not _hardly_differs(rho)}
+    if unclear or not (differs(first.label) or _hardly_differs(first.label)):
+        sentence = _cannot_tell(label, first.label, unclear, first.n_clients)
+        return Recommendation("cannot tell", None, sentence)
+    if differs(first.label):
         what = "the candidate" if len(given) == 1 else f"any of {counted(len(given), 'candidate')}"
         return Recommendation(
             "label",
             None,
-            f"model {label} alone: clients differ in it ({_said(own)}), and given {label} hardly in "
-            f"{what}",
+            f"model {label} alone: clients differ in it ({_said(first.label)}), and given {label} "
+            f"hardly in {what}",
         )
     return Recommendation(
         "IID",
         None,
-        f"clients do not differ enough to model: not in {label} ({_said(own)}), nor given {label} in "
-        "any candidate; IID clients will do",
+        f"clients do not differ enough to model: not in {label} ({_said(first.label)}), nor given "
+        f"{label} in any candidate; IID clients will do",
     )
+
+
+def differs(rho: Estimate) -> bool:
+    """Whether clients differ, more than by chance and enough to be modelled.
+
+    Examples
+    --------
+    >>> differs(Estimate(0.4, 0.3, 0.5)), differs(Estimate(0.4, -0.1, 0.9))
+    (True, False)
+    """
+    return rho.low > 0 and rho.value >= LEAST_CORRELATION
 
 
 def concentration_of(correlation: float) -> float:
@@ -225,8 +244,31 @@ def thin_categories(n_categories: int, mean_size: float) -> str | None:
     )
 
 
-def _differs(rho: Estimate) -> bool:
-    return rho.low > 0 and rho.value >= LEAST_CORRELATION
+def _hardly_differs(rho: Estimate) -> bool:
+    """Whether even the upper end is too small to be modelled; NaN is that nothing can differ.
+
+    Not the opposite of `differs`: an interval from below 0 to above the threshold allows both.
+    """
+    return bool(np.isnan(rho.value)) or rho.high < LEAST_CORRELATION
+
+
+def _cannot_tell(label: str, own: Estimate, unclear: Mapping[str, Estimate], n_clients: int) -> str:
+    """What too few clients leave open, with the candidate whose interval reaches furthest."""
+    too_few = f"{counted(n_clients, 'client')} are too few"
+    perhaps = [] if differs(own) or _hardly_differs(own) else [f"in {label} ({_said(own)})"]
+    if unclear:
+        furthest = max(unclear, key=lambda name: np.nan_to_num(unclear[name].high, nan=np.inf))
+        others = counted(len(unclear) - 1, "other candidate")
+        perhaps.append(
+            f"given {label} in {furthest} ({_said(unclear[furthest])})"
+            f"{f' and {others}' if len(unclear) > 1 else ''}"
+        )
+    if differs(own):
+        return (
+            f"cannot tell whether to cross {label}: {too_few}; they differ in {label} ({_said(own)}), "
+            f"and perhaps {perhaps[0]}; ask more clients"
+        )
+    return f"cannot tell: {too_few}; they may differ {', and '.join(perhaps)}; ask more clients"
 
 
 def _said(rho: Estimate) -> str:

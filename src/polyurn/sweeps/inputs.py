@@ -122,6 +122,12 @@ def read_inputs(config: SweepConfig) -> Inputs:
     names = _category_names(config)
     feature = config.data.category or config.data.label
     parts = modelled_names([*table.columns], feature, where=table.where)
+    taken = [name for name in parts if config.data.category is not None and name in owners]
+    if taken:
+        raise ParameterError(
+            f"{table.where}: expected another column for [data] category than the clients', got "
+            f"{taken[0]!r}"
+        )
     columns = {name: table.column(name) for name in parts}
     coded = category_codes(modelled_column(columns, where=table.where), column_text(parts), names)
     codes, remarks = coded.codes[chosen], [*coded.remarks]

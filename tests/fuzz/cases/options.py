@@ -173,7 +173,8 @@ _COMMANDS = (
     _Command(
         ("features", "records.csv", "--label", "category"),
         {
-            "--label": _NAMES, "--candidates": (*_NAMES, "income,client", ","), "--proxy": _PLACES,
+            "--label": (*_NAMES, "client,category"), "--candidates": (*_NAMES, "income,client", ","),
+            "--proxy": _PLACES,
             "--bins": _WHOLE, "--range": ("income=0:9", "income=9:0", "x=0:1", "=", "income", "a=b:c",
                 "income=nan:1", "income=0:inf"), "--seed": _SEEDS, "--client": _NAMES,
             "--count": _NAMES,

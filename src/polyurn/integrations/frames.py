@@ -1,0 +1,197 @@
+"""What to model, from a data frame of pandas, polars or Arrow: what `polyurn features` does.
+
+The frame's clients are played in this process. How they are counted is `client/candidates.py`, and how
+much they differ is `server/features.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyurn.aggregate.local import LocalAggregator
+from polyurn.client.bins import Bins
+from polyurn.client.candidates import (
+    Candidate,
+    label_by_column,
+    lacking_columns,
+    n_lacking,
+)
+from polyurn.client.columns import as_arrow
+from polyurn.client.layout import Columns
+from polyurn.client.tables import table_layout
+from polyurn.counts import client_sizes
+from polyurn.errors import ParameterError
+from polyurn.server.features import (
+    FeatureDifference,
+    Recommendation,
+    concentration_of,
+    differs,
+    feature_differences,
+    recommend_feature,
+    thin_categories,
+)
+from polyurn.typed.arguments import checked
+
+_MOST_BINS = 1_000
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class TableFeatures:
+    """How much the clients of a data frame differ in its columns, and what to model.
+
+    Attributes
+    ----------
+    label : str
+        What the label is called: "dest", or "dest × origin" if it is crossed.
+    n_labels : int
+    differences : mapping of str to FeatureDifference
+        By candidate.
+    recommendation : Recommendation
+    bins : mapping of str to Bins
+        How the candidates that are many numbers were cut.
+    remarks : tuple of str
+        What was left out, and why; what was cut at the table's own quantiles.
+    sentences : tuple of str
+        The recommendation, and what there is to say about it.
+    lacking_columns : tuple of str
+        What the proxy data should have and have not: the label, the recommended column, and columns of
+        many numbers whose range was not declared.
+    n_lacking : int
+        Combinations of label and recommended column that clients have, and the proxy data have not.
+    """
+
+    label: str
+    n_labels: int
+    differences: Mapping[str, FeatureDifference]
+    recommendation: Recommendation
+    bins: Mapping[str, Bins]
+    remarks: tuple[str, ...]
+    sentences: tuple[str, ...]
+    lacking_columns: tuple[str, ...]
+    n_lacking: int
+
+
+@checked
+def table_features(
+    table: object,
+    *,
+    label: str | Sequence[str],
+    client: str | None = None,
+    candidates: Sequence[str] | None = None,
+    count: str | None = None,
+    bins: Mapping[str, Bins] | None = None,
+    n_bins: int = 10,
+    proxy: object = None,
+    rng: int | np.random.Generator | None = None,
+) -> TableFeatures:
+    """How much the clients of a data frame differ in its columns, and what to model.
+
+    Parameters
+    ----------
+    table : pyarrow.Table, pandas.DataFrame, polars.DataFrame or any Arrow stream
+        One row per point, or with a count.
+    label : str or sequence of str
+        The column with the label; several are crossed.
+    client : str, optional
+        The column that says whose row it is: "client".
+    candidates : sequence of str, optional
+        Columns that might be modelled beside the label: what the network sees, or what decides it. All
+        others by default; those that cannot be one are left out then.
+    count : str, optional
+        The column of counts: "count" if there is one, else every row is one point, as "1" says.
+    bins : mapping of str to Bins, optional
+        The declared bins of some candidates.
+    n_bins : int
+        Into how many bins other candidates of many numbers are cut, at quantiles.
+    proxy : data frame, optional
+        The server's own table, whose quantiles are taken where it has the column.
+    rng : int or numpy.random.Generator, optional
+        Puts clients into the groups of the jackknife.
+
+    Raises
+    ------
+    CountsError
+        There is no such column, or it cannot be what it was named for.
+    ParameterError
+        Fewer than two clients hold two points, or the proxy data cannot be read.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> plane = np.repeat(np.arange(60), 20)
+    >>> flights = pa.table({"plane": plane, "dest": np.arange(1_200) % 3, "origin": plane % 2})
+    >>> found = table_features(flights, client="plane", label="dest", rng=0)
+    >>> found.recommendation.model, found.recommendation.feature
+    ('label × feature', 'origin')
+    """
+    if not 2 <= n_bins <= _MOST_BINS:
+        raise ParameterError(f"expected n_bins from 2 to {_MOST_BINS}, got {n_bins}")
+    arrow = as_arrow(table)
+    own = None if proxy is None else as_arrow(proxy)
+    layout = table_layout(arrow, Columns(client, label, count), called="label")
+    offered = label_by_column(arrow, layout, candidates, edges=bins, n_bins=n_bins, proxy=own)
+    differences = {
+        candidate.name: feature_differences(
+            LocalAggregator(candidate.counts, rng=rng),
+            n_labels=candidate.n_labels,
+            n_values=candidate.n_values,
+        )
+        for candidate in offered.found
+    }
+    parts = layout.category if isinstance(layout.category, tuple) else (str(layout.category),)
+    called = " × ".join(parts)
+    advice = recommend_feature(differences, label=called)
+    chosen = next((found for found in offered.found if found.name == advice.feature), None)
+    lacking, n_absent = _lacking(arrow, own, parts, offered.found, chosen)
+    return TableFeatures(
+        label=called,
+        n_labels=offered.found[0].n_labels,
+        differences=differences,
+        recommendation=advice,
+        bins={found.name: found.bins for found in offered.found if found.bins is not None},
+        remarks=offered.remarks,
+        sentences=_sentences(called, differences, advice, chosen),
+        lacking_columns=lacking,
+        n_lacking=n_absent,
+    )
+
+
+def _sentences(
+    label: str,
+    differences: Mapping[str, FeatureDifference],
+    advice: Recommendation,
+    chosen: Candidate | None,
+) -> tuple[str, ...]:
+    """The recommendation, and what there is to say about it."""
+    said = [advice.sentence]
+    own = next(iter(differences.values())).label
+    if differs(own):
+        alike = f"α_0 = {concentration_of(own.value):.2g}"
+        said.insert(0, f"clients differ in {label} about as those of one Dirichlet with {alike}")
+    if chosen is None:
+        return tuple(said)
+    if chosen.bins is not None:
+        said.append(f"{chosen.name} is a number: add a column of its bins to your tables first")
+    mean_size = float(client_sizes(chosen.counts).mean())
+    thin = thin_categories(differences[chosen.name].n_categories, mean_size)
+    return tuple(said) if thin is None else (*said, thin)
+
+
+def _lacking(
+    table: object,
+    proxy: object,
+    label: tuple[str, ...],
+    candidates: Sequence[Candidate],
+    chosen: Candidate | None,
+) -> tuple[tuple[str, ...], int]:
+    """The columns that the proxy data have not, and how many of the recommended combinations."""
+    if proxy is None:
+        return (), 0
+    needed = [*label, *(found.name for found in candidates if found.at_own_quantiles)]
+    needed += [] if chosen is None or chosen.name in needed else [chosen.name]
+    lacking = lacking_columns(proxy, needed)
+    if chosen is None or chosen.bins is not None or lacking_columns(proxy, [*label, chosen.name]):
+        return lacking, 0
+    return lacking, n_lacking(table, proxy, [*label, chosen.name])

@@ -2,10 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from polyurn import MDM, Sizes
+from polyurn import MDM, SizeBins, Sizes
 from polyurn.model.paper_truths import truth
 from polyurn.report.model_rows import (
     candidate_rows,
@@ -37,6 +39,35 @@ def test_weights_are_those_of_the_model_and_sizes_end_at_one(mdm):
         shares = [row["share"] for row in curve if row["component"] == k]
         assert shares == sorted(shares)
         assert shares[-1] == pytest.approx(1.0)
+
+
+def one_component(sizes):
+    return MDM([1.0], [[1.0, 1.0]], sizes)
+
+
+def test_clients_who_all_hold_20_points_jump_at_20_and_not_at_the_end_of_the_bin():
+    bins = SizeBins([1, 19, 23, 40], fine=[1, 19, 20, 21, 23, 40], shares=[1, 0, 1, 0, 1])
+    rows = size_rows(one_component(Sizes(bins, [[0.0, 1.0, 0.0]])))
+    assert [(row["size"], row["share"]) for row in rows] == [(19, 0.0), (20, 1.0)]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 2_000))
+def test_few_rows_draw_the_sizes_up_to_one_level_and_large_steps_exactly(seed, max_size):
+    rng = np.random.default_rng(seed)
+    masses = rng.dirichlet(np.full(max_size, 0.3))
+    masses[rng.integers(max_size)] += 1.0
+    mdm = one_component(Sizes(SizeBins.exact(max_size), [masses / masses.sum()]))
+    rows = size_rows(mdm)
+    assert len(rows) <= 200
+    true = np.cumsum(mdm.sizes.table()[0])
+    drawn = np.zeros(max_size + 1)
+    for row in rows:  # a step after each row
+        drawn[row["size"] :] = row["share"]
+    assert (drawn <= true + 1e-9).all()
+    assert (true - drawn <= 1 / 180 + 1e-9).all()
+    largest = 1 + int(np.argmax(masses))
+    assert drawn[largest] == pytest.approx(true[largest], abs=1e-9)
+    assert rows[-1]["share"] == pytest.approx(1.0)
 
 
 def test_a_category_that_only_one_component_holds_tells_most():

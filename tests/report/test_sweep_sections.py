@@ -35,6 +35,13 @@ def test_the_section_begins_with_the_verdict_in_words():
     assert "again" not in sweep_section(gathered(runs=runs())).lead
 
 
+@pytest.mark.parametrize(("metric", "at_0"), [("accuracy", True), ("loss", False)])
+def test_a_run_that_diverged_counts_as_0_except_for_the_loss(metric, at_0):
+    profile, *_ = sweep_section(gathered(runs=runs(), metric=metric)).figures
+    assert ("counts as 0" in profile.says) == at_0
+    assert ("counts as far beyond the worst as the best is from it" in profile.says) != at_0
+
+
 @pytest.mark.parametrize("metric", ["accuracy", "loss"])
 def test_a_loss_is_no_percentage(metric):
     section = sweep_section(gathered(runs=runs(), metric=metric))

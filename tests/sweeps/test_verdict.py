@@ -286,17 +286,39 @@ def test_the_noise_floor_comes_first_and_is_never_the_simulation_that_is_recomme
 def test_the_sentence_says_what_is_promised_the_floor_and_who_is_nearer():
     said = compare_sweeps(table_runs(SEEDS)).sentence()
     assert said.startswith(
-        "IID clients promise 10.1 points too much, mdm clients 0.9 points too much"
+        "IID clients promise 10.1 points too much, mdm clients are off by 1.1 points (mostly too much)"
     )
     assert "; the true clients trained again differ by 0.3 points. " in said
     assert "mdm clients are nearer to the true ones than IID clients by 9.0 points (95 %" in said
     assert compare_sweeps(table_runs(SEEDS)).sentence(about=["mdm"]).count("clients") == 2
 
 
+def test_errors_of_both_signs_are_in_the_sentence_although_their_mean_is_0():
+    table = {"true": {s: [0.5, 0.6] for s in (0, 1, 2)}, "iid": {s: [0.6, 0.5] for s in (0, 1, 2)}}
+    assert compare_sweeps(table_runs(table)).sentence() == (
+        "IID clients are off by 10.0 points (in both directions)."
+    )
+
+
+def test_a_regret_of_0_in_every_seed_is_said_of_these_seeds_only():
+    table = {name: {s: [0.5, 0.6] for s in (0, 1, 2)} for name in ("true", "iid")}
+    assert compare_sweeps(table_runs(table)).regret_sentence() == (
+        "Tuning on IID clients lost nothing in these 3 seeds."
+    )
+
+
+def test_a_perfect_weighted_run_that_rounds_above_1_is_still_said_in_points():
+    table = {"true": {0: [1.00000004, 0.6]}, "iid": {0: [0.9, 0.6]}}
+    assert compare_sweeps(table_runs(table)).wording.in_points
+    table["true"][0][0] = 1.1
+    assert not compare_sweeps(table_runs(table)).wording.in_points
+
+
 def test_one_seed_cannot_tell():
     table = {name: {0: by_seed[0]} for name, by_seed in SEEDS.items()}
     verdict = compare_sweeps(table_runs(table))
-    assert "Cannot tell which of mdm and iid is nearer: " in verdict.sentence()
+    assert "It cannot be told which of mdm and IID clients are nearer: " in verdict.sentence()
+    assert "nothing" not in verdict.regret_sentence()
     assert "nearer to the true ones" not in verdict.sentence()
     alone = {name: table[name] for name in ("true", "again")}
     assert compare_sweeps(table_runs(alone)).sentence() == (

@@ -252,7 +252,7 @@ class Sizes(FrozenArrays):
         """Π: column n is the probability of holding n points, shape (n_components, max_size + 1)."""
         _check_table(self.n_components, self.max_size + 1)
         widths = np.diff(self.bins.fine)
-        inside = np.repeat(self._fine_masses() / widths, widths, axis=1)
+        inside = np.repeat(self.fine_masses() / widths, widths, axis=1)
         return np.concatenate([np.zeros((self.n_components, 1)), inside], axis=1)
 
     def logpmf(self, sizes: ArrayLike) -> NDArray[np.float64]:
@@ -274,7 +274,7 @@ class Sizes(FrozenArrays):
         components = numbers(components, "components")
         if components.ndim != 1 or not np.isin(components, np.arange(self.n_components)).all():
             raise ParameterError(f"expected a list of components from 0 to {self.n_components - 1}")
-        cumulative = np.cumsum(self._fine_masses(), axis=1)
+        cumulative = np.cumsum(self.fine_masses(), axis=1)
         cumulative /= cumulative[:, -1:]
         u = rng.random(len(components))
         drawn = np.empty(len(components), dtype=np.int64)
@@ -283,7 +283,7 @@ class Sizes(FrozenArrays):
             drawn[mine] = np.searchsorted(cumulative[k], u[mine], side="right")
         return rng.integers(self.bins.fine[drawn], self.bins.fine[drawn + 1])
 
-    def _fine_masses(self) -> NDArray[np.float64]:
+    def fine_masses(self) -> NDArray[np.float64]:
         """Probability of each finer bin, shape (n_components, n_fine)."""
         return np.asarray(self.masses[:, self.bins.bin_of_fine] * self.bins.shares)
 

@@ -162,7 +162,7 @@ def _training(material: Material) -> tuple[str, Number]:
     words = (
         verdict.pair_sentence("iid", about.population)
         if iid
-        else say.promises({about.population: about.signed})
+        else say.promises({about.population: (about.signed, about.difference)})
     )
     return words, Number(label, f"{off} pts off" if say.in_points else f"{off} off", means)
 

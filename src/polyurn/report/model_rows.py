@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import rel_entr
 
 from polyurn.model.mdm import MDM
+from polyurn.model.sizes import SUM_TOLERANCE
 from polyurn.report.parts import Rows
 from polyurn.server.records import SelectionRecord, StartPath
 from polyurn.server.results import HALF_WIDTH
@@ -18,6 +19,7 @@ from polyurn.server.results import HALF_WIDTH
 # More lines than colours that an eye tells apart, and more columns than fit on a page.
 MOST_COMPONENTS, MOST_CATEGORIES = 8, 64
 _MOST_SIZES = 200
+_N_LEVELS = 180  # the tenths and quarters of the table among them
 _N_TELLING = 12
 
 
@@ -83,15 +85,24 @@ def telling_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
 
 
 def size_rows(mdm: MDM) -> Rows:
-    """The share of a component's clients that hold at most so many points."""
-    ends = mdm.sizes.bins.edges[1:] - 1
-    shown = np.unique(np.linspace(0, len(ends) - 1, _MOST_SIZES).astype(int))
-    reached = np.cumsum(mdm.sizes.masses, axis=1)
+    """The share of a component's clients that hold at most so many points.
+
+    At the ends of the finer bins, so that sizes which many clients have are steps; at most `_MOST_SIZES`
+    rows of a component.
+
+    Examples
+    --------
+    >>> from polyurn.model.sizes import Sizes
+    >>> rows = size_rows(MDM([1.0], [[1.0, 3.0]], Sizes.constant(20)))
+    >>> [(row["size"], row["share"]) for row in rows]
+    [(19, 0.0), (20, 1.0)]
+    """
+    ends = mdm.sizes.bins.fine[1:] - 1
+    reached = np.cumsum(mdm.sizes.fine_masses()[:MOST_COMPONENTS], axis=1)
     return [
-        {"component": str(k + 1), "size": int(ends[b]), "share": min(float(reached[k, b]), 1.0)}
-        for k in range(min(mdm.n_components, MOST_COMPONENTS))
-        for b in shown
-        if _moves(reached[k], b)
+        {"component": str(k + 1), "size": int(ends[b]), "share": min(float(share[b]), 1.0)}
+        for k, share in enumerate(reached)
+        for b in _shown(share)
     ]
 
 
@@ -152,7 +163,18 @@ def expected_shares(mdm: MDM) -> NDArray[np.float64]:
     return np.asarray(mdm.alphas / mdm.alphas.sum(axis=1, keepdims=True))
 
 
-def _moves(reached: NDArray[np.float64], b: int) -> bool:
-    """Whether a curve is still between 0 and 1, or next to it: the rest is a straight line."""
-    before, after = reached[max(b - 1, 0)], reached[min(b + 1, len(reached) - 1)]
-    return bool(after > 0 and before < 1 - 1e-9)
+def _shown(reached: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The places at which a curve is drawn: where it rises and just before, or at so many of its levels.
+
+    By levels, not evenly, the drawn steps are nowhere lower than the curve by more than one level, and a
+    step that many clients make stays where it is.
+    """
+    rises = np.diff(reached, prepend=0.0) > 0
+    first = max(int(np.argmax(rises)) - 1, 0)  # at 0, from where the first step rises
+    last = int(np.argmax(reached >= reached[-1] - SUM_TOLERANCE))  # the rest is rounding
+    places = np.append(first, np.flatnonzero(rises))
+    places = np.unique(places[places <= last])
+    if len(places) <= _MOST_SIZES:
+        return places
+    levels = np.append(np.arange(1, _N_LEVELS) / _N_LEVELS, reached[last])
+    return np.unique(np.append(first, np.searchsorted(reached[: last + 1], levels)))

@@ -70,8 +70,7 @@ def _profile(
         title=f"{material.metric.capitalize()} against each hyper-parameter",
         says=(
             "The mean of the last half of a run’s evaluations; mean over seeds with its standard "
-            f"error{others}. True clients are dotted. A run that diverged counts as 0, or beyond the "
-            "worst where some are negative."
+            f"error{others}. True clients are dotted. {_diverged(material.metric)}"
         ),
         panels=panels,
         table=table_of(
@@ -91,6 +90,13 @@ def _profile(
         ),
         wide=len(panels) > 1,
     )
+
+
+def _diverged(metric: str) -> str:
+    """What a run that diverged counts as: see `worst_score`."""
+    if metric == LOSS:
+        return "A run that diverged counts as far beyond the worst as the best is from it."
+    return "A run that diverged counts as 0, or beyond the worst where some are negative."
 
 
 def _agreement(material: Material, rows: Rows, *, wide: bool) -> Figure:

@@ -1,7 +1,7 @@
 """The score of a run: the mean of its last evaluations, and what one that diverged scores instead.
 
-A single evaluation swings with the cohort before it; the mean of the last half needs a sixth of the
-seeds, or less, to tell two populations apart. What scores mean is `verdict.py`.
+A single evaluation swings with the cohort before it; by the mean of the last half, the true clients
+differ less from themselves (`experiments/which_score.py`). What scores mean is `verdict.py`.
 """
 
 import json

@@ -9,9 +9,13 @@ from dataclasses import dataclass
 
 from polyurn.comparison.estimates import Estimate
 from polyurn.sweeps.scores import LOSS
+from polyurn.wording.numbers import counted
 
 _SMALL = 0.005  # points below it are 0 for a reader
 _ROUNDING = 1e-9  # a difference of 0 comes out as something like 1e-17
+# How much of the absolute difference the signed one must be for all of it, or most, to have a direction:
+# what is missing are errors that cancelled. Nobody plans by a twentieth of a difference.
+_ALL, _MOST = 0.95, 0.5
 
 
 @dataclass(frozen=True)
@@ -57,27 +61,37 @@ class Wording:
             return self.amount(found.value)
         return f"{self.amount(found.value)} ({self.number(found.low)} to {self.number(found.high)})"
 
-    def promises(self, signed: Mapping[str, Estimate]) -> str:
+    def promises(self, found: Mapping[str, tuple[Estimate, Estimate]]) -> str:
         """What the clients of each population promise too much or too little of the metric.
+
+        The number is the absolute difference, as the noise floor's is. Where the signed one is smaller,
+        because errors cancel over settings or seeds, nothing is promised: they "are off by" it.
 
         Parameters
         ----------
-        signed : mapping of a population's name to its signed difference, simulated less true
+        found : mapping of a population's name to two differences
+            The signed one, simulated less true, and the absolute one.
 
         Examples
         --------
-        >>> found = {"iid": Estimate(0.032, 0.029, 0.035), "mdm": Estimate(-0.004, -0.006, -0.002)}
-        >>> Wording("accuracy", True, 0.95).promises(found)
+        >>> iid, mdm = Estimate(0.032, 0.029, 0.035), Estimate(-0.004, -0.006, -0.002)
+        >>> say, size = Wording("accuracy", True, 0.95), Estimate(0.004, 0.002, 0.006)
+        >>> say.promises({"iid": (iid, iid), "mdm": (mdm, size)})
         'IID clients promise 3.2 points too much, mdm clients 0.4 points too little'
+        >>> say.promises({"a": (Estimate(-0.013, -0.05, 0.024), Estimate(0.07, 0.06, 0.08))})
+        'a clients are off by 7.0 points (in both directions)'
         """
-        verb = "promise a loss that is " if self.metric == LOSS else "promise "
-        more, less = ("too high", "too low") if self.metric == LOSS else ("too much", "too little")
-        parts = []
-        for name, found in signed.items():
-            text = f"{clients(name)} {verb}{self.amount(abs(found.value))} "
-            text += more if found.value > 0 else less
-            parts.append(text if excludes_zero(found) else f"{text} (cannot be told from 0)")
-            verb = ""
+        loss, parts, before = self.metric == LOSS, [], ""
+        for name, (signed, absolute) in found.items():
+            if abs(signed.value) >= _ALL * absolute.value:
+                verb, again = ("promise a loss that is " if loss else "promise "), ""
+            else:
+                verb, again = (
+                    ("promise a loss off by ", "off by ") if loss else ("are off by ", "by ")
+                )
+            amount, way = self.amount(absolute.value), self._way(signed, absolute)
+            parts.append(f"{clients(name)} {again if verb == before else verb}{amount} {way}")
+            before = verb
         return ", ".join(parts)
 
     def floor(self, difference: Estimate) -> str:
@@ -99,12 +113,14 @@ class Wording:
         >>> say.nearer("b", "a", Estimate(0.024, 0.019, 0.029))
         'a clients are nearer to the true ones than b clients by 2.4 points (95 % interval 1.9 to 2.9)'
         >>> say.nearer("iid", "mdm", Estimate(0.003, -0.004, 0.01))
-        'cannot tell which of mdm and iid is nearer: 0.3 points (-0.4 to 1.0)'
+        'it cannot be told which of mdm and IID clients are nearer: 0.3 points (-0.4 to 1.0)'
         """
+        # In the passive: the headline joins it to what clients are, and it is not they who cannot tell.
+        which = f"it cannot be told which of {called(second)} and {clients(first)} are nearer"
         if math.isnan(paired.value):
-            return f"cannot tell which of {second} and {first} is nearer: they share no run"
+            return f"{which}: they share no run"
         if not excludes_zero(paired):
-            return f"cannot tell which of {second} and {first} is nearer: {self._open(paired)}"
+            return f"{which}: {self._open(paired)}"
         if paired.value < 0:
             return self.nearer(second, first, negative(paired))
         return (
@@ -112,11 +128,14 @@ class Wording:
             f"{self.amount(paired.value)} ({self._interval(paired)})"
         )
 
-    def loses(self, name: str, regret: Estimate) -> str:
-        """What is lost by the settings that win on these clients, if that can be told from nothing."""
+    def loses(self, name: str, regret: Estimate, *, n_seeds: int) -> str:
+        """What is lost by the settings that win on these clients, if that can be told from nothing.
+
+        Where it was nothing in each of several seeds, that is all that is said: other seeds may differ.
+        """
         what = f"tuning on {clients(name)}"
-        if abs(regret.value) < _ROUNDING and not abs(regret.high) > _ROUNDING:
-            return f"{what} loses nothing"
+        if has_interval(regret) and max(abs(regret.low), abs(regret.high)) < _ROUNDING:
+            return f"{what} lost nothing in these {counted(n_seeds, 'seed')}"
         if not excludes_zero(regret):
             return f"cannot tell whether {what} loses anything: {self._open(regret)}"
         return f"{what} loses {self.amount(regret.value)} ({self._interval(regret)})"
@@ -137,6 +156,15 @@ class Wording:
             f"{clients(second)} ({self._interval(paired)})"
         )
 
+    def _way(self, signed: Estimate, absolute: Estimate) -> str:
+        """In which direction clients mislead, if that can be told."""
+        more, less = ("too high", "too low") if self.metric == LOSS else ("too much", "too little")
+        way = more if signed.value > 0 else less
+        if abs(signed.value) >= _ALL * absolute.value:
+            return way if excludes_zero(signed) else f"{way} (cannot be told from 0)"
+        mostly = abs(signed.value) >= _MOST * absolute.value and excludes_zero(signed)
+        return f"(mostly {way})" if mostly else "(in both directions)"
+
     def _open(self, found: Estimate) -> str:
         """A difference that may be 0, or that nobody knows the interval of."""
         if has_interval(found):
@@ -150,7 +178,12 @@ class Wording:
 
 def clients(name: str) -> str:
     """What the clients of a population are called in a sentence."""
-    return f"{'IID' if name == 'iid' else name} clients"
+    return f"{called(name)} clients"
+
+
+def called(name: str) -> str:
+    """What a population is called in a sentence."""
+    return "IID" if name == "iid" else name
 
 
 def has_interval(found: Estimate) -> bool:

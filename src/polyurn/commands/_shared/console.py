@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.measure import Measurement
 from rich.segment import Segment
 from rich.text import Text
 
@@ -25,6 +26,7 @@ INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 
 # Controls, formats (such as the overrides of direction), halves of surrogate pairs, ends of lines.
 _NOT_SENT = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_NO_BOUND = 1_000_000  # columns, more than a table has
 _JOINERS = "\u200c\u200d"  # formats that belong to the writing of Persian, of Hindi and of emoji
 
 
@@ -80,6 +82,13 @@ def warn(text: str) -> None:
 def show(table: "Table") -> None:
     """A table as the command's result."""
     _Terminal(file=_stdout()).print(table)
+
+
+def fits(table: "Table") -> bool:
+    """Whether a table can be shown as it is: nothing folded, nothing cut."""
+    terminal = _Terminal(file=_stdout())
+    unbounded = terminal.options.update(max_width=_NO_BOUND)
+    return Measurement.get(terminal, unbounded, table).maximum <= terminal.width
 
 
 def print_json(record: dict[str, Any]) -> None:

@@ -4,19 +4,27 @@ What the verdict is, is `sweeps/verdict.py`.
 """
 
 import math
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.table import Table
+from rich.text import Text
 
-from polyurn.commands._shared.console import print_json, say, show
+from polyurn.commands._shared.console import fits, print_json, say, show, visible
 from polyurn.comparison.estimates import Estimate
 from polyurn.storage.run_log import RunRecord, read_runs
 from polyurn.sweeps.results import PopulationVerdict, Verdict
 from polyurn.sweeps.scores import AGAIN, LAST
 from polyurn.sweeps.verdict import compare_sweeps
+
+# population → measure → number, interval
+_Told: TypeAlias = Mapping[str, Mapping[str, tuple[str, str]]]
+
+# Columns of a terminal: longer names go on in the next line.
+_NAME_WIDTH, _HEAD_WIDTH = 24, 12
 
 
 def compare_runs(
@@ -56,55 +64,94 @@ def print_verdict(verdict: Verdict, *, as_json: bool) -> None:
     if as_json:
         print_json(verdict_record(verdict))
         return
-    show(verdict_table(verdict))
+    for table in verdict_tables(verdict):
+        show(table)
     for sentence in (verdict.sentence(), verdict.regret_sentence()):
         if sentence:
             say(sentence)
 
 
-def verdict_table(verdict: Verdict) -> Table:
-    """One column per population, one line per measure; differences of a fraction are in points."""
+def verdict_tables(verdict: Verdict) -> list[Table]:
+    """The verdict on each population; differences of a fraction are in points.
+
+    One column per population and one line per measure. Where that is wider than the terminal, one line
+    per population, in as many tables as the measures need.
+    """
+    told = {found.population: _measures(verdict, found) for found in verdict.populations}
+    tables = [_by_column(told)]
+    if not fits(tables[0]):
+        tables = [_by_line(told, measures) for measures in _parts(told)]
     unit = ", in points" if verdict.wording.in_points else ""
-    table = Table(
-        title=f"{verdict.metric}{unit}: what simulated clients say about {verdict.true!r}"
-    )
-    table.add_column("")
-    for found in verdict.populations:
-        table.add_column(found.population, justify="right")
-    columns = [_measures(verdict, found) for found in verdict.populations]
-    for line, (name, _) in enumerate(columns[0]):
-        cells = [column[line][1] for column in columns]
-        if any(cells):
-            table.add_row(name, *cells)
+    tables[0].title = f"{verdict.metric}{unit}: what simulated clients say about {verdict.true!r}"
     if verdict.floor is not None:
-        table.caption = f"{AGAIN}: {verdict.true} clients in other cohorts, the noise floor"
+        tables[-1].caption = f"{AGAIN}: {verdict.true} clients in other cohorts, the noise floor"
+    return tables
+
+
+def _by_column(told: _Told) -> Table:
+    table = Table()
+    table.add_column("")
+    for population in told:
+        table.add_column(population, justify="right")
+    for name in _names(told):
+        numbers, intervals = zip(*(measures[name] for measures in told.values()), strict=True)
+        table.add_row(name, *numbers)
+        if any(intervals):
+            table.add_row("", *intervals)
     return table
 
 
-def _measures(verdict: Verdict, found: PopulationVerdict) -> list[tuple[str, str]]:
-    """What the table says about one population: lines with their names."""
+def _by_line(told: _Told, names: Sequence[str]) -> Table:
+    table = Table()
+    table.add_column("", max_width=_NAME_WIDTH, overflow="fold")
+    for name in names:
+        head = "\n".join(textwrap.wrap(visible(name), _HEAD_WIDTH))
+        table.add_column(Text(head), justify="right", overflow="fold")
+    for population, measures in told.items():
+        cells = ("\n".join(filter(None, measures[name])) for name in names)
+        table.add_row(population, *map(Text, cells))
+    return table
+
+
+def _parts(told: _Told) -> Iterator[list[str]]:
+    """The measures in order, as many at a time as fit the terminal, and at least one."""
+    part: list[str] = []
+    for name in _names(told):
+        if part and not fits(_by_line(told, [*part, name])):
+            yield part
+            part = []
+        part.append(name)
+    yield part
+
+
+def _names(told: _Told) -> list[str]:
+    return [*next(iter(told.values()))]
+
+
+def _measures(verdict: Verdict, found: PopulationVerdict) -> dict[str, tuple[str, str]]:
+    """What is said about one population: names to numbers, each with its interval or nothing."""
     scale = 100.0 if verdict.wording.in_points else 1.0
-    lines = [
-        *_with_interval("difference", found.difference, scale),
-        ("… of seed means", _number(found.difference_of_means, scale)),
-        *_with_interval("simulated less true", found.signed, scale),
-    ]
+    measures = {
+        "difference": _with_interval(found.difference, scale),
+        "difference of means": (_number(found.difference_of_means, scale), ""),
+        "simulated less true": _with_interval(found.signed, scale),
+    }
     reference = verdict.reference
     if reference is not None:
         less = Estimate(math.nan, math.nan, math.nan)
         if found is not reference:
             less = verdict.paired(found.population, reference.population)
-        lines += _with_interval(f"difference less {reference.population}'s", less, scale)
-    lines += _with_interval("regret", found.regret, scale)
-    lines += _with_interval("rank correlation", found.rank_correlation, 1.0)
+        measures[f"difference less {reference.population}'s"] = _with_interval(less, scale)
+    measures["regret"] = _with_interval(found.regret, scale)
+    measures["rank correlation"] = _with_interval(found.rank_correlation, 1.0)
     if found.rounds_to_target is not None:
-        lines += _with_interval("rounds to target", found.rounds_to_target, 1.0)
-        lines.append(("reached (here|true)", f"{found.n_reached}|{found.n_reached_true}"))
-    lines.append(("settings, seeds", f"{found.n_settings}, {found.n_seeds}"))
-    lines.append(("diverged (here|true)", f"{found.n_diverged}|{found.n_diverged_true}"))
+        measures["rounds to target, apart"] = _with_interval(found.rounds_to_target, 1.0)
+        measures["reached (here|true)"] = (f"{found.n_reached}|{found.n_reached_true}", "")
+    measures["settings, seeds"] = (f"{found.n_settings}, {found.n_seeds}", "")
+    measures["diverged (here|true)"] = (f"{found.n_diverged}|{found.n_diverged_true}", "")
     if any(one.n_missing for one in verdict.populations):
-        lines.append(("no counterpart", str(found.n_missing)))
-    return lines
+        measures["no counterpart"] = (str(found.n_missing), "")
+    return measures
 
 
 def verdict_record(verdict: Verdict) -> dict[str, Any]:
@@ -123,11 +170,10 @@ def verdict_record(verdict: Verdict) -> dict[str, Any]:
     return record
 
 
-def _with_interval(name: str, found: Estimate, scale: float) -> list[tuple[str, str]]:
-    """A number, and its interval on the line below it."""
+def _with_interval(found: Estimate, scale: float) -> tuple[str, str]:
+    """A number, and its interval if it has one."""
     ends = [] if math.isnan(found.low) else [found.low, found.high]
-    interval = " to ".join(_number(end, scale) for end in ends)
-    return [(name, _number(found.value, scale)), ("", interval)]
+    return _number(found.value, scale), " to ".join(_number(end, scale) for end in ends)
 
 
 def _number(value: float, scale: float) -> str:

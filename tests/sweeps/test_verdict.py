@@ -130,6 +130,16 @@ def test_seeds_without_a_rank_correlation_are_left_out_of_it():
     assert verdict.n_seeds == 3
 
 
+def test_the_interval_of_a_correlation_does_not_leave_its_range():
+    records = [
+        record
+        for seed, iid in ((0, [0.1, 0.2]), (1, [0.6, 0.3]))
+        for record in (*runs("true", [0.1, 0.2], seed=seed), *runs("iid", iid, seed=seed))
+    ]
+    found = compare_sweeps(records)["iid"].rank_correlation
+    assert (found.value, found.low, found.high) == (0.0, -1.0, 1.0)
+
+
 def test_runs_without_a_counterpart_are_counted():
     records = [*runs("true", [0.5, 0.6, 0.9]), *runs("iid", [0.5]), run("iid", 9, 0.1)]
     assert compare_sweeps(records)["iid"].n_missing == 3

@@ -141,7 +141,7 @@ def _population(
         difference=over_seeds(mean_difference(a, b) for a, b in values),
         difference_of_means=mean_difference(*means),
         signed=over_seeds(float((a - b).mean()) for a, b in values),
-        rank_correlation=over_seeds(rank_correlation(a, b) for a, b in values),
+        rank_correlation=_within(over_seeds(rank_correlation(a, b) for a, b in values), 1.0),
         rank_correlation_of_means=rank_correlation(*means),
         regret=over_seeds(
             regret(sign * a, sign * b, best=sign * one.best)
@@ -154,6 +154,11 @@ def _population(
         n_reached=None if target is None else n_of("reached", "simulated"),
         n_reached_true=None if target is None else n_of("reached", "true"),
     )
+
+
+def _within(found: Estimate, most: float) -> Estimate:
+    """The same, with an interval from -most to most at the widest: Student's knows no bounds."""
+    return Estimate(found.value, max(found.low, -most), min(found.high, most))
 
 
 def _values(scores: Scores) -> dict[str, dict[int, dict[str, float]]]:

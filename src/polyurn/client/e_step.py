@@ -26,6 +26,8 @@ _B = TypeVar("_B")
 
 # Clients whose gradients are multiplied together: enough for a matrix product, few enough for the cache.
 _TOGETHER = 512
+# Clients whose sizes are looked up at once: one number each.
+_BLOCK = 65_536
 
 
 def answer_update(
@@ -142,7 +144,9 @@ class _SizeBinning:
 
     def inside(self, rows: Rows, members: NDArray[np.uint32]) -> float:
         """Σ log P(n | bin of n) over the members."""
-        return float(self._log_inside[rows.size_index[members]].sum())
+        blocks = range(0, len(members), _BLOCK)
+        indices = (rows.size_index[members[start : start + _BLOCK]] for start in blocks)
+        return float(sum(self._log_inside[some].sum() for some in indices))
 
 
 def _lanes(n_components: int) -> int:

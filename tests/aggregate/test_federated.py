@@ -318,6 +318,20 @@ def test_words_in_place_of_masked_numbers_are_refused(tmp_path):
     assert list(clients.refused) == [federation.ids[2]]
 
 
+def test_a_sum_beyond_what_honest_nodes_can_send_is_an_error_and_no_sum(tmp_path):
+    def poison(stage, message, honest):
+        reply = Reply.decode(honest(stage, message))
+        body = bytearray(reply.body)
+        body[-1] ^= 0x40  # of the last word's eight bytes the highest: 2**62
+        return Reply(reply.tag, reply.node, bytes(body)).encode()
+
+    federation = Federation(tmp_path, 6, 2, faults={2: at("mask", poison)})
+    clients = federation.aggregator(secure=True, retries=1)
+    with pytest.raises(NodesError, match="the sum is beyond its bounds"):
+        clients.aggregate(QUERY, None)
+    assert clients.crossed.n_rounds == 0
+
+
 def test_a_node_that_deals_false_shares_is_found_and_the_sum_begun_again_without_it(tmp_path):
     def false_shares(stage, message, honest):
         reply = Reply.decode(honest(stage, message))

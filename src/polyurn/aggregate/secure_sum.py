@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.aggregate.asking import Asking
+from polyurn.errors import LostRoundError
 from polyurn.secure.roster import Roster
 from polyurn.secure.round import Round
-from polyurn.wire import Query, encode_query, node_bounds
+from polyurn.wire import Query, answer_bounds, encode_query, node_bounds
+from polyurn.wire.bounds import ROUNDING
 from polyurn.wire.node_messages import question_digest
 
 
@@ -54,6 +56,7 @@ def secure_sum(
     Raises
     ------
     LostRoundError
+        Too few are left, shares do not fit, or the sum is larger than honest nodes' can be.
     """
     data = encode_query(query)
     round_ = Round(
@@ -71,7 +74,12 @@ def secure_sum(
         ask = round_.shared(dict(asking.ask("share", ask)))
         ask = round_.masked(dict(asking.ask("mask", ask)))
         ask = round_.confirmed(dict(asking.ask("confirm", ask)))
-        return round_.revealed(dict(asking.ask("reveal", ask))), round_.summed
+        total = round_.revealed(dict(asking.ask("reveal", ask)))
     finally:
         for node, why in round_.refused.items():
             asking.tally.refuse(node, why)
+    # Nobody sees who it was, and a smaller lie is not seen at all.
+    most = answer_bounds(query) * clients_per_node * len(round_.summed)
+    if (np.abs(total) > most * (1 + ROUNDING)).any():
+        raise LostRoundError("the sum is beyond its bounds: some node sent numbers that are none")
+    return total, round_.summed

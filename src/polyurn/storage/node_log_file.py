@@ -13,6 +13,7 @@ from polyurn.client.node_log import LogEntry
 from polyurn.errors import FileError
 
 _BLOCK = 2**16  # bytes that are read at a time, from the end
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 
 class NodeLogFile:
@@ -50,7 +51,7 @@ class NodeLogFile:
         """One more line, on disk when this returns; a line that a crash cut off is ended first."""
         with self._open() as descriptor:
             before = os.fstat(descriptor).st_size
-            cut_off = before > 0 and os.pread(descriptor, 1, before - 1) != b"\n"
+            cut_off = before > 0 and _read(descriptor, 1, before - 1) != b"\n"
             text = ("\n" if cut_off else "") + entry.line() + "\n"
             line = text.encode()
             try:
@@ -66,7 +67,7 @@ class NodeLogFile:
             at, tail = os.fstat(descriptor).st_size, b""
             while at:
                 start = max(0, at - _BLOCK)
-                tail = os.pread(descriptor, at - start, start) + tail
+                tail = _read(descriptor, at - start, start) + tail
                 first, *lines = tail.split(b"\n")
                 yield from (line.decode(errors="replace") for line in reversed(lines))
                 at, tail = start, first
@@ -75,13 +76,18 @@ class NodeLogFile:
     @contextmanager
     def _open(self) -> Iterator[int]:
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            descriptor = os.open(self._path, _FLAGS, 0o600)
         except OSError as error:
             raise FileError(f"cannot use {self._path}: {error.strerror}") from error
         try:
             yield descriptor
         finally:
             os.close(descriptor)
+
+
+def _read(descriptor: int, n_bytes: int, start: int) -> bytes:
+    os.lseek(descriptor, start, os.SEEK_SET)
+    return os.read(descriptor, n_bytes)
 
 
 def _lock(descriptor: int) -> None:

@@ -9,10 +9,12 @@ PolyurnError
 │   │   └── ShortfallError                      categories of which there are too few points
 │   ├── MemoryLimitError                               what was asked for does not fit into memory
 │   ├── MessageError                            bytes that are no query and no answer
+│   │   └── NumbersError                        a number in them is NaN, infinite or beyond 1e150
 │   └── ParameterError                          parameters or settings out of range
 ├── FitError              (also a RuntimeError) the fit cannot go on
 │   ├── EmptyComponentError                     a component received no client
-│   └── ZeroLikelihoodError                     a client is impossible under the current parameters
+│   ├── ZeroLikelihoodError                     a client is impossible under the current parameters
+│   └── NodesError                              too few nodes of a federation are there, or answer
 ├── TrainingError         (also a RuntimeError) a training run or a sweep cannot go on
 ├── SecureSumError        (also a RuntimeError) a secure sum cannot go on
 │   ├── RefusedError                            a message that does not keep to the protocol
@@ -135,6 +137,10 @@ class MessageError(InputError):
     """Bytes that are no query or answer, or a query or answer that cannot be sent as bytes."""
 
 
+class NumbersError(MessageError):
+    """A number in a message is NaN, infinite or beyond 1e150."""
+
+
 class ParameterError(InputError):
     """Parameters of a distribution, or settings of a fit, are out of range."""
 
@@ -149,6 +155,21 @@ class EmptyComponentError(FitError):
 
 class ZeroLikelihoodError(FitError):
     """A client of the cohort has probability zero under every component."""
+
+
+class NodesError(FitError):
+    """Too few nodes of a federation are there, or answer.
+
+    Parameters
+    ----------
+    text : str
+    n_nodes, n_needed : int
+        How many there are, and how many are needed.
+    """
+
+    def __init__(self, text: str, n_nodes: int = 0, n_needed: int = 0) -> None:
+        super().__init__(text)
+        self.n_nodes, self.n_needed = n_nodes, n_needed
 
 
 class TrainingError(PolyurnError, RuntimeError):

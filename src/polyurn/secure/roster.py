@@ -4,6 +4,7 @@ ECDSA on P-384 (what Flower's nodes have) and Ed25519. Files are read elsewhere:
 """
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any, Protocol, TypeAlias
 
 from polyurn.errors import InputError, MissingDependencyError, RefusedError
@@ -78,6 +79,35 @@ class SigningKey:
         return bytes(self._key.sign(message, ec.ECDSA(SHA384())))
 
 
+class BoundSigner:
+    """A signer whose signatures hold for one matter only: `Roster.about` verifies them.
+
+    Parameters
+    ----------
+    signer : Signer
+    matter : bytes
+        A digest of what is being summed; 32 bytes.
+
+    Examples
+    --------
+    >>> key = SigningKey.generate()
+    >>> signature = BoundSigner(key, bytes(32)).sign(b"text")
+    >>> roster = Roster({7: key.public})
+    >>> roster.about(bytes(32)).verify(7, b"text", signature)
+    >>> roster.verify(7, b"text", signature)
+    Traceback (most recent call last):
+    ...
+    polyurn.errors.RefusedError: a signature that is not node 7's
+    """
+
+    def __init__(self, signer: Signer, matter: bytes) -> None:
+        self._signer, self._matter = signer, _checked_matter(matter)
+
+    def sign(self, message: bytes) -> bytes:
+        """The signature of a message about the matter."""
+        return self._signer.sign(self._matter + message)
+
+
 class Roster:
     """The public keys of all nodes of a federation, by their ids; fixed when it was set up.
 
@@ -94,6 +124,16 @@ class Roster:
         raw = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         if len({key.public_bytes(*raw) for key in self._keys.values()}) < len(keys):
             raise InputError("expected one key for each node, and two nodes have the same")
+        self._matter = b""
+
+    def about(self, matter: bytes) -> "Roster":
+        """The same roster, for what `BoundSigner`s sign about this matter and nothing else.
+
+        Nodes whom the server told different matters refuse each other's keys.
+        """
+        bound = copy(self)
+        bound._matter = _checked_matter(matter)
+        return bound
 
     def __contains__(self, node: object) -> bool:
         return node in self._keys
@@ -106,6 +146,7 @@ class Roster:
         key = self._keys.get(node)
         if key is None:
             raise RefusedError(f"node {node} is not in the roster", node)
+        message = self._matter + message
         try:
             if isinstance(key, Ed25519PublicKey):
                 key.verify(signature, message)
@@ -113,6 +154,12 @@ class Roster:
                 key.verify(signature, message, ec.ECDSA(SHA384()))
         except InvalidSignature as error:
             raise RefusedError(f"a signature that is not node {node}'s", node) from error
+
+
+def _checked_matter(matter: bytes) -> bytes:
+    if len(matter) != 32:  # so that no other pair of matter and message is the same bytes
+        raise InputError(f"expected a digest of 32 bytes, got {len(matter)}")
+    return matter
 
 
 def _public_key(text: bytes) -> PublicKey:

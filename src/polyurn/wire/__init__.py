@@ -11,6 +11,9 @@ from polyurn.wire.bounds import (
 from polyurn.wire.bounds import (
     check_answer as check_answer,
 )
+from polyurn.wire.bounds import (
+    node_bounds as node_bounds,
+)
 from polyurn.wire.codec import (
     decode_query as decode_query,
 )

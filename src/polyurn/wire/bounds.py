@@ -82,6 +82,32 @@ def answer_bounds(query: Query[Any]) -> NDArray[np.float64]:
     return np.where(bounds > 0, bounds, ROUNDING)  # 0 where α is 0: still something to divide by
 
 
+def node_bounds(query: Query[Any], clients_per_node: int) -> NDArray[np.float64]:
+    """Bounds of the sum over a node's clients as powers of two, which masked sums are scaled by.
+
+    Server and nodes work them out by themselves and compare digests. Logarithms of two machines may
+    differ in the last bit; the power of two above them does not.
+
+    Parameters
+    ----------
+    query : Query
+    clients_per_node : int
+        The declared largest number.
+
+    Returns
+    -------
+    float array of shape (n_numbers,)
+
+    Examples
+    --------
+    >>> from polyurn.wire import Contrast
+    >>> node_bounds(Contrast(2, 2), 25)[:2].tolist()
+    [32.0, 32.0]
+    """
+    _, exponents = np.frexp(answer_bounds(query) * clients_per_node)
+    return np.ldexp(np.ones(query.n_numbers), exponents)
+
+
 def check_answer(
     query: Query[Any], statistics: Statistics, bounds: NDArray[np.float64] | None = None
 ) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.errors import MessageError
+from polyurn.errors import MessageError, NumbersError
 from polyurn.typed.records import shown
 
 VERSION = 1
@@ -132,7 +132,7 @@ def _refused(constant: str) -> None:
 
 def _check_numbers(numbers: NDArray[np.float64], what: str) -> None:
     if not (np.abs(numbers) <= LARGEST).all():  # NaN is not
-        raise MessageError(
+        raise NumbersError(
             f"expected {what} of numbers from {-LARGEST:g} to {LARGEST:g}, got a larger one, an "
             "infinite one or NaN"
         )

@@ -1,0 +1,46 @@
+"""Each client's bucket: a number between 0 and 1 that follows from its id and a key of its node.
+
+`Part` goes by it. It is the same after a restart, in a table with other rows or another order, and
+nobody without the key can tell it. The key is kept by `storage/node_key.py`.
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.errors import InputError
+
+N_KEY_BYTES = 32
+
+
+def keyed_buckets(ids: Sequence[object], key: bytes) -> NDArray[np.float64]:
+    """The top 53 bits of BLAKE2b(key, id), divided by 2**53; an id is its text.
+
+    Parameters
+    ----------
+    ids : sequence of shape (n_clients,)
+        No two alike.
+    key : bytes
+        32 of them.
+
+    Returns
+    -------
+    float array of shape (n_clients,)
+
+    Examples
+    --------
+    >>> keyed_buckets(["alice", "bob"], bytes(32)).round(4).tolist()
+    [0.492, 0.9074]
+    """
+    if len(key) != N_KEY_BYTES:
+        raise InputError(f"expected a key of {N_KEY_BYTES} bytes, got {len(key)}")
+    texts = [str(one) for one in ids]
+    if len(set(texts)) < len(texts):
+        raise InputError("expected one id for each client, got one of them twice")
+    hashes = (
+        blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=8).digest()
+        for text in texts
+    )
+    return np.array([(int.from_bytes(one, "big") >> 11) * 2.0**-53 for one in hashes])

@@ -1,0 +1,226 @@
+"""A node: the histograms of one or many clients, and its reply to any message of a server.
+
+The owner's side of a federation. It keeps to its own policy, writes down every message before it
+replies, and replies to what it refuses with a code: no text of an error leaves it. How messages travel
+is not known here.
+"""
+
+from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polyurn.client.answer import answer_rows
+from polyurn.client.buckets import keyed_buckets
+from polyurn.client.node_log import LogEntry, NodeLog
+from polyurn.client.node_policy import NodePolicy, kind_of
+from polyurn.client.rows import pack
+from polyurn.counts import check_counts
+from polyurn.errors import InputError, PolyurnError, SecureSumError
+from polyurn.wire import (
+    Query,
+    Statistics,
+    answer_bounds,
+    check_answer,
+    decode_query,
+    encode_statistics,
+    node_bounds,
+)
+from polyurn.wire.node_messages import N_TAG_BYTES, STAGES, Ask, Refusal, Reply
+from polyurn.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from polyurn.client.secure_rounds import SecureRounds
+    from polyurn.secure.roster import Roster, Signer
+
+_DAY = timedelta(days=1)
+
+
+class _DeclinedError(Exception):
+    """A message is not answered; never leaves this module."""
+
+    def __init__(self, refusal: Refusal, suspect: int | None = None) -> None:
+        super().__init__(refusal.text)
+        self.refusal, self.suspect = refusal, suspect
+
+
+@dataclass
+class _Said:
+    """What becomes of one message, as far as it is known."""
+
+    body: bytes = b""
+    kind: str = "unknown"
+    n_numbers: int = 0
+
+
+class Node:
+    """Answers for its clients.
+
+    Parameters
+    ----------
+    node : int
+        Its id in the federation.
+    counts : int array or scipy.sparse of shape (n_clients, n_categories)
+    ids : sequence of shape (n_clients,)
+        The clients' ids; they never leave, and their buckets follow from them.
+    key : bytes
+        32 secret ones, the same for as long as the node takes part: see `storage/node_key.py`.
+    policy : NodePolicy
+    log : NodeLog
+        Without a line in it nothing is answered.
+    signer, roster : Signer, Roster, optional
+        Its long-lived key and everybody's public ones, for secure sums.
+    memory : mutable mapping of str to bytes, optional
+        What it keeps from stage to stage of a secure sum; a `dict` of its own by default.
+    clock : function that returns a datetime, optional
+    rng : int or numpy.random.Generator
+        For questions whose answer is random (`Initialise`).
+
+    Examples
+    --------
+    docs/federation-core.md has a federation of nodes in one process.
+    """
+
+    def __init__(
+        self,
+        node: int,
+        counts: object,
+        *,
+        ids: Sequence[object],
+        key: bytes,
+        policy: NodePolicy,
+        log: NodeLog,
+        signer: "Signer | None" = None,
+        roster: "Roster | None" = None,
+        memory: MutableMapping[str, bytes] | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        rng: int | np.random.Generator | None = None,
+    ) -> None:
+        self._node, self._policy, self._log, self._clock = node, policy, log, clock
+        self._rows = pack(check_counts(counts))
+        if len(ids) != self._rows.n_clients:
+            raise InputError(f"expected {self._rows.n_clients} ids, got {len(ids)}")
+        self._buckets, self._rng = keyed_buckets(ids, key), np.random.default_rng(rng)
+        self._secure = None
+        if signer is not None and roster is not None:
+            from polyurn.client.secure_rounds import SecureRounds
+
+            self._secure = SecureRounds(
+                node, signer=signer, roster=roster, policy=policy,
+                memory={} if memory is None else memory,
+            )  # fmt: skip
+
+    def answer(self, stage: str, message: bytes) -> bytes:
+        """The reply to a message. It raises nothing: what goes wrong is in the log, as a code.
+
+        Parameters
+        ----------
+        stage : str
+            "plain", or one of a secure sum: "advertise", "share", "mask", "confirm" and "reveal".
+        message : bytes
+            An `Ask`.
+
+        Returns
+        -------
+        bytes
+            A `Reply`.
+        """
+        tag = bytes(N_TAG_BYTES)
+        try:
+            with self._log.turn():
+                said = _Said()
+                try:
+                    ask = self._read(stage, message)
+                    tag = ask.tag
+                    self._answer(stage, ask, said)
+                    reply = Reply(tag, self._node, said.body)
+                except _DeclinedError as declined:
+                    reply = Reply(
+                        tag, self._node, refusal=declined.refusal, suspect=declined.suspect
+                    )
+                except Exception:
+                    # Whatever it is, a bug or no memory: its text may hold a client's numbers.
+                    reply = Reply(tag, self._node, refusal=Refusal.FAILED)
+                n_numbers = said.n_numbers if reply.refusal is None else 0
+                name = stage if stage in STAGES else "unknown"
+                self._log.append(LogEntry(self._clock(), name, said.kind, n_numbers, reply.refusal))
+        except Exception:
+            # No line in the log, no answer.
+            reply = Reply(tag, self._node, refusal=Refusal.FAILED)
+        return reply.encode()
+
+    def __repr__(self) -> str:
+        return f"Node({self._node}, {counted(self._rows.n_clients, 'client')})"
+
+    def _read(self, stage: str, message: bytes) -> Ask:
+        try:
+            ask = Ask.decode(message)
+        except InputError as error:
+            raise _DeclinedError(Refusal.UNREADABLE) from error
+        if stage not in STAGES or ask.node != self._node:
+            raise _DeclinedError(Refusal.UNREADABLE)
+        return ask
+
+    def _answer(self, stage: str, ask: Ask, said: _Said) -> None:
+        if stage == "plain":
+            query = self._agreed(ask, said, secure=False)
+            said.n_numbers = query.n_numbers
+            said.body = encode_statistics(self._statistics(query, ask.clients_per_node), query)
+            return
+        if self._secure is None:
+            raise _DeclinedError(Refusal.NOT_SECURE)
+        try:
+            self._take_part(self._secure, stage, ask, said)
+        except SecureSumError as error:
+            suspect = None if error.node == self._node else error.node
+            raise _DeclinedError(Refusal.OFF_PROTOCOL, suspect) from error
+
+    def _take_part(self, rounds: "SecureRounds", stage: str, ask: Ask, said: _Said) -> None:
+        """One stage of a secure sum: the question comes in the first, clients answer in the third."""
+        if stage == "advertise":
+            self._agreed(ask, said, secure=True)
+            said.body = rounds.begin(ask)
+            return
+        begun = rounds.question(ask)
+        if stage != "mask":
+            said.kind = kind_of(decode_query(begun.query))
+            said.body = rounds.go_on(stage, ask)
+            return
+        try:
+            query = self._agreed(begun, said, secure=True)
+            statistics = self._statistics(query, begun.clients_per_node)
+        except _DeclinedError:
+            rounds.forget(ask)
+            raise
+        said.n_numbers = query.n_numbers
+        bounds = node_bounds(query, begun.clients_per_node)
+        said.body = rounds.mask(ask, statistics.to_vector(), bounds=bounds)
+
+    def _agreed(self, ask: Ask, said: _Said, *, secure: bool) -> Query[Any]:
+        """The question, if the owner agrees to it."""
+        try:
+            query = decode_query(ask.query)
+        except InputError as error:
+            raise _DeclinedError(Refusal.UNREADABLE) from error
+        said.kind = kind_of(query)
+        objection = self._policy.objection(query, secure=secure)
+        if objection is not None:
+            raise _DeclinedError(objection)
+        if query.dimensions.n_categories != self._rows.n_categories:
+            raise _DeclinedError(Refusal.OTHER_CATEGORIES)
+        if self._rows.n_clients > ask.clients_per_node:
+            raise _DeclinedError(Refusal.TOO_MANY_CLIENTS)
+        if self._log.n_rounds_since(self._clock() - _DAY) >= self._policy.rounds_per_day:
+            raise _DeclinedError(Refusal.TOO_OFTEN)
+        return query
+
+    def _statistics(self, query: Query[Any], clients_per_node: int) -> Statistics:
+        """The clients' sum, within its bounds; one code for all that depends on the data."""
+        try:
+            sums: Statistics = answer_rows(query, self._rows, buckets=self._buckets, rng=self._rng)
+            check_answer(query, sums, answer_bounds(query) * clients_per_node)
+        except PolyurnError as error:
+            raise _DeclinedError(Refusal.NO_ANSWER) from error
+        return sums

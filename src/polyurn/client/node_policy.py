@@ -1,0 +1,152 @@
+"""What the owner of a node lets a server ask: a frozen value, which no message can change.
+
+A file of it is read by `storage/node_policy_toml.py`. Whether a question has an answer is not known
+here.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from polyurn.errors import ParameterError
+from polyurn.model.sizes import SizeBins
+from polyurn.typed.arguments import checked
+from polyurn.wire import (
+    Batch,
+    Expect,
+    Group,
+    Initialise,
+    Part,
+    Query,
+    Score,
+    Survey,
+    Update,
+)
+from polyurn.wire.node_messages import Refusal
+
+
+@checked
+@dataclass(frozen=True)
+class NodePolicy:
+    """The limits of one node.
+
+    Attributes
+    ----------
+    secure_only : bool
+        It answers in secure sums only; a plain question is refused.
+    largest_max_size : int
+        The largest `max_size` that a question may have.
+    most_numbers : int
+        The most numbers that it sends in one answer.
+    narrowest_part : float
+        The narrowest interval of buckets that a `Part` may ask. A secure sum is over many nodes, but in
+        a narrow part only one of all their clients may be left.
+    fewest, majority : int, float
+        As in `Participant`: the smallest secure sum that it takes part in, itself included, and the
+        share that thresholds have to exceed.
+    rounds_per_day : int
+        How many questions it puts to its clients in any 24 hours.
+
+    Examples
+    --------
+    >>> NodePolicy(fewest=1)
+    Traceback (most recent call last):
+    ...
+    polyurn.errors.ParameterError: expected fewest of at least 2, got 1
+    """
+
+    secure_only: bool = True
+    largest_max_size: int = 100_000
+    most_numbers: int = 50_000
+    narrowest_part: float = 0.001
+    fewest: int = 3
+    majority: float = 0.5
+    rounds_per_day: int = 200
+
+    def __post_init__(self) -> None:
+        least = {"largest_max_size": 1, "most_numbers": 1, "fewest": 2, "rounds_per_day": 0}
+        for name, lowest in least.items():
+            if getattr(self, name) < lowest:
+                raise ParameterError(
+                    f"expected {name} of at least {lowest}, got {getattr(self, name)}"
+                )
+        if not (0 <= self.narrowest_part <= 1 and 0.5 <= self.majority < 1):
+            raise ParameterError(
+                "expected narrowest_part from 0 to 1, and majority from 0.5 to less than 1, got "
+                f"{self.narrowest_part} and {self.majority}"
+            )
+
+    def objection(self, query: Query[Any], *, secure: bool) -> Refusal | None:
+        """Why this question is not answered; None if nothing speaks against it.
+
+        Parameters
+        ----------
+        query : Query
+        secure : bool
+            Whether it comes in a secure sum.
+
+        Examples
+        --------
+        >>> query = Survey(2, SizeBins.exact(50), pairs=False)
+        >>> NodePolicy().objection(query, secure=False).name
+        'SECURE_ONLY'
+        >>> NodePolicy(largest_max_size=20).objection(query, secure=True).name
+        'TOO_LARGE_SIZE'
+        """
+        if self.secure_only and not secure:
+            return Refusal.SECURE_ONLY
+        if query.n_numbers > self.most_numbers:
+            return Refusal.TOO_MANY_NUMBERS
+        for inner, low, high in _flat(query, 0.0, 1.0):
+            if max(high - low, 0.0) < self.narrowest_part:
+                return Refusal.TOO_NARROW_PART
+            if any(bins.max_size > self.largest_max_size for bins in _bins(inner)):
+                return Refusal.TOO_LARGE_SIZE
+        return None
+
+
+def _flat(query: Query[Any], low: float, high: float) -> Iterator[tuple[Query[Any], float, float]]:
+    """Every question inside a question, with the buckets that are asked."""
+    match query:
+        case Batch(queries):
+            for one in queries:
+                yield from _flat(one, low, high)
+        case Part(inner, least, most):
+            yield from _flat(inner, max(low, least), min(high, most))
+        case _:
+            yield query, low, high
+
+
+def _bins(query: Query[Any]) -> list[SizeBins]:
+    match query:
+        case Initialise(_, _, bins) | Survey(_, bins) | Group(_, _, bins):
+            return [bins]
+        case Update(mdm):
+            return [mdm.sizes.bins]
+        case Expect(parameters):
+            return [parameters.sizes.bins]
+        case Score(mdms):
+            return [mdm.sizes.bins for mdm in mdms]
+        case _:
+            return []
+
+
+def kind_of(query: Query[Any]) -> str:
+    """What a question asks, in words: the kinds inside it, with how many there are of each.
+
+    Examples
+    --------
+    >>> survey = Survey(2, SizeBins.exact(50), pairs=False)
+    >>> kind_of(survey), kind_of(Batch((survey, Part(survey, 0.0, 0.5))))
+    ('survey', 'batch of 2 survey')
+    """
+    names = Counter(type(inner).__name__.lower() for inner, _, _ in _flat(query, 0.0, 1.0))
+    inside = ", ".join(f"{n} {name}" for name, n in names.items())
+    match query:
+        case Batch():
+            return f"batch of {inside}"
+        case Part():
+            return f"part of {inside}"
+        case _:
+            return next(iter(names))

@@ -1,0 +1,98 @@
+"""A node's log on disk: a text file to which whole lines are appended, and nothing is ever rewritten.
+
+What a line says is `client/node_log.py`.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from polyurn.client.node_log import LogEntry
+from polyurn.errors import FileError
+
+_BLOCK = 2**16  # bytes that are read at a time, from the end
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+
+
+class NodeLogFile:
+    """The log of one node; several processes of it may use one file.
+
+    Parameters
+    ----------
+    path : path
+        Made with mode 0600 if it is not there.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        with self._open() as descriptor:
+            os.fstat(descriptor)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Keeps other processes waiting until it is left."""
+        with self._open() as descriptor:
+            _lock(descriptor)
+            yield
+
+    def n_rounds_since(self, when: datetime) -> int:
+        """How many rounds there were; read from the end, up to the first line that is older."""
+        n_rounds = 0
+        for line in self._backwards():
+            entry = LogEntry.parse(line)
+            if entry is not None and entry.when < when:
+                break
+            n_rounds += entry is not None and entry.is_round
+        return n_rounds
+
+    def append(self, entry: LogEntry) -> None:
+        """One more line, on disk when this returns; a line that a crash cut off is ended first."""
+        with self._open() as descriptor:
+            before = os.fstat(descriptor).st_size
+            cut_off = before > 0 and _read(descriptor, 1, before - 1) != b"\n"
+            text = ("\n" if cut_off else "") + entry.line() + "\n"
+            line = text.encode()
+            try:
+                if os.write(descriptor, line) != len(line):
+                    raise OSError(28, "No space left on device")
+                os.fsync(descriptor)
+            except OSError as error:
+                os.ftruncate(descriptor, before)
+                raise FileError(f"cannot write {self._path}: {error.strerror}") from error
+
+    def _backwards(self) -> Iterator[str]:
+        with self._open() as descriptor:
+            at, tail = os.fstat(descriptor).st_size, b""
+            while at:
+                start = max(0, at - _BLOCK)
+                tail = _read(descriptor, at - start, start) + tail
+                first, *lines = tail.split(b"\n")
+                yield from (line.decode(errors="replace") for line in reversed(lines))
+                at, tail = start, first
+            yield tail.decode(errors="replace")
+
+    @contextmanager
+    def _open(self) -> Iterator[int]:
+        try:
+            descriptor = os.open(self._path, _FLAGS, 0o600)
+        except OSError as error:
+            raise FileError(f"cannot use {self._path}: {error.strerror}") from error
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def _read(descriptor: int, n_bytes: int, start: int) -> bytes:
+    os.lseek(descriptor, start, os.SEEK_SET)
+    return os.read(descriptor, n_bytes)
+
+
+def _lock(descriptor: int) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such lock: two messages at once may both be the day's last
+        return
+    fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,0 +1,494 @@
+"""Fits over nodes against fits on the same clients, and nodes that are silent, hostile or gone."""
+
+import numpy as np
+import pytest
+
+from federations import (
+    STAGES,
+    Federation,
+    at,
+    crash,
+    garbage,
+    impostor,
+    numbers,
+    replay,
+    short,
+    silent,
+    text,
+)
+from polyurn import RecordedAggregator, SizeBins, fit, select
+from polyurn.aggregate.exchange import InProcessExchange
+from polyurn.aggregate.federated import FederatedAggregator
+from polyurn.client.node_policy import NodePolicy
+from polyurn.errors import NodesError, ParameterError
+from polyurn.secure.messages import SealedShares, tag_of
+from polyurn.secure.roster import Roster
+from polyurn.wire import Part, Survey, decode_query, encode_query
+from polyurn.wire.node_messages import Ask, Reply
+
+BOUNDS = {"n_categories": 10, "max_size": 20, "rng": 2}
+QUERY = Survey(10, SizeBins.exact(20), pairs=True)
+
+
+def total_log_likelihood(federation, mdm):
+    return float(mdm.logpmf(federation.counts).sum())
+
+
+# ----------------------------------------------------------------------------------- the same fit
+
+
+def test_a_fit_over_one_plain_node_is_the_local_fit_to_the_last_bit(tmp_path):
+    federation = Federation(tmp_path, 1, 200)
+    local = fit(federation.local(), n_components=2, **BOUNDS).mdm
+    mdm = fit(federation.aggregator(min_nodes=1), n_components=2, **BOUNDS).mdm
+    np.testing.assert_array_equal(mdm.weights, local.weights)
+    np.testing.assert_array_equal(mdm.alphas, local.alphas)
+    np.testing.assert_array_equal(mdm.sizes.masses, local.sizes.masses)
+
+
+@pytest.fixture(scope="module")
+def local_fit(tmp_path_factory):
+    federation = Federation(tmp_path_factory.mktemp("local"), 8)
+    return fit(federation.local(), n_components=2, **BOUNDS)
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_a_fit_over_eight_nodes_is_the_local_fit_to_a_billionth_of_a_nat(
+    tmp_path, local_fit, secure
+):
+    federation = Federation(tmp_path, 8)
+    clients = federation.aggregator(secure=secure)
+    got = fit(clients, n_components=2, **BOUNDS)
+    off = total_log_likelihood(federation, got.mdm) - total_log_likelihood(
+        federation, local_fit.mdm
+    )
+    assert abs(off) <= 1e-9
+    assert clients.crossed.n_attempts == clients.crossed.n_rounds == len(got.rounds)
+    assert clients.crossed.summed == tuple(federation.ids)
+    assert clients.refused == clients.benched == {}
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_a_selection_over_eight_nodes_is_the_local_selection(tmp_path, secure):
+    federation = Federation(tmp_path, 8)
+    settings = {**BOUNDS, "max_rounds": 12}
+    local = select(federation.local(), [1, 2], **settings)
+    got = select(federation.aggregator(secure=secure), [1, 2], **settings)
+    assert got.n_components == local.n_components
+    off = total_log_likelihood(federation, got.mdm) - total_log_likelihood(federation, local.mdm)
+    assert abs(off) <= 1e-9
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_a_part_of_the_clients_is_that_of_their_buckets(tmp_path, secure):
+    federation = Federation(tmp_path, 5)
+    query = Part(QUERY, 0.25, 0.75)
+    got = federation.aggregator(secure=secure).aggregate(query, None)
+    expected = federation.local().aggregate(query, None)
+    assert 0 < expected.n_clients < 125
+    np.testing.assert_allclose(got.to_vector(), expected.to_vector(), rtol=0, atol=1e-11)
+
+
+def test_a_cohort_is_so_many_nodes_and_another_one_each_time(tmp_path):
+    federation = Federation(tmp_path, 8, 2)
+    clients = federation.aggregator(rng=1)
+    assert clients.aggregate(QUERY, 4).n_clients == 8  # 4 nodes of 2 clients
+    clients.aggregate(QUERY, 4)
+    (_, one), (_, other) = federation.exchange.asked
+    assert len(one) == len(other) == 4
+    assert one != other
+    assert not hasattr(clients, "n_clients")
+
+
+def test_a_recorded_run_draws_the_cohorts_that_it_would_have_drawn(tmp_path):
+    whole, resumed = (Federation(tmp_path, 8, 2) for _ in range(2))
+    kept = []
+    clients = RecordedAggregator(whole.aggregator(rng=1), kept)
+    for _ in range(3):
+        clients.aggregate(QUERY, 4)
+    clients = RecordedAggregator(resumed.aggregator(rng=1), kept[:2])
+    for _ in range(3):
+        clients.aggregate(QUERY, 4)
+    assert resumed.exchange.asked == whole.exchange.asked[2:]
+
+
+# -------------------------------------------------------------------------------------- dropouts
+
+
+@pytest.mark.parametrize("how", [silent, crash])
+@pytest.mark.parametrize("stage", STAGES)
+def test_three_of_ten_nodes_may_leave_at_any_stage_of_one_attempt(tmp_path, stage, how):
+    gone = {2, 5, 8}
+    federation = Federation(tmp_path, 10, 3, faults=dict.fromkeys(gone, at(stage, how)))
+    clients = federation.aggregator(secure=True)
+    got = clients.aggregate(QUERY, None)
+    in_sum = [p for p in range(10) if p not in gone or STAGES.index(stage) > 2]
+    expected = federation.local(in_sum).aggregate(QUERY, None)
+    np.testing.assert_allclose(got.to_vector(), expected.to_vector(), rtol=0, atol=1e-11)
+    assert clients.crossed.n_attempts == 1
+    assert clients.crossed.summed == tuple(federation.ids[p] for p in in_sum)
+    named = clients.benched if how is silent else clients.refused
+    assert sorted(named) == [federation.ids[p] for p in sorted(gone)]
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_too_few_answers_are_an_error_with_the_numbers_and_the_nodes(tmp_path, secure):
+    faults = dict.fromkeys((0, 1, 2, 3), silent)
+    federation = Federation(tmp_path, 10, 2, faults=faults)
+    with pytest.raises(NodesError, match="6 of 10 nodes can be asked, 7 are needed") as error:
+        federation.aggregator(secure=secure).aggregate(QUERY, None)
+    assert (error.value.n_nodes, error.value.n_needed) == (6, 7)
+    assert f"benched: {federation.ids[0]}" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert federation.exchange.n_timeouts == 1
+
+
+@pytest.mark.parametrize("stage", STAGES[1:])
+def test_below_the_threshold_there_is_an_error_and_no_sum(tmp_path, stage):
+    faults = dict.fromkeys(range(5), at(stage, crash))
+    federation = Federation(tmp_path, 8, 2, faults=faults)
+    clients = federation.aggregator(secure=True, min_fraction=0.3, retries=1)
+    with pytest.raises(NodesError, match="no sum in 2 attempts"):
+        clients.aggregate(QUERY, None)
+    assert clients.crossed.n_rounds == 0
+    assert sorted(clients.refused) == federation.ids[:5]
+
+
+def test_too_few_nodes_are_an_error_before_anybody_is_asked(tmp_path):
+    federation = Federation(tmp_path, 2, 2)
+    with pytest.raises(NodesError, match="2 of 2 nodes can be asked, 3 are needed"):
+        federation.aggregator().aggregate(QUERY, None)
+    with pytest.raises(NodesError, match="2 of 10 nodes can be asked, 7 are needed"):
+        federation.aggregator().aggregate(QUERY, 10)
+    with pytest.raises(ParameterError, match="at least min_nodes=3 nodes, got 2"):
+        federation.aggregator().aggregate(QUERY, 2)
+    assert federation.exchange.asked == []
+
+
+def test_a_lost_sum_is_begun_again_with_other_nodes(tmp_path):
+    faults = dict.fromkeys(range(4), silent)
+    federation = Federation(tmp_path, 12, 2, faults=faults)
+    clients = federation.aggregator(secure=True, min_fraction=0.9, rng=0)
+    got = clients.aggregate(QUERY, 8)
+    assert got.n_clients == 16
+    assert clients.crossed.n_attempts > clients.crossed.n_rounds == 1
+
+
+# ------------------------------------------------------------------------------------ the bench
+
+
+def test_a_silent_node_costs_one_timeout_and_is_not_asked_again(tmp_path):
+    federation = Federation(tmp_path, 8, faults={3: silent})
+    clients = federation.aggregator()
+    got = fit(clients, n_components=2, **BOUNDS)
+    assert len(got.rounds) > 3
+    assert federation.exchange.n_timeouts == clients.crossed.n_timeouts == 1
+    assert sum(federation.ids[3] in asked for _, asked in federation.exchange.asked) == 1
+    assert clients.benched == {federation.ids[3]: "it did not reply in time"}
+
+
+class LateExchange(InProcessExchange):
+    """What was not replied in time comes with the next replies."""
+
+    late = ()
+
+    def ask(self, stage, messages, *, timeout):
+        yield from ((node, reply) for node, reply in self.late if node not in messages)
+        yield from super().ask(stage, messages, timeout=timeout)
+
+
+def test_a_node_whose_reply_comes_late_is_asked_again_once(tmp_path):
+    federation = Federation(tmp_path, 5, 2)
+    gone = federation.ids[0]
+    exchange = LateExchange({**federation.exchange._nodes, gone: lambda stage, message: None})
+    clients = FederatedAggregator(exchange, secure=False, clients_per_node=2)
+
+    def asks_it():
+        clients.aggregate(QUERY, None)
+        return gone in exchange.asked[-1][1]
+
+    assert asks_it()  # silent
+    assert not asks_it()
+    exchange.late = [(gone, b"late")]
+    assert not asks_it()  # the sign of life comes now
+    assert asks_it()  # silent again
+    assert not asks_it()
+    assert not asks_it()
+    assert exchange.n_timeouts == 2
+
+
+def test_a_node_that_leaves_and_joins_again_is_asked_again(tmp_path):
+    federation = Federation(tmp_path, 5, 2, faults={0: silent})
+    clients = federation.aggregator()
+    clients.aggregate(QUERY, None)
+    whole = federation.exchange.nodes
+    federation.exchange.nodes = lambda: federation.ids[1:]
+    clients.aggregate(QUERY, None)
+    federation.exchange.nodes = whole
+    federation.exchange._nodes[federation.ids[0]] = federation.nodes[federation.ids[0]].answer
+    assert clients.aggregate(QUERY, None).n_clients == 10
+    assert clients.benched == {}
+
+
+# --------------------------------------------------------------------------------- hostile nodes
+
+HOSTILE = {
+    "silent": (silent, None),
+    "crash": (crash, "the transport says that it failed"),
+    "garbage": (garbage, "a reply that cannot be read"),
+    "text": (text, "a reply of type str"),
+    "NaN": (numbers(np.nan), "numbers that are not finite, or beyond 1e150"),
+    "1e300": (numbers(1e300), "numbers that are not finite, or beyond 1e150"),
+    "1e9": (numbers(1e9), "numbers beyond their bounds"),
+    "short": (short, "an answer of another length"),
+    "impostor": (impostor(7), "a reply in another's name"),
+}
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_a_hostile_node_of_a_plain_fit_costs_at_most_one_timeout_and_is_named(tmp_path, how):
+    fault, why = HOSTILE[how]
+    federation = Federation(tmp_path, 5, 10, faults={2: fault})
+    clients = federation.aggregator()
+    for _ in range(4):
+        got = clients.aggregate(QUERY, None)
+    others = federation.local([0, 1, 3, 4]).aggregate(QUERY, None)
+    np.testing.assert_allclose(got.to_vector(), others.to_vector(), rtol=1e-13)
+    assert federation.exchange.n_timeouts == (how == "silent")
+    hostile = federation.ids[2]
+    assert clients.refused == ({} if why is None else {hostile: {why: 4}})
+    assert list(clients.benched) == ([hostile] if why is None else [])
+
+
+def test_a_replayed_answer_is_not_added_again(tmp_path):
+    federation = Federation(tmp_path, 5, 10, faults={2: replay()})
+    clients = federation.aggregator()
+    assert clients.aggregate(QUERY, None).n_clients == 50  # its first message is no replay
+    assert clients.aggregate(QUERY, None).n_clients == 40
+    assert clients.refused == {federation.ids[2]: {"a reply to an earlier message": 1}}
+
+
+def test_a_second_answer_of_a_node_is_not_added(tmp_path):
+    federation = Federation(tmp_path, 4, 2)
+
+    class Twice(InProcessExchange):
+        def ask(self, stage, messages, *, timeout):
+            for node, reply in super().ask(stage, messages, timeout=timeout):
+                yield from [(node, reply)] * 2
+
+    exchange = Twice({node: one.answer for node, one in federation.nodes.items()})
+    clients = FederatedAggregator(exchange, secure=False, clients_per_node=2)
+    assert clients.aggregate(QUERY, None).n_clients == 8
+    assert clients.refused == {node: {"it answered twice": 1} for node in federation.ids}
+
+
+SECURE_HOSTILE = {
+    "silent": lambda: silent,
+    "crash": lambda: crash,
+    "garbage": lambda: garbage,
+    "text": lambda: text,
+    "replay": replay,
+    "impostor": lambda: impostor(7),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("how", SECURE_HOSTILE)
+def test_a_hostile_node_of_secure_sums_costs_at_most_one_timeout_and_is_named(tmp_path, how, stage):
+    federation = Federation(tmp_path, 6, 2, faults={2: at(stage, SECURE_HOSTILE[how]())})
+    clients = federation.aggregator(secure=True)
+    for _ in range(3):
+        got = clients.aggregate(QUERY, None)
+    assert got.n_clients == pytest.approx(
+        12 if STAGES.index(stage) > 2 and how != "silent" else 10, abs=1e-9
+    )
+    assert clients.crossed.n_attempts == 3
+    assert federation.exchange.n_timeouts == (how == "silent")
+    assert list(clients.benched if how == "silent" else clients.refused) == [federation.ids[2]]
+
+
+def test_words_in_place_of_masked_numbers_are_refused(tmp_path):
+    def half(stage, message, honest):
+        reply = Reply.decode(honest(stage, message))
+        return Reply(reply.tag, reply.node, reply.body[: len(reply.body) // 2]).encode()
+
+    federation = Federation(tmp_path, 6, 2, faults={2: at("mask", half)})
+    clients = federation.aggregator(secure=True)
+    assert clients.aggregate(QUERY, None).n_clients == pytest.approx(10, abs=1e-9)
+    assert list(clients.refused) == [federation.ids[2]]
+
+
+def test_a_sum_beyond_what_honest_nodes_can_send_is_an_error_and_no_sum(tmp_path):
+    def poison(stage, message, honest):
+        reply = Reply.decode(honest(stage, message))
+        body = bytearray(reply.body)
+        body[-1] ^= 0x40  # of the last word's eight bytes the highest: 2**62
+        return Reply(reply.tag, reply.node, bytes(body)).encode()
+
+    federation = Federation(tmp_path, 6, 2, faults={2: at("mask", poison)})
+    clients = federation.aggregator(secure=True, retries=1)
+    with pytest.raises(NodesError, match="the sum is beyond its bounds"):
+        clients.aggregate(QUERY, None)
+    assert clients.crossed.n_rounds == 0
+
+
+def test_a_node_that_deals_false_shares_is_found_and_the_sum_begun_again_without_it(tmp_path):
+    def false_shares(stage, message, honest):
+        reply = Reply.decode(honest(stage, message))
+        tag = tag_of(reply.body)
+        sealed = SealedShares.decode(reply.body, tag=tag, node=reply.node).sealed
+        noise = {peer: bytes(len(one)) for peer, one in sealed.items()}
+        body = SealedShares(noise).encode(tag=tag, node=reply.node)
+        return Reply(reply.tag, reply.node, body).encode()
+
+    federation = Federation(tmp_path, 6, 2, faults={2: at("share", false_shares)})
+    clients = federation.aggregator(secure=True)
+    assert clients.aggregate(QUERY, None).n_clients == pytest.approx(10, abs=1e-9)
+    assert clients.aggregate(QUERY, None).n_clients == pytest.approx(10, abs=1e-9)
+    assert clients.crossed.n_attempts == 3
+    assert clients.benched == {federation.ids[2]: "its part of a secure sum was false"}
+
+
+def test_one_node_that_accuses_another_is_not_believed(tmp_path):
+    federation = Federation(tmp_path, 6, 2)
+    victim = federation.ids[4]
+
+    def accuse(stage, message):
+        ask = Ask.decode(message)
+        return Reply(ask.tag, ask.node, refusal=10, suspect=victim).encode()
+
+    federation.exchange._nodes[federation.ids[0]] = accuse
+    clients = federation.aggregator(secure=True)
+    assert clients.aggregate(QUERY, None).n_clients == pytest.approx(10, abs=1e-9)
+    assert clients.benched == {}
+    assert list(clients.refused) == [federation.ids[0]]
+
+
+# ------------------------------------------------------------------------------ a server that lies
+
+
+class Gullible(Roster):
+    """What a server that lies believes about signatures: all of them."""
+
+    def about(self, matter):
+        return self
+
+    def verify(self, node, message, signature):
+        pass
+
+
+def test_a_server_that_puts_another_question_to_all_nodes_but_one_gets_nothing_of_that_one(
+    tmp_path,
+):
+    """The others' answers would be 0, and the sum that of one node."""
+    federation = Federation(tmp_path, 6, 2, policy=NodePolicy(narrowest_part=0.0))
+    alone = federation.ids[0]
+
+    def lied_to(node):
+        def answer(stage, message):
+            ask = Ask.decode(message)
+            if ask.query and node != alone:
+                nobody = encode_query(Part(decode_query(ask.query).query, 0.0, 0.0))
+                message = Ask(ask.tag, ask.node, ask.clients_per_node, nobody, ask.body).encode()
+            return federation.nodes[node].answer(stage, message)
+
+        return answer
+
+    exchange = InProcessExchange({node: lied_to(node) for node in federation.ids})
+    roster = Gullible({node: key.public for node, key in federation.keys.items()})
+    clients = FederatedAggregator(exchange, secure=True, roster=roster, clients_per_node=2)
+    got = clients.aggregate(Part(QUERY, 0.0, 1.0), None)
+    assert (got.to_vector() == 0).all()
+    assert clients.crossed.summed == tuple(federation.ids[1:])
+    assert all(alone not in asked for stage, asked in exchange.asked if stage == "mask")
+
+
+def test_nodes_that_are_not_in_the_roster_take_no_part_in_secure_sums(tmp_path):
+    federation = Federation(tmp_path, 5, 2)
+    federation.exchange._nodes[99] = lambda stage, message: b"hello"
+    clients = federation.aggregator(secure=True)
+    clients.aggregate(QUERY, None)
+    assert all(99 not in asked for _, asked in federation.exchange.asked)
+
+
+# ------------------------------------------------------------------------------------- refusals
+
+
+def test_nodes_that_answer_in_secure_sums_only_refuse_a_plain_question(tmp_path):
+    federation = Federation(tmp_path, 5, 2, policy=NodePolicy())
+    clients = federation.aggregator()
+    with pytest.raises(NodesError, match="0 of 5 nodes answered, 4 are needed"):
+        clients.aggregate(QUERY, None)
+    why = {"it answers in secure sums only": 3}
+    assert clients.refused == dict.fromkeys(federation.ids, why)
+    assert federation.aggregator(secure=True).aggregate(QUERY, None).n_clients == pytest.approx(10)
+
+
+def test_nodes_that_demand_larger_sums_take_no_part(tmp_path):
+    federation = Federation(tmp_path, 5, 2, policy=NodePolicy(fewest=6))
+    clients = federation.aggregator(secure=True, retries=0)
+    with pytest.raises(NodesError, match="0 nodes are left, 4 are needed"):
+        clients.aggregate(QUERY, None)
+    why = {"the secure sum does not keep to what it demands": 1}
+    assert clients.refused == dict.fromkeys(federation.ids, why)
+
+
+def test_nodes_with_more_clients_than_declared_do_not_answer(tmp_path):
+    federation = Federation(tmp_path, 5, 2)
+    for secure in (False, True):
+        clients = federation.aggregator(secure=secure, clients_per_node=1, retries=0)
+        with pytest.raises(NodesError):
+            clients.aggregate(QUERY, None)
+        why = {"it holds more clients than were declared": 1}
+        assert clients.refused == dict.fromkeys(federation.ids, why)
+
+
+# -------------------------------------------------------------------------------- what crossed
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_what_crossed_is_counted_to_the_byte(tmp_path, secure):
+    federation = Federation(tmp_path, 4, 2, faults={1: garbage})
+    n_bytes = {"down": 0, "up": 0}
+
+    class Counting(InProcessExchange):
+        def ask(self, stage, messages, *, timeout):
+            n_bytes["down"] += sum(map(len, messages.values()))
+            for node, reply in super().ask(stage, messages, timeout=timeout):
+                n_bytes["up"] += len(reply)
+                yield node, reply
+
+    exchange = Counting(federation.exchange._nodes)
+    clients = FederatedAggregator(
+        exchange, secure=secure, roster=federation.roster, clients_per_node=2
+    )
+    for _ in range(2):
+        clients.aggregate(QUERY, None)
+    crossed = clients.crossed
+    assert (crossed.bytes_down, crossed.bytes_up) == (n_bytes["down"], n_bytes["up"])
+    assert crossed.n_asks == len(exchange.asked) == (10 if secure else 2)
+    assert (crossed.secure, crossed.n_rounds, crossed.n_timeouts) == (secure, 2, 0)
+    assert crossed.summed == tuple(n for i, n in enumerate(federation.ids) if i != 1)
+    assert crossed.refused == clients.refused
+
+
+# ------------------------------------------------------------------------------------ arguments
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"clients_per_node": 0}, "clients_per_node and min_nodes of at least 1"),
+        ({"min_nodes": 0}, "clients_per_node and min_nodes of at least 1"),
+        ({"retries": -1}, "retries of at least 0"),
+        ({"min_fraction": 1.5}, "min_fraction from 0 to 1"),
+        ({"timeout": 0.0}, "a timeout above 0"),
+        ({"secure": True, "min_nodes": 1}, "a sum over one node is its answer"),
+        ({"secure": True, "roster": {}}, "expected a Roster"),
+        ({"secure": True, "dropout": 0.5}, "no majority is left"),
+        ({"secure": "yes"}, "expected secure as True or False"),
+    ],
+)
+def test_settings_out_of_range_are_refused(tmp_path, options, why):
+    with pytest.raises(ParameterError, match=why):
+        Federation(tmp_path, 3, 2).aggregator(**options)

@@ -1,0 +1,341 @@
+"""A node and whatever a server may send to it: its policy holds, and nothing of its errors leaves."""
+
+import secrets
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from federations import STAGES, Federation
+from polyurn import SizeBins, Sizes, answer
+from polyurn.aggregate.exchange import InProcessExchange
+from polyurn.aggregate.federated import FederatedAggregator
+from polyurn.client.node_policy import NodePolicy
+from polyurn.client.secure_rounds import MOST_OPEN
+from polyurn.errors import FileError, InputError, NodesError
+from polyurn.secure.messages import Invitation
+from polyurn.secure.participant import Participant
+from polyurn.storage.node_log_file import NodeLogFile
+from polyurn.wire import Contrast, Expect, Parameters, Part, Survey, decode_statistics, encode_query
+from polyurn.wire.node_messages import Ask, Refusal, Reply
+
+QUERY = Survey(10, SizeBins.exact(20), pairs=False)
+NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
+
+
+def question(federation, query=QUERY, *, clients_per_node=25, body=b"", place=0):
+    data = query if isinstance(query, bytes) else encode_query(query)
+    return Ask(secrets.token_bytes(16), federation.ids[place], clients_per_node, data, body)
+
+
+def invitation(federation, query=QUERY, *, tag=None, **options):
+    tag = tag or secrets.token_bytes(16)
+    body = Invitation().encode(tag=tag, node=federation.ids[0])
+    return question(federation, query, body=body, **options)
+
+
+def asked(node, ask, stage="plain"):
+    reply = Reply.decode(node.answer(stage, ask.encode()))
+    assert reply.tag == ask.tag
+    return reply
+
+
+def test_a_plain_answer_is_the_sum_over_the_nodes_clients(tmp_path):
+    federation = Federation(tmp_path, 1)
+    query = Part(QUERY, 0.0, 0.5)
+    reply = asked(federation.node(0), question(federation, query))
+    expected = answer(query, federation.counts, buckets=federation.buckets([0]))
+    got = decode_statistics(reply.body, query)
+    np.testing.assert_array_equal(got.to_vector(), expected.to_vector())
+
+
+def test_buckets_survive_a_restart_and_another_order_of_the_table(tmp_path):
+    federation = Federation(tmp_path, 1)
+    query, order = Part(QUERY, 0.0, 0.5), np.random.default_rng(0).permutation(25)
+    federation.counts = federation.counts[order]
+    federation.names = [federation.names[i] for i in order]
+    ask = question(federation, query)
+    bodies = [asked(node, ask).body for node in (federation.nodes[federation.ids[0]],
+                                                 federation.node(0))]  # fmt: skip
+    before, after = (decode_statistics(body, query).to_vector() for body in bodies)
+    np.testing.assert_allclose(before, after, rtol=1e-13)
+    assert 0 < before[0] < 25
+
+
+# ------------------------------------------------------------------------------------ its policy
+
+REFUSED = {
+    "secure only": (NodePolicy(), QUERY, 25, Refusal.SECURE_ONLY),
+    "sizes": (
+        NodePolicy(secure_only=False, largest_max_size=19),
+        QUERY,
+        25,
+        Refusal.TOO_LARGE_SIZE,
+    ),
+    "numbers": (
+        NodePolicy(secure_only=False, most_numbers=40),
+        QUERY,
+        25,
+        Refusal.TOO_MANY_NUMBERS,
+    ),
+    "part": (
+        NodePolicy(secure_only=False, narrowest_part=0.1),
+        Part(QUERY, 0.5, 0.55),
+        25,
+        Refusal.TOO_NARROW_PART,
+    ),
+    "clients": (NodePolicy(secure_only=False), QUERY, 24, Refusal.TOO_MANY_CLIENTS),
+    "categories": (NodePolicy(secure_only=False), Contrast(2, 2), 25, Refusal.OTHER_CATEGORIES),
+    "never": (NodePolicy(secure_only=False, rounds_per_day=0), QUERY, 25, Refusal.TOO_OFTEN),
+    "bytes": (NodePolicy(secure_only=False), b"no query", 25, Refusal.UNREADABLE),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_the_policy_does_not_allow_is_refused_with_a_code(tmp_path, name):
+    policy, query, clients_per_node, refusal = REFUSED[name]
+    federation = Federation(tmp_path, 1, policy=policy)
+    reply = asked(
+        federation.node(0), question(federation, query, clients_per_node=clients_per_node)
+    )
+    assert (reply.refusal, reply.body) == (refusal, b"")
+    assert f"0 numbers sent | refused: {refusal.text}\n" in federation.log(0).read_text()
+
+
+@pytest.mark.parametrize("name", [name for name in REFUSED if name != "secure only"])
+def test_the_same_holds_at_the_first_stage_of_a_secure_sum(tmp_path, name):
+    policy, query, clients_per_node, refusal = REFUSED[name]
+    federation = Federation(tmp_path, 3, policy=policy)
+    ask = invitation(federation, query, clients_per_node=clients_per_node)
+    reply = asked(federation.node(0), ask, "advertise")
+    assert (reply.refusal, reply.body) == (refusal, b"")
+    assert federation.memories[federation.ids[0]] == {}
+
+
+def test_a_node_without_a_key_takes_no_part_in_secure_sums(tmp_path):
+    federation = Federation(tmp_path, 3)
+    node = federation.node(0, signer=None)
+    assert asked(node, invitation(federation), "advertise").refusal is Refusal.NOT_SECURE
+
+
+def test_rounds_of_a_day_are_counted_over_restarts_and_come_back_the_next_day(tmp_path):
+    federation = Federation(tmp_path, 1, policy=NodePolicy(secure_only=False, rounds_per_day=3))
+
+    def ask_at(when):
+        node = federation.node(0, clock=lambda: when)
+        return asked(node, question(federation)).refusal
+
+    hours = [NOW + timedelta(hours=h) for h in range(5)]
+    assert [ask_at(h) for h in hours] == [None, None, None, Refusal.TOO_OFTEN, Refusal.TOO_OFTEN]
+    assert ask_at(NOW + timedelta(hours=24, minutes=1)) is None  # the first is a day old
+    assert ask_at(NOW + timedelta(hours=24, minutes=2)) is Refusal.TOO_OFTEN
+
+
+def test_a_question_without_an_answer_counts_as_a_round(tmp_path):
+    """Else a server could find out how large the largest client is, one max_size after the other."""
+    federation = Federation(tmp_path, 1, policy=NodePolicy(secure_only=False, rounds_per_day=2))
+    small = Survey(10, SizeBins.exact(3), pairs=False)
+    refusals = [asked(federation.node(0), question(federation, small)).refusal for _ in range(3)]
+    assert refusals == [Refusal.NO_ANSWER, Refusal.NO_ANSWER, Refusal.TOO_OFTEN]
+
+
+def test_rounds_that_are_begun_at_once_do_not_exceed_the_limit(tmp_path):
+    """Both are begun before either has looked at a client."""
+    federation = Federation(tmp_path, 3, 2, policy=NodePolicy(rounds_per_day=1))
+    inner = federation.aggregator(secure=True, retries=0)
+    begun = []
+
+    def interleaved(node):
+        def reply(stage, message):
+            if stage == "mask" and not begun:
+                begun.append(node)
+                inner.aggregate(QUERY, None)
+            return federation.nodes[node].answer(stage, message)
+
+        return reply
+
+    exchange = InProcessExchange({node: interleaved(node) for node in federation.ids})
+    outer = FederatedAggregator(
+        exchange, secure=True, roster=federation.roster, clients_per_node=2, retries=0
+    )
+    with pytest.raises(NodesError, match="0 nodes are left, 3 are needed"):
+        outer.aggregate(QUERY, None)
+    why = {"it was asked too often in a day": 1}
+    assert outer.refused == dict.fromkeys(federation.ids, why)
+    assert inner.crossed.n_rounds == 1
+
+
+# --------------------------------------------------------------------------- what does not leave
+
+
+class SecretError(Exception):
+    """What no server may read."""
+
+
+def broken(*args, **kwargs):
+    raise SecretError("alice has 17 points")
+
+
+@pytest.mark.parametrize("stage", ["plain", *STAGES])
+def test_no_text_of_an_error_reaches_the_server(tmp_path, monkeypatch, stage):
+    federation = Federation(tmp_path, 4, 2)
+    monkeypatch.setattr("polyurn.client.node.answer_rows", broken)
+    for act in STAGES:
+        if act == stage and act != "mask":
+            monkeypatch.setattr(Participant, act, broken)
+    sent = []
+
+    def recorded(node):
+        def reply(stage, message):
+            sent.append(federation.nodes[node].answer(stage, message))
+            return sent[-1]
+
+        return reply
+
+    federation.exchange = InProcessExchange({node: recorded(node) for node in federation.ids})
+    clients = federation.aggregator(secure=stage != "plain", retries=0)
+    with pytest.raises(NodesError, match="are needed") as error:
+        clients.aggregate(QUERY, None)
+    assert sent
+    assert not any(word in reply for reply in sent for word in (b"alice", b"Secret", b"Error"))
+    assert "alice" not in str(error.value)
+    assert any("it failed" in why for why in clients.refused.values())
+
+
+def test_all_that_depends_on_the_clients_data_has_one_code(tmp_path):
+    federation = Federation(tmp_path, 1)
+    bins = SizeBins.exact(20)
+    masses = np.zeros((1, 20))
+    masses[0, 0] = 1.0  # everybody has one point: impossible
+    impossible = Expect(Parameters(np.ones(1), np.ones((1, 10)), Sizes(bins, masses)))
+    for query in (impossible, Survey(10, SizeBins.exact(3), pairs=False)):
+        reply = asked(federation.node(0), question(federation, query))
+        assert (reply.refusal, reply.body) == (Refusal.NO_ANSWER, b"")
+
+
+def test_neither_clients_nor_keys_are_shown_in_a_repr(tmp_path):
+    assert repr(Federation(tmp_path, 1).node(0)) == f"Node({2**64 - 1}, 25 clients)"
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory):
+    return Federation(tmp_path_factory.mktemp("fuzz"), 3, 2)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(["plain", *STAGES, "other"]),
+    st.binary(max_size=200),
+    st.binary(max_size=200),
+    st.booleans(),
+)
+def test_any_bytes_get_a_reply_and_never_an_error(target, stage, query, body, wrapped):
+    ask = question(target, query, body=body).encode() if wrapped else query
+    assert Reply.decode(target.nodes[target.ids[0]].answer(stage, ask)).refusal is not None
+
+
+def test_a_message_for_another_node_is_not_answered(tmp_path):
+    federation = Federation(tmp_path, 2)
+    ask = question(federation, place=1)
+    assert asked_any(federation.node(0), ask) is Refusal.UNREADABLE
+
+
+def asked_any(node, ask, stage="plain"):
+    return Reply.decode(node.answer(stage, ask.encode())).refusal
+
+
+# --------------------------------------------------------------------------------------- the log
+
+
+def test_the_log_says_what_was_asked_when_and_what_became_of_it(tmp_path):
+    federation = Federation(tmp_path, 4, 2)
+    federation.nodes = {
+        node: federation.node(place, clock=lambda: NOW) for place, node in enumerate(federation.ids)
+    }
+    federation.exchange = InProcessExchange({n: one.answer for n, one in federation.nodes.items()})
+    federation.aggregator().aggregate(QUERY, None)
+    federation.aggregator(secure=True).aggregate(Part(QUERY, 0.0, 0.5), None)
+    ask = question(federation, Survey(10, SizeBins.exact(3), pairs=False))
+    asked(federation.nodes[federation.ids[0]], ask)
+    assert federation.log(0).read_text().splitlines() == [
+        "2026-11-17 12:00:00 UTC | plain | survey | 45 numbers sent | answered",
+        "2026-11-17 12:00:00 UTC | advertise | part of 1 survey | 0 numbers sent | answered",
+        "2026-11-17 12:00:00 UTC | share | part of 1 survey | 0 numbers sent | answered",
+        "2026-11-17 12:00:00 UTC | mask | part of 1 survey | 45 numbers sent | answered",
+        "2026-11-17 12:00:00 UTC | confirm | part of 1 survey | 0 numbers sent | answered",
+        "2026-11-17 12:00:00 UTC | reveal | part of 1 survey | 0 numbers sent | answered",
+        "2026-11-17 12:00:00 UTC | plain | survey | 0 numbers sent | refused: "
+        "its clients have no answer to the question",
+    ]
+
+
+def test_without_a_line_in_the_log_nothing_is_answered(tmp_path):
+    class Full(NodeLogFile):
+        def append(self, entry):
+            raise FileError("No space left on device")
+
+    federation = Federation(tmp_path, 1)
+    node = federation.node(0, log=Full(tmp_path / "full.log"))
+    reply = asked(node, question(federation))
+    assert (reply.refusal, reply.body) == (Refusal.FAILED, b"")
+
+
+# ----------------------------------------------------------------------------------- secure sums
+
+
+def test_a_node_may_be_another_process_at_every_stage(tmp_path):
+    federation = Federation(tmp_path, 4, 3)
+
+    def fresh(place):
+        return lambda stage, message: federation.node(place).answer(stage, message)
+
+    nodes = {node: fresh(place) for place, node in enumerate(federation.ids)}
+    federation.exchange = InProcessExchange(nodes)
+    got = federation.aggregator(secure=True).aggregate(QUERY, None)
+    expected = federation.local().aggregate(QUERY, None)
+    np.testing.assert_allclose(got.to_vector(), expected.to_vector(), rtol=0, atol=1e-11)
+    assert all(memory == {} for memory in federation.memories.values())
+
+
+def test_a_stage_is_answered_once(tmp_path):
+    federation = Federation(tmp_path, 4, 2)
+    seen = {}
+
+    def recorded(node):
+        def reply(stage, message):
+            seen[node, stage] = message
+            return federation.nodes[node].answer(stage, message)
+
+        return reply
+
+    federation.exchange = InProcessExchange({node: recorded(node) for node in federation.ids})
+    federation.aggregator(secure=True).aggregate(QUERY, None)
+    for (node, stage), message in seen.items():
+        if stage != "advertise":
+            reply = Reply.decode(federation.nodes[node].answer(stage, message))
+            assert reply.refusal is Refusal.OFF_PROTOCOL
+
+
+def test_rounds_that_are_begun_and_not_ended_do_not_fill_the_memory(tmp_path):
+    federation = Federation(tmp_path, 3, 2)
+    node = federation.node(0)
+    for _ in range(3 * MOST_OPEN):
+        assert asked(node, invitation(federation), "advertise").refusal is None
+    assert len(federation.memories[federation.ids[0]]) == MOST_OPEN
+
+
+def test_an_invitation_to_a_round_that_is_open_is_refused(tmp_path):
+    federation = Federation(tmp_path, 3, 2)
+    node, tag = federation.node(0), bytes(16)
+    assert asked(node, invitation(federation, tag=tag), "advertise").refusal is None
+    reply = asked(node, invitation(federation, tag=tag), "advertise")
+    assert reply.refusal is Refusal.OFF_PROTOCOL
+
+
+def test_ids_that_are_not_one_for_each_client_are_an_error_for_the_owner(tmp_path):
+    federation = Federation(tmp_path, 1)
+    federation.names = federation.names[:-1]
+    with pytest.raises(InputError, match="expected 25 ids, got 24"):
+        federation.node(0)

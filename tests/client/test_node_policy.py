@@ -1,0 +1,85 @@
+"""What an owner allows, question by question."""
+
+import pytest
+
+from polyurn import SizeBins
+from polyurn.client.node_policy import NodePolicy, kind_of
+from polyurn.errors import ParameterError
+from polyurn.model.paper_truths import truth
+from polyurn.wire import (
+    Batch,
+    Expect,
+    Initialise,
+    Parameters,
+    Part,
+    Score,
+    Survey,
+    Update,
+)
+from polyurn.wire.node_messages import Refusal
+from wire_cases import QUERIES
+
+MDM = truth("medium/2")
+SURVEY = Survey(10, SizeBins.exact(20), pairs=False)
+
+
+def test_a_plain_question_is_refused_unless_the_owner_allows_it():
+    assert NodePolicy().objection(SURVEY, secure=False) is Refusal.SECURE_ONLY
+    assert NodePolicy().objection(SURVEY, secure=True) is None
+    assert NodePolicy(secure_only=False).objection(SURVEY, secure=False) is None
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_the_limit_of_sizes_holds_in_every_kind_of_question(name):
+    """All of them have a max_size of 12, but for a contrast, which has none."""
+    for largest, is_fine in ((12, True), (11, name in ("contrast", "part-outside"))):
+        policy = NodePolicy(largest_max_size=largest, narrowest_part=0.0)
+        refusal = policy.objection(QUERIES[name], secure=True)
+        assert refusal is (None if is_fine else Refusal.TOO_LARGE_SIZE)
+
+
+def test_the_limit_of_numbers_is_exact():
+    n = SURVEY.n_numbers
+    assert NodePolicy(most_numbers=n).objection(SURVEY, secure=True) is None
+    refusal = NodePolicy(most_numbers=n - 1).objection(SURVEY, secure=True)
+    assert refusal is Refusal.TOO_MANY_NUMBERS
+
+
+@pytest.mark.parametrize(
+    ("query", "is_fine"),
+    [
+        (Part(SURVEY, 0.2, 0.4), True),
+        (Part(SURVEY, 0.2, 0.25), False),
+        (Part(SURVEY, 0.5, 0.5), False),
+        (Part(Part(SURVEY, 0.0, 0.5), 0.45, 1.0), False),
+        (Batch((SURVEY, Part(SURVEY, 0.2, 0.25))), False),
+        (Part(Batch((SURVEY, Part(SURVEY, 0.0, 0.5))), 0.45, 1.0), False),
+    ],
+)
+def test_a_part_may_not_be_narrower_than_the_limit_however_it_is_nested(query, is_fine):
+    refusal = NodePolicy(narrowest_part=0.1).objection(query, secure=True)
+    assert refusal is (None if is_fine else Refusal.TOO_NARROW_PART)
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"fewest": 1}, "fewest of at least 2"),
+        ({"rounds_per_day": -1}, "rounds_per_day of at least 0"),
+        ({"majority": 0.4}, "majority from 0.5"),
+        ({"narrowest_part": 2.0}, "narrowest_part from 0 to 1"),
+        ({"secure_only": "no"}, "secure_only as True or False"),
+    ],
+)
+def test_a_policy_out_of_range_is_refused(settings, why):
+    with pytest.raises(ParameterError, match=why):
+        NodePolicy(**settings)
+
+
+def test_a_question_is_named_by_the_kinds_inside_it():
+    parameters = Parameters(MDM.weights, MDM.alphas, MDM.sizes)
+    assert kind_of(Update(MDM)) == "update"
+    assert kind_of(Initialise(2, 10, SizeBins.exact(20))) == "initialise"
+    nested = Batch((Expect(parameters), Part(Expect(parameters), 0.0, 0.5), Score((MDM,))))
+    assert kind_of(nested) == "batch of 2 expect, 1 score"
+    assert kind_of(Part(SURVEY, 0.0, 0.5)) == "part of 1 survey"

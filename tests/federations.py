@@ -1,0 +1,178 @@
+"""Whole federations in this process, for the tests: nodes on real files, some of which misbehave."""
+
+from functools import cache
+
+import numpy as np
+
+from polyurn import answer
+from polyurn.aggregate.exchange import InProcessExchange
+from polyurn.aggregate.federated import FederatedAggregator
+from polyurn.client.buckets import keyed_buckets
+from polyurn.client.node import Node
+from polyurn.client.node_policy import NodePolicy
+from polyurn.model.paper_truths import truth
+from polyurn.secure.roster import Roster, SigningKey
+from polyurn.storage.node_log_file import NodeLogFile
+from polyurn.wire import encode_statistics
+from polyurn.wire.codec import decode_query
+from polyurn.wire.node_messages import Ask, Reply
+
+STAGES = ("advertise", "share", "mask", "confirm", "reveal")
+OPEN = NodePolicy(secure_only=False)
+
+
+@cache
+def signing_keys(n_nodes):
+    """Keys of nodes whose ids are as large as Flower's."""
+    return {2**64 - 1 - 977 * i * i: SigningKey.generate() for i in range(n_nodes)}
+
+
+class Federation:
+    """Nodes with clients of a known mixture.
+
+    `faults` are {node's place: function of (stage, message, honest)} with `honest` the node's own
+    answer to a message; None leaves the node as it is.
+    """
+
+    def __init__(self, folder, n_nodes, n_clients=25, *, policy=OPEN, faults=None, name="medium/2"):
+        self.keys = signing_keys(n_nodes)
+        self.ids = sorted(self.keys)
+        self.roster = Roster({node: key.public for node, key in self.keys.items()})
+        self.counts = truth(name).sample(n_nodes * n_clients, rng=5)
+        self.names = [f"client {i}" for i in range(len(self.counts))]
+        self.n_clients, self.folder, self.policy = n_clients, folder, policy
+        self.memories = {node: {} for node in self.ids}
+        self.nodes = {node: self.node(place) for place, node in enumerate(self.ids)}
+        self.exchange = InProcessExchange(
+            {
+                node: played(self.nodes[node], (faults or {}).get(place))
+                for place, node in enumerate(self.ids)
+            }
+        )
+
+    def rows(self, place):
+        return slice(place * self.n_clients, (place + 1) * self.n_clients)
+
+    def key(self, place):
+        return bytes([place]) * 32
+
+    def log(self, place):
+        return self.folder / f"{place}.log"
+
+    def node(self, place, **options):
+        """A process of a node; it finds what an earlier one has kept."""
+        number = self.ids[place]
+        settings = {
+            "policy": self.policy,
+            "log": NodeLogFile(self.log(place)),
+            "signer": self.keys[number],
+            "roster": self.roster,
+            "memory": self.memories[number],
+            "rng": place,
+        }
+        rows = self.rows(place)
+        return Node(
+            number,
+            self.counts[rows],
+            ids=self.names[rows],
+            key=self.key(place),
+            **{**settings, **options},
+        )
+
+    def aggregator(self, **options):
+        settings = {"secure": False, "roster": self.roster, "clients_per_node": self.n_clients}
+        return FederatedAggregator(self.exchange, **{**settings, **options})
+
+    def buckets(self, places):
+        return np.concatenate(
+            [keyed_buckets(self.names[self.rows(p)], self.key(p)) for p in places]
+        )
+
+    def local(self, places=None):
+        """An aggregator that sums the same clients without any bytes."""
+        places = range(len(self.ids)) if places is None else places
+        return Local(np.vstack([self.counts[self.rows(p)] for p in places]), self.buckets(places))
+
+
+class Local:
+    """The answers of clients with given buckets."""
+
+    def __init__(self, counts, buckets):
+        self.counts, self.buckets = counts, buckets
+
+    def aggregate(self, query, cohort_size):
+        return answer(query, self.counts, buckets=self.buckets)
+
+
+def played(node, fault):
+    if fault is None:
+        return node.answer
+    return lambda stage, message: fault(stage, message, node.answer)
+
+
+# ------------------------------------------------------------------------------------- faults
+
+
+def silent(stage, message, honest):
+    """Hangs, or has left: a transport waits for it until the timeout."""
+
+
+def crash(stage, message, honest):
+    """The transport says that it failed."""
+    return b""
+
+
+def garbage(stage, message, honest):
+    return b"\x00\xffgarbage" * 9
+
+
+def text(stage, message, honest):
+    return "an answer"
+
+
+def at(stage_of_fault, fault):
+    """A fault in one stage only."""
+    return lambda stage, message, honest: (
+        fault(stage, message, honest) if stage == stage_of_fault else honest(stage, message)
+    )
+
+
+def replay():
+    """Replies to the first message of each stage, for ever."""
+    first = {}
+
+    def fault(stage, message, honest):
+        return first.setdefault(stage, honest(stage, message))
+
+    return fault
+
+
+def impostor(number):
+    """Replies as another node."""
+
+    def fault(stage, message, honest):
+        reply = Reply.decode(honest(stage, message))
+        return Reply(reply.tag, number, reply.body, reply.refusal).encode()
+
+    return fault
+
+
+def numbers(value):
+    """Plain answers with one number replaced, which an honest encoder would not write."""
+
+    def fault(stage, message, honest):
+        reply = Reply.decode(honest(stage, message))
+        body = reply.body[:-8] + np.array([value], "<f8").tobytes()
+        return Reply(reply.tag, reply.node, body).encode()
+
+    return fault
+
+
+def short(stage, message, honest):
+    """A well-formed answer to another question of the same kind, with one number less."""
+    ask = Ask.decode(message)
+    query = decode_query(ask.query)
+    whole = encode_statistics(query.read(np.zeros(query.n_numbers)), query)
+    old, new = (f'"n_numbers":{n}'.encode() for n in (query.n_numbers, query.n_numbers - 1))
+    body = whole[:-8].replace(old, new + b" " * (len(old) - len(new)))
+    return Reply(ask.tag, ask.node, body).encode()

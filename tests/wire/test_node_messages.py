@@ -1,0 +1,71 @@
+"""The envelope of a node's messages: read back as written, and refused in one line otherwise."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyurn.errors import MessageError
+from polyurn.wire.node_messages import Ask, Refusal, Reply, question_digest
+
+IDS = st.integers(0, 2**64 - 1)
+TAGS = st.binary(min_size=16, max_size=16)
+
+
+@given(TAGS, IDS, st.integers(0, 2**32 - 1), st.binary(), st.binary())
+def test_a_question_is_read_as_it_was_written(tag, node, clients_per_node, query, body):
+    ask = Ask(tag, node, clients_per_node, query, body)
+    assert Ask.decode(ask.encode()) == ask
+
+
+@given(TAGS, IDS, st.binary())
+def test_an_answer_is_read_as_it_was_written(tag, node, body):
+    reply = Reply(tag, node, body)
+    assert Reply.decode(reply.encode()) == reply
+
+
+@given(TAGS, IDS, st.sampled_from(Refusal), st.none() | IDS)
+def test_a_refusal_is_read_as_it_was_written(tag, node, refusal, suspect):
+    reply = Reply(tag, node, refusal=refusal, suspect=suspect)
+    assert Reply.decode(reply.encode()) == reply
+
+
+@pytest.mark.parametrize("kind", [Ask, Reply])
+@given(st.binary(max_size=80))
+def test_other_bytes_are_refused(kind, data):
+    with pytest.raises(MessageError):
+        kind.decode(data)
+
+
+@pytest.mark.parametrize("kind", [Ask, Reply])
+@given(data=st.data())
+def test_damaged_bytes_are_a_message_or_our_error(kind, data):
+    whole = bytearray((Ask(bytes(16), 5, 1, b"query", b"body") if kind is Ask else
+                       Reply(bytes(16), 5, refusal=Refusal.FAILED, suspect=3)).encode())  # fmt: skip
+    whole[data.draw(st.integers(0, len(whole) - 1))] ^= data.draw(st.integers(1, 255))
+    cut = data.draw(st.integers(0, len(whole)))
+    with suppress(MessageError):
+        assert isinstance(kind.decode(bytes(whole[:cut])), kind)
+
+
+def test_a_later_version_is_refused_as_one():
+    data = bytearray(Reply(bytes(16), 5).encode())
+    data[4] = 9
+    with pytest.raises(MessageError, match="of version 1, got 9"):
+        Reply.decode(bytes(data))
+
+
+def test_text_is_no_message():
+    with pytest.raises(MessageError, match="as bytes, got str"):
+        Ask.decode("PUNA")
+
+
+def test_every_refusal_has_words_of_its_own():
+    assert len({refusal.text for refusal in Refusal}) == len(Refusal)
+
+
+def test_questions_differ_in_their_digest_if_they_differ_in_anything():
+    digests = {question_digest(query, n) for query in (b"a", b"b") for n in (1, 2)}
+    assert len(digests) == 4
+    assert {len(digest) for digest in digests} == {32}

@@ -276,10 +276,11 @@ def test_without_a_line_in_the_log_nothing_is_answered(tmp_path):
         def append(self, entry):
             raise FileError("No space left on device")
 
-    federation = Federation(tmp_path, 1)
-    node = federation.node(0, log=Full(tmp_path / "full.log"))
+    federation, told = Federation(tmp_path, 1), []
+    node = federation.node(0, log=Full(tmp_path / "full.log"), on_failure=told.append)
     reply = asked(node, question(federation))
     assert (reply.refusal, reply.body) == (Refusal.FAILED, b"")
+    assert [str(error) for error in told] == ["No space left on device"]  # to the owner alone
 
 
 # ----------------------------------------------------------------------------------- secure sums

@@ -74,6 +74,8 @@ class Node:
         Its long-lived key and everybody's public ones, for secure sums.
     memory : mutable mapping of str to bytes, optional
         What it keeps from stage to stage of a secure sum; a `dict` of its own by default.
+    on_failure : function of an exception, optional
+        Told of what failed, here and nowhere else: the server gets a code. By default nobody is told.
     clock : function that returns a datetime, optional
     rng : int or numpy.random.Generator
         For questions whose answer is random (`Initialise`).
@@ -95,10 +97,12 @@ class Node:
         signer: "Signer | None" = None,
         roster: "Roster | None" = None,
         memory: MutableMapping[str, bytes] | None = None,
+        on_failure: Callable[[Exception], None] = lambda _: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         rng: int | np.random.Generator | None = None,
     ) -> None:
         self._node, self._policy, self._log, self._clock = node, policy, log, clock
+        self._on_failure = on_failure
         self._rows = pack(check_counts(counts))
         if len(ids) != self._rows.n_clients:
             raise InputError(f"expected {self._rows.n_clients} ids, got {len(ids)}")
@@ -140,14 +144,16 @@ class Node:
                     reply = Reply(
                         tag, self._node, refusal=declined.refusal, suspect=declined.suspect
                     )
-                except Exception:
+                except Exception as error:
                     # Whatever it is, a bug or no memory: its text may hold a client's numbers.
+                    self._on_failure(error)
                     reply = Reply(tag, self._node, refusal=Refusal.FAILED)
                 n_numbers = said.n_numbers if reply.refusal is None else 0
                 name = stage if stage in STAGES else "unknown"
                 self._log.append(LogEntry(self._clock(), name, said.kind, n_numbers, reply.refusal))
-        except Exception:
+        except Exception as error:
             # No line in the log, no answer.
+            self._on_failure(error)
             reply = Reply(tag, self._node, refusal=Refusal.FAILED)
         return reply.encode()
 

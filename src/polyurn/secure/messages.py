@@ -5,6 +5,7 @@ in increasing order, nothing may be left over. Whether a message is believed is 
 """
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -85,7 +86,7 @@ def _by_id(values: Mapping[int, T], write: Callable[[T], bytes]) -> bytes:
 
 
 @dataclass(frozen=True)
-class Message:
+class Message(ABC):
     """One of the messages below, to or from one node."""
 
     KIND: ClassVar[int]
@@ -124,12 +125,12 @@ class Message:
         reader.end()
         return message
 
-    def _body(self) -> bytes:
-        raise NotImplementedError
+    @abstractmethod
+    def _body(self) -> bytes: ...
 
     @classmethod
-    def _read(cls, reader: _Reader) -> Self:
-        raise NotImplementedError
+    @abstractmethod
+    def _read(cls, reader: _Reader) -> Self: ...
 
 
 def tag_of(data: bytes) -> bytes:

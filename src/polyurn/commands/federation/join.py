@@ -6,11 +6,8 @@ What it answers is `client/node.py`; how messages reach it is `integrations/flow
 import os
 import shlex
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,11 +15,6 @@ from polyurn.commands._shared.console import say
 from polyurn.commands._shared.options import Category, Client, Count, DropEmpty, TableArgument
 from polyurn.errors import FederationError
 from polyurn.wording.numbers import counted
-
-if TYPE_CHECKING:
-    from polyurn.storage.federation_folder import NodeFolder
-
-_JOINS_WITHIN = 120.0  # seconds; the first time on a machine, answers have to be compiled
 
 
 def join_command(
@@ -47,6 +39,7 @@ def join_command(
     """
     from polyurn.client.layout import Columns
     from polyurn.commands._shared.client_tables import Reading, read_clients
+    from polyurn.integrations.flower.one_machine import start_node
     from polyurn.integrations.flower.owned_node import open_node, warm_up
     from polyurn.integrations.flower.processes import alive, keep_pid
     from polyurn.integrations.flower.setting_up import TRANSPORT_KEY
@@ -66,7 +59,10 @@ def join_command(
     )
     knock(connection.address, connection.certificate)
     if background:
-        _leave_running(place, context.obj)
+        words = shlex.split(context.obj)
+        arguments = [word for word in words[words.index("join") + 1 :] if word != "--background"]
+        started = start_node(place, arguments)
+        say(f"{place.name} has joined (process {started.wait()}, log {started.log})")
         return
     say("getting ready to answer")
     warm_up()
@@ -83,27 +79,3 @@ def join_command(
         )  # fmt: skip
     finally:
         place.pid.unlink(missing_ok=True)
-
-
-def _leave_running(place: "NodeFolder", command: str) -> None:
-    """The same command in a process of its own; its error, if it ends before it has joined."""
-    from polyurn.integrations.flower.processes import alive
-
-    log = place.path / "node.log"
-    arguments = [word for word in shlex.split(command)[1:] if word != "--background"]
-    with open(log, "ab") as file:
-        begin = file.tell()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "polyurn.cli", *arguments], stdin=subprocess.DEVNULL,
-            stdout=file, stderr=file, start_new_session=True,
-        )  # fmt: skip
-    end = time.monotonic() + _JOINS_WITHIN
-    while alive(place.pid) != process.pid:
-        if process.poll() is not None or time.monotonic() > end:
-            process.kill()
-            said = log.read_bytes()[begin:].decode(errors="replace").strip()
-            raise FederationError(
-                said.rpartition("error: ")[2] or f"{place.name} did not join: see {log}"
-            )
-        time.sleep(0.2)
-    say(f"{place.name} has joined (process {process.pid}, log {log})")

@@ -1,6 +1,6 @@
 """An aggregator over a Flower federation: the one method, for whoever writes a ServerApp.
 
-Who is asked, and how answers are summed, is `aggregate/federated.py`; how messages travel, `exchange.py`.
+Who is asked and how answers are summed is `aggregate/federated.py`; how messages travel, `exchange.py`.
 """
 
 import time

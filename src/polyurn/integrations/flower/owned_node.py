@@ -97,7 +97,7 @@ def check_clients(folder: NodeFolder, clients: Histograms) -> None:
 
 
 def warm_up() -> None:
-    """Compile what answers are computed with, or load it; the first time on a machine takes half a minute.
+    """Compile what answers are computed with, or load it; the first time, it takes half a minute.
 
     No round should wait for that. A small selection in this process asks every kind of question once.
     """

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -143,11 +142,11 @@ def flwr(folder: FederationFolder, *commands: tuple[str, ...]) -> list[dict[str,
         env=environment(folder), check=False, cwd=folder.server,
     )  # fmt: skip
     answers = list(_documents(done.stdout))
-    for command, answer in zip_longest(commands, answers[: len(commands)], fillvalue={}):
-        if not answer.get("success"):  # type: ignore[union-attr]
-            text = answer.get("error-message") or done.stderr  # type: ignore[union-attr]
-            line = " ".join(str(text).split())[-300:]
-            raise FederationError(f"`flwr {' '.join(command[:2])}` failed: {line}")
+    for i, command in enumerate(commands):
+        answer = answers[i] if i < len(answers) else {}
+        if not answer.get("success"):
+            line = " ".join(str(answer.get("error-message") or done.stderr).split())
+            raise FederationError(f"`flwr {' '.join(command[:2])}` failed: {line[-300:]}")
     return answers
 
 

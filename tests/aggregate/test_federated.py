@@ -470,6 +470,47 @@ def test_what_crossed_is_counted_to_the_byte(tmp_path, secure):
     assert (crossed.secure, crossed.n_rounds, crossed.n_timeouts) == (secure, 2, 0)
     assert crossed.summed == tuple(n for i, n in enumerate(federation.ids) if i != 1)
     assert crossed.refused == clients.refused
+    assert sum(one.bytes_down for one in crossed.rounds) == crossed.bytes_down
+    assert sum(one.bytes_up for one in crossed.rounds) == crossed.bytes_up
+
+
+def test_each_round_is_kept_with_what_was_asked_and_how_many_nodes_are_in_its_sum(tmp_path):
+    federation = Federation(tmp_path, 4, 2, faults={0: silent})
+    clients = federation.aggregator()
+    for query in (QUERY, Part(QUERY, 0.0, 0.5)):
+        clients.aggregate(query, None)
+    crossed = clients.crossed
+    assert [(one.number, one.kind) for one in crossed.rounds] == [
+        (1, "survey"),
+        (2, "part of 1 survey"),
+    ]
+    assert [one.n_numbers for one in crossed.rounds] == [QUERY.n_numbers] * 2
+    assert [(one.n_nodes, one.n_attempts) for one in crossed.rounds] == [(3, 1), (3, 1)]
+    assert all(one.seconds > 0 for one in crossed.rounds)
+    assert crossed.n_summed == dict.fromkeys(federation.ids[1:], 2)
+    assert (crossed.known, crossed.clients_per_node) == (tuple(federation.ids), 2)
+
+
+def test_a_round_that_ends_in_an_error_is_kept_and_one_in_which_nobody_was_asked_is_not(tmp_path):
+    clients = Federation(tmp_path, 4, 2, faults={0: crash, 1: crash}).aggregator(retries=1)
+    with pytest.raises(NodesError):
+        clients.aggregate(QUERY, None)
+    with pytest.raises(ParameterError):
+        clients.aggregate(QUERY, 1)
+    (lost,) = clients.crossed.rounds
+    assert (lost.number, lost.n_nodes, lost.n_attempts) == (1, 0, 2)
+    assert (lost.bytes_down, lost.bytes_up) == (
+        clients.crossed.bytes_down,
+        clients.crossed.bytes_up,
+    )
+
+
+def test_rounds_of_a_resumed_run_have_the_numbers_that_they_would_have_had(tmp_path):
+    clients = Federation(tmp_path, 4, 2).aggregator()
+    recorded = RecordedAggregator(clients, [np.zeros(QUERY.n_numbers)] * 2)
+    for _ in range(3):
+        recorded.aggregate(QUERY, None)
+    assert [one.number for one in clients.crossed.rounds] == [3]
 
 
 # ------------------------------------------------------------------------------------ arguments

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from polyurn.commands._shared.console import print_json, show
+from polyurn.commands._shared.console import print_json, say, show
 from polyurn.commands._shared.options import AsJson
 
 
@@ -28,3 +28,5 @@ def show_command(
         print_json(mdm_record(saved.mdm, saved.categories))
     else:
         show(mdm_table(saved.mdm, saved.categories))
+        if saved.made.crossed is not None:
+            say(f"crossed: {saved.made.crossed.line}")

@@ -61,8 +61,8 @@ def save(
     categories : sequence of str, optional
         The name of each category.
     made : mapping, optional
-        How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "fit" and "selection" are
-        for the records of `FitRecord` and `SelectionRecord`.
+        How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "fit", "selection" and
+        "crossed" are for the records of `FitRecord`, `SelectionRecord` and `CrossedRecord`.
     """
     record = {
         "n_components": mdm.n_components,

@@ -6,6 +6,7 @@ import pytest
 from polyurn.errors import InputError, LostRoundError, ParameterError, RefusedError
 from polyurn.secure.masks import private_key, public_key
 from polyurn.secure.messages import (
+    N_SEALED_BYTES,
     Advertisement,
     Confirmation,
     Confirmations,
@@ -368,9 +369,43 @@ def test_a_server_with_other_bounds_is_refused():
 def test_damaged_shares_name_the_neighbour_that_they_came_from():
     case = Case("mask")
     message = case.decoded(ForwardedShares)
-    damaged = {**message.sealed, case.other: bytes(160)}
+    damaged = {**message.sealed, case.other: bytes(N_SEALED_BYTES)}
     lie = ForwardedShares(message.bounds, damaged)
     assert refused(case, lie, "do not open").node == case.other
+
+
+@pytest.mark.parametrize("at", [0, 32])
+def test_shares_that_their_owner_committed_itself_otherwise_to_are_refused_and_name_it(at):
+    case = Case("mask")
+    message = case.decoded(ForwardedShares)
+    row = bytearray(message.sealed[case.other])
+    row[at] ^= 1
+    lie = ForwardedShares(message.bounds, {**message.sealed, case.other: bytes(row)})
+    assert refused(case, lie, "committed itself to other shares").node == case.other
+
+
+@pytest.mark.parametrize(("stage", "which"), [("share", slice(32, 64)), ("mask", slice(0, 32))])
+def test_a_neighbours_key_that_agrees_with_everybody_is_refused_and_its_node_named(stage, which):
+    """As a server that lies lets it through; of low order, so that the agreed key would be zero."""
+    case = Case("share")
+    message = case.decoded(Neighbourhood)
+    keys = bytearray(message.neighbours[case.other].keys)
+    keys[which] = bytes(32)
+    signature = case.federation.keys[case.other].sign(
+        keys_statement(case.tag, case.other, bytes(keys))
+    )
+    ad = Advertisement(*(bytes(keys[i : i + 32]) for i in (0, 32, 64)), signature=signature)
+    lie = with_keys(message, case.other, ad)
+    if stage == "mask":
+        case.asked(lie)
+        case.me._memory.cohort = dict(message.cohort)  # that of the others, whose shares so open
+        sealed = {}
+        for node in set(message.neighbours) - {case.node}:
+            reply = case.federation.answer("share", node, case.requests[node])
+            sealed[node] = SealedShares.decode(reply, tag=case.tag, node=node).sealed[case.node]
+        case.stage = "mask"
+        lie = ForwardedShares(bounds_digest(case.federation.bounds), sealed)
+    assert refused(case, lie, "has a public key that is none").node == case.other
 
 
 # ------------------------------------------------------------------------------------ memory

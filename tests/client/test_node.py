@@ -204,6 +204,14 @@ def test_no_text_of_an_error_reaches_the_server(tmp_path, monkeypatch, stage):
     assert any("it failed" in why for why in clients.refused.values())
 
 
+def test_an_owner_who_cannot_be_told_does_not_make_the_error_leave(tmp_path, monkeypatch):
+    monkeypatch.setattr("polyurn.client.node.answer_rows", broken)
+    federation = Federation(tmp_path, 1)
+    node = federation.node(0, on_failure=broken)
+    assert asked(node, question(federation)).refusal is Refusal.FAILED
+    assert federation.log(0).read_text().endswith("refused: it failed\n")
+
+
 def test_all_that_depends_on_the_clients_data_has_one_code(tmp_path):
     federation = Federation(tmp_path, 1)
     bins = SizeBins.exact(20)

@@ -5,6 +5,7 @@ replies, and replies to what it refuses with a code: no text of an error leaves 
 is not known here.
 """
 
+import contextlib
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -146,19 +147,24 @@ class Node:
                     )
                 except Exception as error:
                     # Whatever it is, a bug or no memory: its text may hold a client's numbers.
-                    self._on_failure(error)
+                    self._tell(error)
                     reply = Reply(tag, self._node, refusal=Refusal.FAILED)
                 n_numbers = said.n_numbers if reply.refusal is None else 0
                 name = stage if stage in STAGES else "unknown"
                 self._log.append(LogEntry(self._clock(), name, said.kind, n_numbers, reply.refusal))
         except Exception as error:
             # No line in the log, no answer.
-            self._on_failure(error)
+            self._tell(error)
             reply = Reply(tag, self._node, refusal=Refusal.FAILED)
         return reply.encode()
 
     def __repr__(self) -> str:
         return f"Node({self._node}, {counted(self._rows.n_clients, 'client')})"
+
+    def _tell(self, error: Exception) -> None:
+        """The owner; if that fails, nobody: an error that leaves here is told to the server."""
+        with contextlib.suppress(Exception):
+            self._on_failure(error)
 
     def _read(self, stage: str, message: bytes) -> Ask:
         try:

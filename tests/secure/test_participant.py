@@ -242,6 +242,62 @@ def test_a_sum_over_fewer_than_the_participants_own_fewest_is_refused():
     refused(case, Survivors(nodes[:5]), "a sum over 5 of the neighbourhood")
 
 
+class Demanding(Case):
+    """The server tells the first of six nodes another threshold and quorum, as it may."""
+
+    def __init__(self, stage, *, threshold, quorum):
+        self.federation = Federation(6)
+        self.node, self.other = self.federation.nodes[:2]
+
+        def lie(now, node, request):
+            if (now, node) != ("share", self.node):
+                return request
+            tag = tag_of(request)
+            m = Neighbourhood.decode(request, tag=tag, node=node)
+            asked = Neighbourhood(threshold, quorum, m.cohort, m.neighbours)
+            return asked.encode(tag=tag, node=node)
+
+        self.requests = self.federation.run(until=stage, lie=lie)
+        self.stage, self.me = stage, self.federation.participants[self.node]
+        self.request = self.requests[self.node]
+        self.tag = tag_of(self.request)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "quorum", "n_left", "is_fine"),
+    [(4, 4, 4, True), (4, 4, 3, False), (5, 4, 5, True), (5, 4, 4, False), (4, 5, 4, False)],
+)
+def test_survivors_have_to_be_a_threshold_of_the_neighbourhood_and_a_quorum_of_all(
+    threshold, quorum, n_left, is_fine
+):
+    case = Demanding("confirm", threshold=threshold, quorum=quorum)
+    survivors = Survivors(case.decoded(Survivors).nodes[:n_left])
+    if is_fine:
+        assert case.asked(survivors)
+    else:
+        refused(case, survivors, f"a sum over {n_left} of the neighbourhood and {n_left} in all")
+
+
+def test_masks_with_fewer_than_its_threshold_are_refused():
+    case = Demanding("mask", threshold=6, quorum=4)
+    message = case.decoded(ForwardedShares)
+    fewer = dict(list(message.sealed.items())[:4])
+    refused(case, ForwardedShares(message.bounds, fewer), "5 of the neighbourhood are left")
+
+
+def test_shares_under_the_nodes_own_name_are_refused():
+    case = Case("mask")
+    message = case.decoded(ForwardedShares)
+    lie = {**message.sealed, case.node: message.sealed[case.other]}
+    refused(case, ForwardedShares(message.bounds, lie), "shares of a node that is no neighbour")
+
+
+def test_a_quorum_above_everybody_is_refused():
+    case = Case("share")
+    m = case.decoded(Neighbourhood)
+    refused(case, Neighbourhood(m.threshold, 7, m.cohort, m.neighbours), "a quorum of 7 of 6")
+
+
 # --------------------------------------------------------------------------------- survivors
 
 
@@ -265,6 +321,23 @@ def test_too_few_confirmations_are_refused():
     case = Case("reveal")
     signatures = dict(list(case.decoded(Confirmations).signatures.items())[:-1])
     refused(case, Confirmations(signatures), "3 survivors confirm, 4 are needed")
+
+
+def test_confirmations_of_nodes_that_did_not_survive_are_refused():
+    """They signed the same set, and still they do not count: only who is in the sum confirms it."""
+    case = Case("confirm")
+    nodes = case.decoded(Survivors).nodes
+    survivors = Survivors(nodes[:4])
+    signed = {}
+    for node in nodes[:4]:
+        reply = case.federation.answer("confirm", node, survivors.encode(tag=case.tag, node=node))
+        signed[node] = Confirmation.decode(reply, tag=case.tag, node=node).signature
+    gone = nodes[4]
+    statement = case.me._survivors_statement()
+    others = {n: s for n, s in signed.items() if n != nodes[3]}
+    case.stage = "reveal"
+    lie = {**others, gone: case.federation.keys[gone].sign(statement)}
+    refused(case, Confirmations(lie), "4 survivors confirm, 4 are needed")
 
 
 def test_confirmations_that_nobody_signed_are_refused():

@@ -21,10 +21,11 @@ from polyurn.aggregate.exchange import InProcessExchange
 from polyurn.aggregate.federated import FederatedAggregator
 from polyurn.client.node_policy import NodePolicy
 from polyurn.errors import NodesError, ParameterError
-from polyurn.secure.messages import SealedShares, tag_of
-from polyurn.secure.roster import Roster
+from polyurn.secure.messages import Advertisement, RevealedShares, SealedShares, tag_of
+from polyurn.secure.roster import BoundSigner, Roster
+from polyurn.secure.statements import keys_statement
 from polyurn.wire import Part, Survey, decode_query, encode_query
-from polyurn.wire.node_messages import Ask, Reply
+from polyurn.wire.node_messages import Ask, Reply, question_digest
 
 BOUNDS = {"n_categories": 10, "max_size": 20, "rng": 2}
 QUERY = Survey(10, SizeBins.exact(20), pairs=True)
@@ -144,14 +145,19 @@ def test_too_few_answers_are_an_error_with_the_numbers_and_the_nodes(tmp_path, s
 
 
 @pytest.mark.parametrize("stage", STAGES[1:])
-def test_below_the_threshold_there_is_an_error_and_no_sum(tmp_path, stage):
-    faults = dict.fromkeys(range(5), at(stage, crash))
+@pytest.mark.parametrize("first", [0, 3])
+def test_below_the_threshold_there_is_an_error_and_no_sum_and_only_who_left_is_named(
+    tmp_path, stage, first
+):
+    gone = range(first, first + 5)
+    faults = dict.fromkeys(gone, at(stage, crash))
     federation = Federation(tmp_path, 8, 2, faults=faults)
     clients = federation.aggregator(secure=True, min_fraction=0.3, retries=1)
     with pytest.raises(NodesError, match="no sum in 2 attempts"):
         clients.aggregate(QUERY, None)
     assert clients.crossed.n_rounds == 0
-    assert sorted(clients.refused) == federation.ids[:5]
+    assert sorted(clients.refused) == [federation.ids[place] for place in gone]
+    assert clients.benched == {}
 
 
 def test_too_few_nodes_are_an_error_before_anybody_is_asked(tmp_path):
@@ -347,6 +353,46 @@ def test_a_node_that_deals_false_shares_is_found_and_the_sum_begun_again_without
     assert clients.aggregate(QUERY, None).n_clients == pytest.approx(10, abs=1e-9)
     assert clients.crossed.n_attempts == 3
     assert clients.benched == {federation.ids[2]: "its part of a secure sum was false"}
+
+
+def reveals_false_shares(stage, message, honest):
+    reply = Reply.decode(honest(stage, message))
+    tag = tag_of(reply.body)
+    shares = RevealedShares.decode(reply.body, tag=tag, node=reply.node).shares
+    body = RevealedShares(dict.fromkeys(shares, bytes(66))).encode(tag=tag, node=reply.node)
+    return Reply(reply.tag, reply.node, body).encode()
+
+
+def test_a_node_that_reveals_false_shares_where_all_are_needed_is_benched_and_no_other(tmp_path):
+    federation = Federation(tmp_path, 6, 2, faults={2: at("reveal", reveals_false_shares)})
+    clients = federation.aggregator(secure=True, dropout=0.0)
+    for _ in range(2):
+        assert clients.aggregate(QUERY, None).n_clients == pytest.approx(10, abs=1e-9)
+    assert clients.crossed.n_attempts == 3
+    assert clients.benched == {federation.ids[2]: "its part of a secure sum was false"}
+
+
+def test_a_node_whose_key_agrees_with_everybody_is_named_and_the_others_are_summed(tmp_path):
+    federation = Federation(tmp_path, 6, 2)
+    hostile = federation.ids[2]
+
+    def low_order(stage, message, honest):
+        reply, ask = Reply.decode(honest(stage, message)), Ask.decode(message)
+        tag = tag_of(reply.body)
+        ad = Advertisement.decode(reply.body, tag=tag, node=hostile)
+        keys = ad.mask_key, bytes(32), ad.commitment
+        matter = question_digest(ask.query, ask.clients_per_node)
+        signature = BoundSigner(federation.keys[hostile], matter).sign(
+            keys_statement(tag, hostile, b"".join(keys))
+        )
+        body = Advertisement(*keys, signature=signature).encode(tag=tag, node=hostile)
+        return Reply(reply.tag, hostile, body).encode()
+
+    federation = Federation(tmp_path, 6, 2, faults={2: at("advertise", low_order)})
+    clients = federation.aggregator(secure=True)
+    assert clients.aggregate(QUERY, None).n_clients == pytest.approx(10, abs=1e-9)
+    assert clients.crossed.n_attempts == 1
+    assert list(clients.refused) == [hostile]
 
 
 def test_one_node_that_accuses_another_is_not_believed(tmp_path):

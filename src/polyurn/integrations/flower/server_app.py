@@ -5,7 +5,6 @@ because the command that waits for it is another process.
 """
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from polyurn.storage.federation_folder import FederationFolder
 from polyurn.storage.federation_job import JobFolder
 from polyurn.storage.journal import Journal
 from polyurn.storage.mdm_json import save
-from polyurn.typed.records import to_record
 from polyurn.wire import Aggregator
 
 try:
@@ -78,7 +76,6 @@ def perform(grid: Grid, folder: JobFolder) -> None:
         journal = Journal(Path(job.checkpoint), job.settings)
         folder.tell({"kept": len(journal)})
         asked = RecordedAggregator(clients, journal)
-    began = time.monotonic()
     common: dict[str, Any] = {
         "n_categories": federation.n_categories,
         "max_size": job.max_size,
@@ -103,8 +100,8 @@ def perform(grid: Grid, folder: JobFolder) -> None:
             on_round=lambda done: folder.tell(_fit_event(done)), **common,
         )  # fmt: skip
         mdm, made["fit"] = done.mdm, FitRecord.of(done).to_record()
-    made["crossed"] = to_record(clients.crossed)
-    made["seconds"] = round(time.monotonic() - began, 3)
+    names = {node.number: node.name for node in federation.nodes}
+    made["crossed"] = clients.crossed.to_record(names=names)
     save(mdm, folder.result, categories=federation.categories, made=made)
 
 

@@ -50,22 +50,22 @@ class Job:
     selects: bool
     components: tuple[Count, ...]
     max_size: Count
-    rounds: Count
-    patience: Count
-    max_upload: Count
-    seed: Count
-    tol: Finite
-    held_out: Finite
-    cohort: Count | None
-    sizes: str
-    secure: bool
-    min_nodes: Count
-    retries: Count
-    min_fraction: Finite
-    timeout: Finite
-    settling: Finite
-    dropout: Finite
-    checkpoint: str | None
+    rounds: Count = 50
+    patience: Count = 3
+    max_upload: Count = 50_000
+    seed: Count = 0
+    tol: Finite = 1e-3
+    held_out: Finite = 0.2
+    cohort: Count | None = None
+    sizes: str = "binned"
+    secure: bool = True
+    min_nodes: Count = 3
+    retries: Count = 2
+    min_fraction: Finite = 0.7
+    timeout: Finite = 60.0
+    settling: Finite = 60.0
+    dropout: Finite = 0.3
+    checkpoint: str | None = None
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -5,15 +5,11 @@ shows how it goes on, and takes the result. What the process does is `integratio
 """
 
 import shutil
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from math import nan
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from polyurn.commands._shared.console import INTERRUPTED, print_json, say, show, talk
+from polyurn.commands._shared.console import print_json, say, show
 from polyurn.commands._shared.invocation import check_output, refuse_options
 from polyurn.commands._shared.options import (
     AsJson,
@@ -27,16 +23,11 @@ from polyurn.commands._shared.options import (
     component_numbers,
 )
 from polyurn.commands.federation.up import FolderArgument
-from polyurn.errors import FederationError, ParameterError
+from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from polyurn.storage.federation_folder import FederationFolder
-    from polyurn.storage.federation_job import Job, JobFolder
     from polyurn.storage.mdm_json import SavedMDM
-
-_LOOK = 0.3  # seconds between two looks for news
-_STARTS_WITHIN = 90.0  # seconds until the server's process has to have begun
 
 
 def run_command(
@@ -89,6 +80,7 @@ def run_command(
 
     Example: `polyurn federation run fed --components 3 -o mdm.json --checkpoint rounds`
     """
+    from polyurn.commands._shared.federated import perform
     from polyurn.storage.atomic import check_place
     from polyurn.storage.federation_folder import FederationFolder
     from polyurn.storage.federation_job import Job
@@ -123,7 +115,6 @@ def run_command(
         sizes=sizes,
         secure=not plain,
         min_nodes=min_nodes,
-        retries=2,
         min_fraction=min_fraction,
         timeout=timeout,
         settling=settling,
@@ -138,90 +129,6 @@ def run_command(
         shutil.copyfile(done.result, output)
         say(f"wrote {output}")
     _show(saved, as_json=as_json, is_kept=output is not None)
-
-
-def perform(place: "FederationFolder", job: "Job") -> "JobFolder":
-    """Submit a job, show how it goes on, and wait for its end; Ctrl-C ends it, and says what is kept."""
-    from polyurn.integrations.flower import superlink
-    from polyurn.integrations.flower.processes import alive
-    from polyurn.storage.federation_job import JobFolder
-
-    if alive(place.pid) is None:
-        raise FederationError(f"the server is down: polyurn federation up {place.path}")
-    folder = JobFolder.make(place.runs, job)
-    again = (
-        f"repeat the command to go on from {job.checkpoint}"
-        if job.checkpoint
-        else "nothing was kept (no --checkpoint)"
-    )
-    run = superlink.submit(place, folder.path)
-    try:
-        _follow(place, folder, job, again)
-    except KeyboardInterrupt:
-        superlink.stop_run(place, run)
-        say(f"interrupted; {again}")
-        raise typer.Exit(INTERRUPTED) from None
-    return folder
-
-
-def _follow(place: "FederationFolder", folder: "JobFolder", job: "Job", again: str) -> None:
-    from polyurn.integrations.flower.processes import alive, is_running
-
-    begin = time.monotonic()
-    with _progress(job) as on_event:
-        for event in folder.events():
-            if event is not None:
-                on_event(event)
-                continue
-            if folder.result.exists():
-                return
-            if (reason := folder.failure) is not None:
-                raise FederationError(f"{reason}; {again}")
-            has_begun = folder.pid.exists()
-            if has_begun and not is_running(folder.pid):
-                # Its last words may have come in between.
-                if folder.result.exists() or folder.failure is not None:
-                    continue
-                raise FederationError(f"the process that asks the nodes has died; {again}")
-            if alive(place.pid) is None:
-                raise FederationError(
-                    f"the SuperLink has died: polyurn federation up {place.path}; then {again}"
-                )
-            if not has_begun and time.monotonic() - begin > _STARTS_WITHIN:
-                raise FederationError(f"the run did not begin: see {place.log}")
-            time.sleep(_LOOK)
-
-
-@contextmanager
-def _progress(job: "Job") -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that shows each event of a job."""
-    from polyurn.commands._shared.progress import fit_progress, selection_progress
-    from polyurn.server.results import Progress, Round
-
-    def kept(event: dict[str, Any]) -> bool:
-        if event.get("kept"):
-            say(f"going on after {counted(event['kept'], 'round')} from {job.checkpoint}")
-        return "kept" in event
-
-    if job.selects:
-        with selection_progress(talk) as on_round:
-
-            def on_selection(event: dict[str, Any]) -> None:
-                if not kept(event):
-                    values = {int(k): value for k, value in event["values"].items()}
-                    running = tuple(event["running"])
-                    on_round(Progress(event["round"], values, running, event["n_clients"], 0))
-
-            yield on_selection
-        return
-    with fit_progress(talk, job.rounds) as on_fit_round:
-
-        def on_fit(event: dict[str, Any]) -> None:
-            if not kept(event):
-                value = nan if event["log_likelihood"] is None else event["log_likelihood"]
-                on_fit_round(Round(event["round"], None, value, event["n_clients"], 0))
-
-        yield on_fit
 
 
 def _sentences(saved: "SavedMDM") -> list[str]:

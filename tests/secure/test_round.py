@@ -315,6 +315,30 @@ def test_a_public_key_that_agrees_with_everybody_is_left_out_and_its_node_named(
     assert federation.error_of(total, federation.round.summed) <= 1e-12
 
 
+@pytest.mark.parametrize(
+    "others",
+    [
+        lambda shares: {**shares, 5: bytes(66)},
+        lambda shares: dict(list(shares.items())[1:]),
+        lambda shares: {},
+    ],
+    ids=["a stranger's", "too few", "none"],
+)
+def test_revealed_shares_of_others_than_its_neighbours_are_left_out_and_named(others):
+    federation = Federation(5)
+    hostile = federation.nodes[2]
+
+    def forge(stage, node, reply):
+        if (stage, node) != ("reveal", hostile):
+            return reply
+        shares = RevealedShares.decode(reply, tag=tag_of(reply), node=node).shares
+        return RevealedShares(others(shares)).encode(tag=tag_of(reply), node=node)
+
+    total = federation.run(forge=forge)
+    assert federation.round.refused == {hostile: "shares of others than its neighbours"}
+    assert federation.error_of(total) <= 1e-12
+
+
 def test_a_node_whose_sealed_shares_do_not_open_is_named_by_its_neighbours():
     federation = Federation(5)
     hostile = federation.nodes[2]

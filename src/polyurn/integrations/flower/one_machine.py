@@ -77,6 +77,7 @@ def federation_here(
     *,
     max_size: int,
     categories: int | Sequence[str] | None = None,
+    secure_only: bool = True,
 ) -> Iterator[FederationFolder]:
     """A federation of processes on this machine, until the context is left.
 
@@ -89,6 +90,8 @@ def federation_here(
     max_size : int
     categories : int or sequence of str, optional
         As many as the first node's histograms have, by default.
+    secure_only : bool
+        Whether nodes refuse plain questions.
     """
     shapes = [getattr(counts, "shape", (0, 0)) for counts in clients]
     made = set_up(
@@ -98,6 +101,7 @@ def federation_here(
         max_size=max_size,
         clients_per_node=max(shape[0] for shape in shapes),
         n_nodes=len(clients),
+        secure_only=secure_only,
     )
     nodes = [read_node(made.node(entry.name)) for entry in made.read().nodes]
     starting = []

@@ -34,7 +34,7 @@ _OWN_NAMES = ("localhost", "127.0.0.1")
 _POLICY = """\
 # What this node lets a server ask. It is yours: no message from the server changes it.
 # docs/guides/federation.md says what each line means.
-secure_only = true         # answer in secure sums only, so that the server never sees your numbers alone
+secure_only = {secure_only:9}  # answer in secure sums only, so that the server never sees your numbers alone
 largest_max_size = {max_size}
 most_numbers = 50000       # in one answer
 narrowest_part = 0.02      # of all clients; 0.001 serves from 20,000 clients on
@@ -84,6 +84,7 @@ def set_up(
     n_nodes: int | None = None,
     public: Sequence[NodeEntry] = (),
     hosts: Sequence[str] = (),
+    secure_only: bool = True,
 ) -> FederationFolder:
     """Make the folder of a federation.
 
@@ -102,6 +103,8 @@ def set_up(
         Nodes whose owners made their keys.
     hosts : sequence of str
         Further names under which the SuperLink is reached.
+    secure_only : bool
+        What the nodes' policies begin with.
 
     Returns
     -------
@@ -139,7 +142,7 @@ def set_up(
         authority=(authority.key, authority.certificate),
         server=(server.key, server.certificate),
         secrets=secrets,
-        policy=_POLICY.format(max_size=max_size),
+        policy=_POLICY.format(max_size=max_size, secure_only=str(secure_only).lower()),
         app=_APP,
     )
 

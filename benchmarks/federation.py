@@ -45,8 +45,8 @@ def main() -> None:
     parser.add_argument("--stock", action="store_true")
     options = parser.parse_args()
     print(
-        "| nodes | sums | exchange, s (median; slowest) | round, s | SuperLink, processor s an exchange "
-        "| a node, processor s an exchange | SuperLink idle, processor s a second | MB: SuperLink, a node |"
+        "| nodes | sums | exchange, s (median; slowest) | round, s | processor s an exchange: SuperLink "
+        "| a node | processor s a second: idle SuperLink | MB: SuperLink, a node |"
     )
     print("|---|---|---|---|---|---|---|---|")
     warm_up()

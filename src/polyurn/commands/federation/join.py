@@ -5,7 +5,6 @@ What it answers is `client/node.py`; how messages reach it is `integrations/flow
 
 import os
 import shlex
-import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -41,7 +40,7 @@ def join_command(
     from polyurn.commands._shared.client_tables import Reading, read_clients
     from polyurn.integrations.flower.one_machine import start_node
     from polyurn.integrations.flower.owned_node import open_node, warm_up
-    from polyurn.integrations.flower.processes import alive, keep_pid
+    from polyurn.integrations.flower.processes import alive, ended_like_ctrl_c, keep_pid
     from polyurn.integrations.flower.setting_up import TRANSPORT_KEY
     from polyurn.integrations.flower.supernode import Connection, knock, serve
     from polyurn.storage.federation_folder import read_node
@@ -51,9 +50,7 @@ def join_command(
         raise FederationError(f"{place.name} is running already (process {pid})")
     reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
     read = read_clients(table, reading, place.federation.declared)
-    node = open_node(
-        place, read, on_failure=lambda error: say(f"failed: {type(error).__name__}: {error}")
-    )
+    node = open_node(place, read, on_failure=lambda error: _told("an answer", error))
     connection = Connection(
         place.federation.address, place.ca_certificate, place.secret(TRANSPORT_KEY)
     )
@@ -66,16 +63,18 @@ def join_command(
         return
     say("getting ready to answer")
     warm_up()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
     def joined(_: int) -> None:
         keep_pid(place.pid, os.getpid())
         say(f"{place.name} has joined with {counted(read.shape[0], 'client')}; Ctrl-C leaves")
 
     try:
-        serve(
-            connection, node.answer, on_joined=joined,
-            on_failure=lambda error: say(f"connection: {type(error).__name__}: {error}"),
-        )  # fmt: skip
+        with ended_like_ctrl_c():
+            serve(connection, node.answer, on_joined=joined, on_failure=lambda e: _told("link", e))
     finally:
         place.pid.unlink(missing_ok=True)
+
+
+def _told(where: str, error: Exception) -> None:
+    """Tell the owner, and nobody else, what failed."""
+    say(f"{where} failed: {type(error).__name__}: {error}")

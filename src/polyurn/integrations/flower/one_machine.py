@@ -14,7 +14,7 @@ from pathlib import Path
 
 from polyurn.errors import FederationError
 from polyurn.integrations.flower import superlink
-from polyurn.integrations.flower.processes import alive, end_processes
+from polyurn.integrations.flower.processes import alive, end_processes, ended_like_ctrl_c
 from polyurn.integrations.flower.setting_up import set_up
 from polyurn.storage.federation_folder import FederationFolder, NodeFolder, read_node
 from polyurn.storage.tables import write_histograms
@@ -106,15 +106,16 @@ def federation_here(
     nodes = [read_node(made.node(entry.name)) for entry in made.read().nodes]
     starting = []
     try:
-        superlink.start(made, host="127.0.0.1")
-        superlink.register(made)
-        for node, counts in zip(nodes, clients, strict=True):
-            table = node.path / "clients.csv"
-            write_histograms(counts, table, categories=made.read().categories)
-            starting.append(start_node(node, [str(node.path), str(table)]))
-        for one in starting:
-            one.wait()
-        yield made
+        with ended_like_ctrl_c():
+            superlink.start(made, host="127.0.0.1")
+            superlink.register(made)
+            for node, counts in zip(nodes, clients, strict=True):
+                table = node.path / "clients.csv"
+                write_histograms(counts, table, categories=made.read().categories)
+                starting.append(start_node(node, [str(node.path), str(table)]))
+            for one in starting:
+                one.wait()
+            yield made
     finally:
         end_processes([node.pid for node in nodes], within=_ENDS_WITHIN)
         for one in starting:

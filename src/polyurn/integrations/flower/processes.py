@@ -5,7 +5,9 @@ left alone.
 """
 
 import contextlib
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from polyurn.errors import MissingDependencyError
@@ -33,6 +35,19 @@ def is_running(place: Path) -> bool:
     return not text or (
         psutil.pid_exists(int(text)) and psutil.Process(int(text)).status() != psutil.STATUS_ZOMBIE
     )
+
+
+@contextlib.contextmanager
+def ended_like_ctrl_c() -> Iterator[None]:
+    """While it lasts, SIGTERM ends this process as Ctrl-C does: what it started is ended, and said."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread hears signals
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def end_processes(places: Sequence[Path], *, within: float) -> int:

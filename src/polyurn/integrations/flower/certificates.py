@@ -65,7 +65,7 @@ def make_authority(name: str, *, now: datetime | None = None) -> Certified:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(f"{name} certificate authority")
     certificate = (
-        _begin(subject, subject, key, now, _AUTHORITY_LASTS)
+        _begin(subject, subject, key, key, now, _AUTHORITY_LASTS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
         .sign(key, SHA256())
@@ -84,7 +84,7 @@ def make_server(
     key = ec.generate_private_key(ec.SECP256R1())
     names = x509.SubjectAlternativeName([_host(host) for host in dict.fromkeys(hosts)])
     certificate = (
-        _begin(_name(hosts[0]), issuer.subject, key, now, _SERVER_LASTS)
+        _begin(_name(hosts[0]), issuer.subject, key, signer, now, _SERVER_LASTS)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -109,9 +109,13 @@ def _begin(
     subject: x509.Name,
     issuer: x509.Name,
     key: ec.EllipticCurvePrivateKey,
+    signer: ec.EllipticCurvePrivateKey,
     now: datetime,
     lasts: timedelta,
 ) -> x509.CertificateBuilder:
+    # RFC 5280 wants both to be identified, and Python refuses certificates without from 3.13 on.
+    subject_key = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    signers_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -120,6 +124,8 @@ def _begin(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _CLOCKS_DIFFER)
         .not_valid_after(now + lasts)
+        .add_extension(subject_key, critical=False)
+        .add_extension(signers_key, critical=False)
     )
 
 

@@ -9,6 +9,8 @@ folder is one that `polyurn federation init` made. `polyurn federation join` nee
 `supernode.py`.
 """
 
+import logging
+
 from polyurn.client.histogram import Histograms
 from polyurn.client.tables import table_histograms
 from polyurn.errors import MissingDependencyError, ParameterError
@@ -24,18 +26,30 @@ except ImportError as error:
     raise MissingDependencyError("flwr", "flower", "a ClientApp") from error
 
 app = ClientApp()
+_LOG = logging.getLogger(__name__)
 
 
 @app.query("polyurn")
 def answer(message: Message, context: Context) -> Message:
     """The node's reply; what it has to remember of a secure sum is in the SuperNode's memory."""
-    folder = read_node(_setting(context, "node") or "")
     kept = context.state.get(RECORD)
     memory = dict(kept) if isinstance(kept, ConfigRecord) else {}
-    node = open_node(folder, _clients(folder, context), memory=memory)  # type: ignore[arg-type]
-    reply = answered(message, node.answer)
+    try:
+        folder = read_node(_setting(context, "node") or "")
+        clients = _clients(folder, context)
+        node = open_node(folder, clients, memory=memory, on_failure=_tell)  # type: ignore[arg-type]
+        reply = answered(message, node.answer)
+    except Exception as error:
+        # Flower would send its text to the server: what is wrong with a table, and in which row.
+        _tell(error)
+        return answered(message, lambda *_: b"")
     context.state[RECORD] = ConfigRecord(memory)
     return reply
+
+
+def _tell(error: Exception) -> None:
+    """Tell the owner what failed, in the SuperNode's log."""
+    _LOG.error("a message was not answered: %s: %s", type(error).__name__, error)
 
 
 def _clients(folder: NodeFolder, context: Context) -> Histograms:

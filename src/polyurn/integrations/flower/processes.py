@@ -32,9 +32,10 @@ def alive(place: Path) -> int | None:
 def is_running(place: Path) -> bool:
     """Whether the process whose pid stands in a file, which it wrote itself, is there."""
     text = place.read_text().strip()
-    return not text or (
-        psutil.pid_exists(int(text)) and psutil.Process(int(text)).status() != psutil.STATUS_ZOMBIE
-    )
+    try:
+        return not text or psutil.Process(int(text)).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @contextlib.contextmanager

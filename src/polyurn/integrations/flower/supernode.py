@@ -20,6 +20,7 @@ from typing import Any
 
 from polyurn.errors import FederationError, MissingDependencyError
 from polyurn.integrations.flower.exchange import answered
+from polyurn.storage.places import read_regular
 
 try:
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -146,7 +147,12 @@ def knock(address: str, certificate: Path) -> None:
     """
     host, _, port = address.rpartition(":")
     try:
-        context = ssl.create_default_context(cafile=certificate)
+        context = ssl.create_default_context(cadata=read_regular(certificate).decode())
+    except (ssl.SSLError, ValueError) as error:
+        raise FederationError(
+            f"{certificate} is no certificate: take the one of this federation"
+        ) from error
+    try:
         with (
             socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK) as plain,
             context.wrap_socket(plain, server_hostname=host.strip("[]")),

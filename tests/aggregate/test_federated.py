@@ -236,6 +236,31 @@ def test_a_node_that_leaves_and_joins_again_is_asked_again(tmp_path):
     assert clients.benched == {}
 
 
+@pytest.mark.parametrize(("n_rounds", "comes_back"), [(3, False), (6, False), (5, True)])
+def test_a_fit_during_which_a_node_leaves_ends_at_the_optimum_of_those_who_are_there(
+    tmp_path, n_rounds, comes_back
+):
+    federation = Federation(tmp_path, 8, 50, name="high/3")
+    clients, whole = federation.aggregator(), federation.exchange.nodes
+
+    def there():
+        n_done = clients.crossed.n_rounds
+        gone = n_done >= n_rounds and not (comes_back and n_done >= n_rounds + 3)
+        return federation.ids[1:] if gone else whole()
+
+    federation.exchange.nodes = there
+    # No profile inside bins, which would be that of the first round's clients.
+    settings = {"n_components": 3, "sizes": "exact", **BOUNDS}
+    done = fit(clients, **settings)
+    left = federation.local(range(not comes_back, 8))
+    best = fit(left, **settings)
+    assert done.converged
+    assert {r.n_clients for r in done.rounds} == {350, 400}
+    assert done.rounds[-1].n_clients == len(left.counts)
+    value = done.mdm.logpmf(left.counts).mean()
+    assert value == pytest.approx(best.mdm.logpmf(left.counts).mean(), abs=1e-4)
+
+
 # --------------------------------------------------------------------------------- hostile nodes
 
 HOSTILE = {

@@ -127,10 +127,18 @@ def leave(made, number):
 
 
 def rejoin(made, number):
+    """The process that joins again; whoever asked waits for its end."""
     node = read_node(made.node(f"node-{number}"))
     starting = start_node(node, [str(node.path), str(node.path / "clients.csv")])
     starting.wait()
     return starting.process
+
+
+def stages_of(made, number):
+    """What a node was asked so far."""
+    log = made.node(f"node-{number}") / "questions.log"
+    lines = log.read_text().splitlines() if log.exists() else []
+    return [line.split(" | ")[1].split(" of round ")[0] for line in lines]
 
 
 def processes_of(folder):

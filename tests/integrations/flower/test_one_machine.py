@@ -25,6 +25,7 @@ from live_federations import (
     polyurn,
     processes_of,
     rejoin,
+    stages_of,
     wait_until,
 )
 from polyurn.commands._shared.federated import perform
@@ -34,7 +35,6 @@ from polyurn.integrations.flower.one_machine import federation_here, free_port
 from polyurn.integrations.flower.processes import alive, end_processes, keep_pid
 from polyurn.storage.federation_folder import write_private
 from polyurn.storage.mdm_json import load_saved
-from polyurn.storage.node_log_file import NodeLogFile
 
 ROUNDS = 4
 
@@ -120,14 +120,11 @@ def test_a_fit_over_one_plain_process_is_the_local_fit_to_the_last_bit(lived):
 
 def test_every_question_stands_in_the_log_of_its_node(lived):
     lines = (lived.made.node("node-2") / "questions.log").read_text().splitlines()
-    stages = [line.split(" | ")[1] for line in lines]
     secure = ["advertise", "share", "mask", "confirm", "reveal"]
-    assert stages == secure * ROUNDS + ["plain"] * ROUNDS
+    assert stages_of(lived.made, 2) == secure * ROUNDS + ["plain"] * ROUNDS
     crossed = lived.fits["plain"].made.crossed
     sent = [line.split(" | ")[3] for line in lines[-ROUNDS:]]
     assert sent == [f"{one.n_numbers:,} numbers sent" for one in crossed.rounds]
-    log = NodeLogFile(lived.made.node("node-2") / "questions.log")
-    assert log is not None
 
 
 def test_the_state_of_a_federation_is_shown(lived):
@@ -157,14 +154,17 @@ def test_a_mistake_is_one_clear_line(lived, mistake, said):
 def test_no_process_port_or_file_outside_the_folder_is_left(lived):
     assert lived.left == []
     assert lived.elsewhere == []
-    assert not list(lived.made.path.rglob("*.pid.tmp"))
-    assert not lived.made.pid.exists()
+    assert not list(lived.made.path.rglob("superlink.pid"))
+    assert not list(lived.made.path.rglob("node.pid"))
+    port = int(lived.made.read().address.rpartition(":")[2])
     with pytest.raises(ConnectionRefusedError):
-        port = int(lived.made.read().address.rpartition(":")[2])
         socket.create_connection(("127.0.0.1", port), timeout=5.0)
 
 
 # -------------------------------------------------------------------------- whatever dies on the way
+
+
+JOINED = []  # processes of nodes that have joined again
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +174,8 @@ def four(tmp_path_factory):
     with federation_here(place / "fed", histograms(4), max_size=20, secure_only=False) as made:
         whole = Run(made, place / "whole.json", "--plain", rounds=6).result()
         yield made, whole
+    for process in JOINED:
+        process.wait()
 
 
 def assert_same(saved, whole):
@@ -235,7 +237,7 @@ def test_a_fit_goes_on_after_a_node_was_killed_and_has_joined_again(four, tmp_pa
     os.kill(run.server(), signal.SIGKILL)
     run.end()
     kill_node(made, 3)
-    rejoin(made, 3)
+    JOINED.append(rejoin(made, 3))
     assert_same(go_on(made, tmp_path).result(), whole)
 
 
@@ -252,7 +254,7 @@ def test_a_node_that_misbehaves_in_every_way_costs_one_timeout_and_is_named(four
     finally:
         hostile.kill()
         hostile.wait()
-        rejoin(made, 4)
+        JOINED.append(rejoin(made, 4))
     crossed = saved.made.crossed
     assert crossed.n_timeouts == 1
     bad = crossed.nodes[3]
@@ -276,9 +278,7 @@ def test_a_stock_supernode_with_our_clientapp_gives_the_same_fit(four, tmp_path)
     folder = made.node("node-4")
     home = tmp_path / "flower-home"
     home.mkdir()
-    log = open(tmp_path / "supernode.log", "wb")
-    stock = subprocess.Popen(
-        [
+    words = [
             superlink.program("flower-supernode"),
             "--root-certificates", str(folder / "ca.crt"),
             "--superlink", made.read().address,
@@ -289,10 +289,12 @@ def test_a_stock_supernode_with_our_clientapp_gives_the_same_fit(four, tmp_path)
             "--host", "127.0.0.1",
             "--port", str(free_port()),
             "--node-config", f'node="{folder}" table="{folder / "clients.csv"}"',
-        ],
-        stdout=log, stderr=log, env={**superlink.environment(made), "FLWR_HOME": str(home)},
-        start_new_session=True,
-    )  # fmt: skip
+    ]  # fmt: skip
+    with open(tmp_path / "supernode.log", "wb") as log:
+        stock = subprocess.Popen(
+            words, stdout=log, stderr=log, start_new_session=True,
+            env={**superlink.environment(made), "FLWR_HOME": str(home)},
+        )  # fmt: skip
     keep_pid(tmp_path / "stock.pid", stock.pid)
     try:
         options = ("--plain", "--timeout", PATIENCE, "--settling", PATIENCE)
@@ -300,8 +302,7 @@ def test_a_stock_supernode_with_our_clientapp_gives_the_same_fit(four, tmp_path)
     finally:
         end_processes([tmp_path / "stock.pid"], within=30.0)
         stock.wait()
-        log.close()
-        rejoin(made, 4)
+        JOINED.append(rejoin(made, 4))
     assert_same(saved, whole)
     assert [node.n_summed for node in saved.made.crossed.nodes] == [6] * 4
 
@@ -315,11 +316,6 @@ TIMEOUT = 30.0
 def six(tmp_path):
     with federation_here(tmp_path / "fed", histograms(6), max_size=20) as made:
         yield made
-
-
-def stages_of(made, number):
-    log = made.node(f"node-{number}") / "questions.log"
-    return [line.split(" | ")[1] for line in log.read_text().splitlines()] if log.exists() else []
 
 
 @pytest.mark.slow

@@ -74,6 +74,7 @@ def start(folder: FederationFolder, *, host: str) -> int:
             end_processes([folder.pid], within=_ENDS_WITHIN)
             raise FederationError(f"the SuperLink did not start: see {folder.log}")
         time.sleep(0.2)
+    process.returncode = 0  # it outlives this object, which would warn of that
     return process.pid
 
 

@@ -122,7 +122,9 @@ def test_every_command_and_option_is_documented_with_its_default():
     assert dict(sections()) == actual
 
 
-@pytest.mark.parametrize(("title", "command"), [*commands()], ids=[title for title, _ in commands()])
+@pytest.mark.parametrize(
+    ("title", "command"), [*commands()], ids=[title for title, _ in commands()]
+)
 def test_every_command_and_option_has_help(title, command):
     assert command.help, title
     assert all(p.help for p in command.params)

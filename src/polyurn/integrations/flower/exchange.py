@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MESSAGE_TYPE, RECORD = "query.polyurn", "polyurn"
 _GRACE = 5.0  # seconds that a message outlives the wait for its reply
 # Seconds between two looks for replies: a part of the wait so far.
-_SOONEST, _LATEST, _PART = 0.1, 1.0, 0.2
+_SOONEST, _LATEST, _PART = 0.2, 1.0, 0.05
 
 
 class FlowerExchange:

@@ -43,7 +43,10 @@ except ImportError as error:
 
 # Seconds between two looks for messages: a part of the time since the last one, so that a node is quick
 # while rounds go on, and a SuperLink of many nodes is left alone for the rest of the day.
-_SOONEST, _LATEST, _PART = 0.2, 3.0, 0.5
+_SOONEST, _LATEST, _PART = 0.3, 3.0, 0.05
+# A message is announced before its parts have arrived. Seconds between two looks for those; Flower's own
+# first look is after a second.
+FIRST_BACKOFF, LAST_BACKOFF = 0.05, 1.0
 _NOT_REGISTERED = 412  # what a SuperLink answers to a key that it does not know
 _KNOCK = 10.0  # seconds that the first connection may take
 
@@ -126,8 +129,9 @@ def _answer_messages(
             TaskIdentity.run_id = TaskIdentity.task_id = run
             TaskIdentity.node_id = node_id
             message = pull_and_inflate_object_from_tree(
-                tree, partial(pull, run), partial(confirm, run), return_type=Message
-            )
+                tree, partial(pull, run), partial(confirm, run), return_type=Message,
+                initial_backoff=FIRST_BACKOFF, backoff_cap=LAST_BACKOFF,
+            )  # fmt: skip
             message.metadata.__dict__["_message_id"] = tree.object_id
             _reply(answered(message, answer), send, partial(push, run))
         except RunNotRunningException:

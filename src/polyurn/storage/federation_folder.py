@@ -169,6 +169,11 @@ class NodeFolder:
     def pid(self) -> Path:
         return self.path / "node.pid"
 
+    @property
+    def flower_id(self) -> Path:
+        """A file with the id that Flower gave it; there once the node has joined."""
+        return self.path / "flower.id"
+
     def secret(self, name: str) -> bytes:
         """A private key of the folder: "transport.key" or "signing.key"."""
         place = self.path / name

@@ -93,6 +93,7 @@ def lived(tmp_path_factory):
 def stranger(made, place):
     """A folder of node 2 with a key that nobody has registered."""
     folder = shutil.copytree(made.node("node-2"), place / "stranger")
+    (folder / "flower.id").unlink()
     write_private(folder / "transport.key", make_node_keys().transport)
     return folder
 
@@ -146,9 +147,10 @@ def test_a_mistake_is_one_clear_line(lived, mistake, said):
     ran = lived.ran[mistake]
     assert ran.returncode == 2
     assert "Traceback" not in ran.stderr
-    errors = [line for line in ran.stderr.splitlines() if line.startswith("error: ")]
-    assert errors == ran.stderr.splitlines()[-1:]
-    assert said in errors[0]
+    lines = ran.stderr.splitlines()
+    assert [line for line in lines if line.startswith("error: ")] == lines[-1:]
+    assert said in lines[-1]
+    assert all(line == "getting ready to answer" for line in lines[:-1])
 
 
 def test_no_process_port_or_file_outside_the_folder_is_left(lived):

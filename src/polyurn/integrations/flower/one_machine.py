@@ -19,7 +19,9 @@ from polyurn.integrations.flower.setting_up import set_up
 from polyurn.storage.federation_folder import FederationFolder, NodeFolder, read_node
 from polyurn.storage.tables import write_histograms
 
-_JOINS_WITHIN = 180.0  # seconds; the first time on a machine, answers have to be compiled
+# Seconds. The first time on a machine, answers have to be compiled; after a crash of the node, the
+# SuperLink has to notice it.
+_JOINS_WITHIN = 300.0
 _ENDS_WITHIN = 10.0
 
 

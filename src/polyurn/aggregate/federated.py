@@ -219,9 +219,10 @@ class FederatedAggregator:
         return NodesError(f"no sum in {times}: {error}; {self._absent()}", n_left, needed)
 
     def _absent(self) -> str:
-        benched, refused = list(self._tally.benched), list(self._tally.refused)
-        parts = [f"benched: {_listed(benched)}", f"refused: {_listed(refused)}"]
-        return ", ".join(parts)
+        benched, refused = list(self._tally.benched), self._tally.refused
+        parts = [f"benched: {_listed(benched)}", f"refused: {_listed(list(refused))}"]
+        reasons = dict.fromkeys(why for whys in refused.values() for why in whys)
+        return ", ".join(parts) + (f" ({'; '.join(reasons)})" if reasons else "")
 
 
 def _security(roster: object, dropout: float, colluding: float) -> "Security":

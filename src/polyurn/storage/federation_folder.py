@@ -57,6 +57,8 @@ class Federation:
     ----------
     address : str
         Where nodes find the SuperLink: host:port.
+    hosts : tuple of str
+        Further names of its machine, which its certificate has.
     n_categories : int
     categories : tuple of str, or None
         Their names; None if they are called 0, 1, 2, ...
@@ -71,6 +73,7 @@ class Federation:
     max_size: Count
     clients_per_node: Count
     nodes: tuple[NodeEntry, ...]
+    hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         host, _, port = self.address.rpartition(":")
@@ -168,6 +171,11 @@ class NodeFolder:
     @property
     def pid(self) -> Path:
         return self.path / "node.pid"
+
+    @property
+    def flower_id(self) -> Path:
+        """A file with the id that Flower gave it; there once the node has joined."""
+        return self.path / "flower.id"
 
     def secret(self, name: str) -> bytes:
         """A private key of the folder: "transport.key" or "signing.key"."""

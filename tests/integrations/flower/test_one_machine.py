@@ -37,6 +37,7 @@ from polyurn.storage.federation_folder import write_private
 from polyurn.storage.mdm_json import load_saved
 
 ROUNDS = 4
+TIMEOUT = 30.0  # seconds that a node has for a reply, where some do not
 
 
 # ------------------------------------------------------------------------ a small one, from its
@@ -93,6 +94,7 @@ def lived(tmp_path_factory):
 def stranger(made, place):
     """A folder of node 2 with a key that nobody has registered."""
     folder = shutil.copytree(made.node("node-2"), place / "stranger")
+    (folder / "flower.id").unlink()
     write_private(folder / "transport.key", make_node_keys().transport)
     return folder
 
@@ -146,9 +148,10 @@ def test_a_mistake_is_one_clear_line(lived, mistake, said):
     ran = lived.ran[mistake]
     assert ran.returncode == 2
     assert "Traceback" not in ran.stderr
-    errors = [line for line in ran.stderr.splitlines() if line.startswith("error: ")]
-    assert errors == ran.stderr.splitlines()[-1:]
-    assert said in errors[0]
+    lines = ran.stderr.splitlines()
+    assert [line for line in lines if line.startswith("error: ")] == lines[-1:]
+    assert said in lines[-1]
+    assert all(line == "getting ready to answer" for line in lines[:-1])
 
 
 def test_no_process_port_or_file_outside_the_folder_is_left(lived):
@@ -187,29 +190,22 @@ def assert_same(saved, whole):
     )
 
 
-def begin(made, tmp_path):
-    """A fit with a checkpoint, in the middle; the same command goes on with it."""
-    run = Run(made, tmp_path / "mdm.json", "--plain", "--checkpoint", tmp_path / "rounds", rounds=6)
-    run.wait_for_round(2)
-    return run
-
-
-def go_on(made, tmp_path):
-    return Run(
-        made, tmp_path / "mdm.json", "--plain", "--checkpoint", tmp_path / "rounds", rounds=6
-    )
+def fit_of(made, tmp_path, *options):
+    """A fit with a checkpoint; the same command again goes on with it."""
+    kept = ("--plain", "--checkpoint", tmp_path / "rounds")
+    return Run(made, tmp_path / "mdm.json", *kept, *options, rounds=6)
 
 
 @pytest.mark.slow
 def test_a_fit_goes_on_after_its_serverapp_was_killed(four, tmp_path):
     made, whole = four
-    run = begin(made, tmp_path)
+    run = fit_of(made, tmp_path)
+    run.wait_for_round(2)
     os.kill(run.server(), signal.SIGKILL)
     code, said = run.end()
     assert code == 2
     assert "the process that asks the nodes has died; repeat the command to go on from" in said
-    resumed = go_on(made, tmp_path)
-    saved = resumed.result()
+    saved = fit_of(made, tmp_path).result()
     assert_same(saved, whole)
     assert saved.made.crossed.n_rounds < 6
 
@@ -217,7 +213,8 @@ def test_a_fit_goes_on_after_its_serverapp_was_killed(four, tmp_path):
 @pytest.mark.slow
 def test_a_fit_goes_on_after_the_superlink_was_killed(four, tmp_path):
     made, whole = four
-    run = begin(made, tmp_path)
+    run = fit_of(made, tmp_path)
+    run.wait_for_round(2)
     orphan = run.server()
     os.kill(alive(made.pid), signal.SIGKILL)
     code, said = run.end()
@@ -226,19 +223,22 @@ def test_a_fit_goes_on_after_the_superlink_was_killed(four, tmp_path):
     ran = polyurn("up", made.path)
     assert ran.returncode == 0, ran.stderr
     wait_until(lambda: orphan not in [pid for pid, _ in processes_of(made.path)], within=30.0)
-    saved = go_on(made, tmp_path).result()  # the nodes have come back by themselves
+    saved = fit_of(made, tmp_path).result()  # the nodes have come back by themselves
     assert_same(saved, whole)
 
 
 @pytest.mark.slow
 def test_a_fit_goes_on_after_a_node_was_killed_and_has_joined_again(four, tmp_path):
     made, whole = four
-    run = begin(made, tmp_path)
-    os.kill(run.server(), signal.SIGKILL)
-    run.end()
+    wanted = ("--min-fraction", 1, "--timeout", TIMEOUT)  # nobody is to be missing
+    run = fit_of(made, tmp_path, *wanted)
+    run.wait_for_round(2)
     kill_node(made, 3)
+    code, said = run.end()
+    assert code == 2
+    assert "3 of 4 nodes can be asked, 4 are needed; benched: 3" in said
     JOINED.append(rejoin(made, 3))
-    assert_same(go_on(made, tmp_path).result(), whole)
+    assert_same(fit_of(made, tmp_path, *wanted).result(), whole)
 
 
 @pytest.mark.slow
@@ -308,8 +308,6 @@ def test_a_stock_supernode_with_our_clientapp_gives_the_same_fit(four, tmp_path)
 
 
 # ---------------------------------------------------------------- nodes that die in a secure sum
-
-TIMEOUT = 30.0
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def test_a_node_takes_home_its_own_keys_and_what_everybody_knows(federation):
 
 def test_the_policy_that_a_node_begins_with_is_the_strict_one_with_the_declared_size(federation):
     policy = read_policy(federation.node("node-1") / "policy.toml")
-    assert policy == NodePolicy(largest_max_size=20)
+    assert policy == NodePolicy(largest_max_size=20, narrowest_part=0.02)
     assert policy.secure_only
 
 

@@ -64,13 +64,17 @@ def join_command(
     say("getting ready to answer")
     warm_up()
 
-    def joined(_: int) -> None:
+    def joined(flower_id: int) -> None:
+        place.flower_id.write_text(f"{flower_id}\n")
         keep_pid(place.pid, os.getpid())
         say(f"{place.name} has joined with {counted(read.shape[0], 'client')}; Ctrl-C leaves")
 
     try:
         with ended_like_ctrl_c():
-            serve(connection, node.answer, on_joined=joined, on_failure=lambda e: _told("link", e))
+            serve(
+                connection, node.answer, was_there=place.flower_id.exists(), on_joined=joined,
+                on_failure=lambda error: _told("link", error),
+            )  # fmt: skip
     finally:
         place.pid.unlink(missing_ok=True)
 

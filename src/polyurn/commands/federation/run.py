@@ -4,7 +4,6 @@ The nodes are asked by polyurn's ServerApp, a process that Flower starts; this c
 shows how it goes on, and takes the result. What the process does is `integrations/flower/server_app.py`.
 """
 
-import shutil
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -81,7 +80,7 @@ def run_command(
     Example: `polyurn federation run fed --components 3 -o mdm.json --checkpoint rounds`
     """
     from polyurn.commands._shared.federated import perform
-    from polyurn.storage.atomic import check_place
+    from polyurn.storage.atomic import check_place, write_whole
     from polyurn.storage.federation_folder import FederationFolder
     from polyurn.storage.federation_job import Job
     from polyurn.storage.mdm_json import load_saved
@@ -126,7 +125,7 @@ def run_command(
     for sentence in _sentences(saved):
         say(sentence)
     if output is not None:
-        shutil.copyfile(done.result, output)
+        write_whole(output, lambda file: file.write(done.result.read_bytes()))
         say(f"wrote {output}")
     _show(saved, as_json=as_json, is_kept=output is not None)
 

@@ -73,8 +73,10 @@ class FlowerExchange:
                 self._open.pop(key, None)
                 if key in waiting:
                     yield waiting.pop(key), reply_bytes(reply)
-                elif (node := late.pop(key, None)) is not None and not reply.has_error():
-                    yield node, reply_bytes(reply)
+                elif key in late:
+                    node = late.pop(key)
+                    if not reply.has_error():
+                        yield node, reply_bytes(reply)
             if is_last_look:
                 return
             if waiting:

@@ -19,7 +19,9 @@ from polyurn.integrations.flower.setting_up import set_up
 from polyurn.storage.federation_folder import FederationFolder, NodeFolder, read_node
 from polyurn.storage.tables import write_histograms
 
-_JOINS_WITHIN = 180.0  # seconds; the first time on a machine, answers have to be compiled
+# Seconds. The first time on a machine, answers have to be compiled; after a crash of the node, the
+# SuperLink has to notice it.
+_JOINS_WITHIN = 300.0
 _ENDS_WITHIN = 10.0
 
 
@@ -78,6 +80,7 @@ def federation_here(
     max_size: int,
     categories: int | Sequence[str] | None = None,
     secure_only: bool = True,
+    durable: bool = True,
 ) -> Iterator[FederationFolder]:
     """A federation of processes on this machine, until the context is left.
 
@@ -92,6 +95,8 @@ def federation_here(
         As many as the first node's histograms have, by default.
     secure_only : bool
         Whether nodes refuse plain questions.
+    durable : bool
+        As in `superlink.start`.
     """
     shapes = [getattr(counts, "shape", (0, 0)) for counts in clients]
     made = set_up(
@@ -107,7 +112,7 @@ def federation_here(
     starting = []
     try:
         with ended_like_ctrl_c():
-            superlink.start(made, host="127.0.0.1")
+            superlink.start(made, host="127.0.0.1", durable=durable)
             superlink.register(made)
             for node, counts in zip(nodes, clients, strict=True):
                 table = node.path / "clients.csv"

@@ -116,7 +116,7 @@ def _look_sooner() -> None:
     Flower's Grid waits a second for each reply that it meets half-way, one after the other, and has no
     setting for it: with eight nodes that was most of a round.
     """
-    http_grid.pull_objects = partial(  # type: ignore[assignment]
+    http_grid.pull_objects = partial(  # type: ignore[attr-defined]
         pull_objects, initial_backoff=FIRST_BACKOFF, backoff_cap=LAST_BACKOFF
     )
 

@@ -131,11 +131,11 @@ def set_up(
         max_size=max_size,
         clients_per_node=clients_per_node,
         nodes=(*entries, *public),
+        hosts=tuple(hosts),
     )
     roster_of(federation)
     authority = make_authority("polyurn federation")
-    host = address.rpartition(":")[0].strip("[]")
-    server = make_server(authority, [host, *hosts, *_OWN_NAMES])
+    server = make_server(authority, _names(federation))
     secrets: Mapping[int, Mapping[str, bytes]] = {
         i: {TRANSPORT_KEY: key.transport, SIGNING_KEY: key.signing} for i, key in keys.items()
     }
@@ -167,11 +167,10 @@ def make_keys(path: str | os.PathLike[str], name: str) -> Path:
     )  # fmt: skip
 
 
-def renew(folder: FederationFolder, *, hosts: Sequence[str] = ()) -> None:
+def renew(folder: FederationFolder) -> None:
     """A new certificate for the SuperLink, signed by the federation's authority."""
     key, certificate = (read_regular(folder.authority / name) for name in ("ca.key", "ca.crt"))
-    host = folder.read().address.rpartition(":")[0].strip("[]")
-    server = make_server(Certified(key, certificate), [host, *hosts, *_OWN_NAMES])
+    server = make_server(Certified(key, certificate), _names(folder.read()))
     renew_server(folder, (server.key, server.certificate))
 
 
@@ -183,6 +182,12 @@ def check_certificate(folder: FederationFolder) -> None:
             f"the certificate of the SuperLink has expired ({ends:%Y-%m-%d}): make a new one with "
             "`polyurn federation up --renew`"
         )
+
+
+def _names(federation: Federation) -> list[str]:
+    """Whatever the SuperLink's machine is called."""
+    host = federation.address.rpartition(":")[0].strip("[]")
+    return [host, *federation.hosts, *_OWN_NAMES]
 
 
 def roster_of(federation: Federation) -> Roster:

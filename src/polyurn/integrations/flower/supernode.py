@@ -26,6 +26,8 @@ try:
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import load_ssh_private_key
     from flwr.app import Message
+    from flwr.common.constant import HEARTBEAT_DEFAULT_INTERVAL
+    from flwr.proto.fleet_pb2 import ActivateNodeRequest, DeactivateNodeRequest
     from flwr.supercore.inflatable.inflatable_object import (
         get_all_nested_objects,
         get_object_tree,
@@ -35,9 +37,13 @@ try:
         pull_and_inflate_object_from_tree,
         push_objects,
     )
+    from flwr.supercore.interceptors.http.runtime_version import RuntimeVersionHttpInterceptor
+    from flwr.supercore.primitives.asymmetric import public_key_to_bytes
     from flwr.supercore.run import RunNotRunningException
     from flwr.supercore.task_identity import TaskIdentity
+    from flwr.supernode.fleet_http_client import FleetHttpClient
     from flwr.supernode.fleet_http_connection import http_request_response
+    from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 except ImportError as error:
     raise MissingDependencyError("flwr", "flower", "a node") from error
 
@@ -47,7 +53,10 @@ _SOONEST, _LATEST, _PART = 0.3, 3.0, 0.05
 # A message is announced before its parts have arrived. Seconds between two looks for those; Flower's own
 # first look is after a second.
 FIRST_BACKOFF, LAST_BACKOFF = 0.05, 1.0
-_NOT_REGISTERED = 412  # what a SuperLink answers to a key that it does not know
+_NOT_TAKEN = 412  # what a SuperLink answers to a key that it does not know, or that is in use
+# Seconds until a SuperLink has noticed that a node is gone: two heartbeats, and more.
+_GONE_WITHIN = 75.0
+_GIVES_UP = 60.0  # seconds without a SuperLink: the end before it has joined, and a line later on
 _KNOCK = 10.0  # seconds that the first connection may take
 
 
@@ -74,6 +83,7 @@ def serve(
     connection: Connection,
     answer: Callable[[str, bytes], bytes],
     *,
+    was_there: bool = False,
     on_joined: Callable[[int], None] = lambda _: None,
     on_failure: Callable[[Exception], None] = lambda _: None,
 ) -> None:
@@ -84,6 +94,9 @@ def serve(
     connection : Connection
     answer : function of (stage, bytes) that returns bytes
         `Node.answer`.
+    was_there : bool
+        Whether the node has joined before. If that process was killed, the SuperLink notices it after a
+        minute, and takes no other until then: it is waited for.
     on_joined : function of int
         Told of Flower's id of the node, when it is connected.
     on_failure : function of an exception
@@ -98,17 +111,55 @@ def serve(
     logging.getLogger("flwr").setLevel(logging.ERROR)
     private = load_ssh_private_key(connection.key, password=None)
     assert isinstance(private, ec.EllipticCurvePrivateKey)
+    _check_in(connection, private, patience=_GONE_WITHIN if was_there else 0.0)
     try:
         with http_request_response(
             connection.address,
             insecure=False,
             root_certificates=str(connection.certificate),
             authentication_keys=(private, private.public_key()),
+            max_wait_time=_GIVES_UP,
         ) as link:
             on_joined(link[0])
             _answer_messages(link, answer, on_failure)
     except SystemExit as ended:
-        raise FederationError(_why(ended, connection.address)) from None
+        raise FederationError(
+            f"the SuperLink at {connection.address} did not take this node: {ended.__context__}"
+        ) from None
+
+
+def _check_in(
+    connection: Connection, private: ec.EllipticCurvePrivateKey, *, patience: float
+) -> None:
+    """Come and go once, before flwr does: where a node is not taken, flwr ends the process."""
+    public = private.public_key()
+    end = time.monotonic() + patience
+    with FleetHttpClient.from_server_address(
+        connection.address,
+        False,
+        str(connection.certificate),
+        interceptors=[
+            RuntimeVersionHttpInterceptor(component_name="SuperNode"),
+            NodeAuthHttpInterceptor(private, public),
+        ],
+    ) as client:
+        asked = ActivateNodeRequest(
+            public_key=public_key_to_bytes(public), heartbeat_interval=HEARTBEAT_DEFAULT_INTERVAL
+        )
+        while True:
+            try:
+                taken = client.ActivateNode(asked)
+                client.DeactivateNode(DeactivateNodeRequest(node_id=taken.node_id))
+                return
+            except Exception as error:
+                response = getattr(error, "response", None)
+                if response is None or response.status_code != _NOT_TAKEN:
+                    raise FederationError(
+                        f"the SuperLink at {connection.address} did not take this node: {error}"
+                    ) from error
+                if time.monotonic() >= end:
+                    raise FederationError(_not_taken(connection.address, patience)) from error
+            time.sleep(_LATEST)
 
 
 def _answer_messages(
@@ -217,12 +268,14 @@ def _distrust(error: ssl.SSLCertVerificationError, address: str, certificate: Pa
     return f"the certificate of {address} is not signed by {certificate}: take this federation's"
 
 
-def _why(ended: SystemExit, address: str) -> str:
-    """What kept the connection from being made: flwr exits, with the reason as the exit's context."""
-    response = getattr(ended.__context__, "response", None)
-    if response is not None and response.status_code == _NOT_REGISTERED:
+def _not_taken(address: str, patience: float) -> str:
+    """A SuperLink says the same of a key that it does not know and of one that is in use."""
+    if not patience:
         return (
             f"the SuperLink at {address} does not know this node's key: register it on the server with "
             "`polyurn federation up`"
         )
-    return f"the SuperLink at {address} did not take this node: {ended.__context__}"
+    return (
+        f"the SuperLink at {address} has not taken this node for {patience:g} s: another process has "
+        "joined with its key, or the server does not know the key any more"
+    )

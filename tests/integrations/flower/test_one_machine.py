@@ -335,10 +335,6 @@ def test_a_third_of_the_nodes_may_be_killed_in_a_secure_sum_which_is_right_in_on
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    reason="a node that is killed between a reply's outline and its objects holds Flower's "
-    "pull_messages up until its session ends (180 s), whatever our timeout is",
-)
 def test_below_the_threshold_of_a_secure_sum_there_is_a_named_error_in_time(six, tmp_path):
     run = Run(six, tmp_path / "mdm.json", "--timeout", TIMEOUT, rounds=3)
     for number in (1, 2, 3, 4):

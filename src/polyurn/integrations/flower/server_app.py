@@ -32,6 +32,8 @@ try:
 except ImportError as error:
     raise MissingDependencyError("flwr", "flower", "a ServerApp") from error
 
+_PARTS_WITHIN = 5.0  # seconds from the first part of a reply to the last
+
 app = ServerApp()
 
 
@@ -111,13 +113,17 @@ def perform(grid: Grid, folder: JobFolder) -> None:
 
 
 def _look_sooner() -> None:
-    """Let this process look soon for parts of replies that are still on their way.
+    """Let this process look soon, and not for ever, for parts of replies that are still on their way.
 
-    Flower's Grid waits a second for each reply that it meets half-way, one after the other, and has no
-    setting for it: with eight nodes that was most of a round.
+    Flower's Grid takes replies one after the other. It waits a second before it looks again for the parts
+    of one that it meets half-way, which was most of a round with eight nodes; and three minutes for those
+    of a node that died meanwhile. It has no setting for either.
     """
     http_grid.pull_objects = partial(  # type: ignore[attr-defined]
-        pull_objects, initial_backoff=FIRST_BACKOFF, backoff_cap=LAST_BACKOFF
+        pull_objects,
+        initial_backoff=FIRST_BACKOFF,
+        backoff_cap=LAST_BACKOFF,
+        max_time=_PARTS_WITHIN,
     )
 
 

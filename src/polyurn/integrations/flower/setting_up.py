@@ -35,7 +35,7 @@ _OWN_NAMES = ("localhost", "127.0.0.1")
 _POLICY = """\
 # What this node lets a server ask. It is yours: no message from the server changes it.
 # docs/guides/federation.md says what each line means.
-secure_only = {secure_only:9}  # answer in secure sums only: the server never sees your numbers alone
+secure_only = {secure_only:11}# answer in secure sums only: the server never sees your numbers alone
 largest_max_size = {max_size}
 most_numbers = 50000       # in one answer
 narrowest_part = 0.02      # of all clients; 0.001 serves from 20,000 clients on

@@ -22,6 +22,7 @@ from polyurn.wire.queries import (
     Expect,
     Group,
     Initialise,
+    Noised,
     Parameters,
     Part,
     Query,
@@ -119,6 +120,21 @@ class QueryReader:
             raise MessageError(f"expected a part from 0 to 1, got one from {low:g} to {high:g}")
         return Part(self.query(record["query"], depth + 1), low, high)
 
+    def noised(self, record: Any, depth: int) -> Query[Any]:
+        if depth > 1:
+            raise MessageError(
+                "expected a noised query as the whole question, got one inside another"
+            )
+        (sigma,) = self._take(1).tolist()
+        trust = record["trust"]
+        if trust not in ("local", "distributed"):
+            raise MessageError(f"expected trust local or distributed, got {shown(trust)}")
+        n_reporters = _whole(record, "n_reporters", 1)
+        n_colluding = _whole(record, "n_colluding", 0)
+        return Noised(
+            self.query(record["query"], depth + 1), sigma, trust, n_reporters, n_colluding
+        )
+
     def _mdm(self, record: Any) -> MDM:
         parameters = self._parameters(record)
         if not (parameters.weights[1:] <= parameters.weights[:-1]).all():
@@ -162,6 +178,7 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[QueryReader, Any, int], Que
     "contrast": (("n_labels", "n_values"), QueryReader.contrast),
     "batch": (("queries",), QueryReader.batch),
     "part": (("query",), QueryReader.part),
+    "noised": (("query", "trust", "n_reporters", "n_colluding"), QueryReader.noised),
 }
 
 

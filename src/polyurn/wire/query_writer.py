@@ -17,6 +17,7 @@ from polyurn.wire.queries import (
     Expect,
     Group,
     Initialise,
+    Noised,
     Parameters,
     Part,
     Query,
@@ -35,6 +36,7 @@ _KINDS: dict[type[Query[Any]], str] = {
     Contrast: "contrast",
     Batch: "batch",
     Part: "part",
+    Noised: "noised",
 }
 
 
@@ -82,6 +84,10 @@ class QueryWriter:
             case Part(inner, low, high):
                 self.numbers.append(np.array([low, high]))
                 return {"query": self.query(inner)}
+            case Noised(inner, sigma, trust, n_reporters, n_colluding):
+                self.numbers.append(np.array([sigma]))
+                counts = {"n_reporters": int(n_reporters), "n_colluding": int(n_colluding)}
+                return {"query": self.query(inner), "trust": trust, **counts}
             case _:
                 raise MessageError(f"expected a query of polyurn.wire, got {type(query).__name__}")
 

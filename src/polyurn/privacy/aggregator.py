@@ -104,7 +104,7 @@ class PrivateAggregator:
         n_reporters, n_colluding = self._nodes if self._trust == "distributed" else (1, 0)
         asked: Noised[S] = Noised(query.query, query.sigma, self._trust, n_reporters, n_colluding)
         check_scale(asked.share)
-        return self._asked(asked, query)
+        return cast(S, self._asked(asked, query))
 
     def skip(self) -> None:
         """Leave a round out that was recorded, and charged when it was."""

@@ -30,6 +30,7 @@ from polyurn.wire.queries import (
     Survey,
     Update,
 )
+from polyurn.wire.scaled import Scaled
 
 # A search in parts of the clients nests five deep.
 _DEEPEST = 8
@@ -120,6 +121,9 @@ class QueryReader:
             raise MessageError(f"expected a part from 0 to 1, got one from {low:g} to {high:g}")
         return Part(self.query(record["query"], depth + 1), low, high)
 
+    def scaled(self, record: Any, depth: int) -> Query[Any]:
+        return Scaled(self.query(record["query"], depth + 1))
+
     def noised(self, record: Any, depth: int) -> Query[Any]:
         if depth > 1:
             raise MessageError(
@@ -178,6 +182,7 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[QueryReader, Any, int], Que
     "contrast": (("n_labels", "n_values"), QueryReader.contrast),
     "batch": (("queries",), QueryReader.batch),
     "part": (("query",), QueryReader.part),
+    "scaled": (("query",), QueryReader.scaled),
     "noised": (("query", "trust", "n_reporters", "n_colluding"), QueryReader.noised),
 }
 

@@ -25,6 +25,7 @@ from polyurn.wire.queries import (
     Survey,
     Update,
 )
+from polyurn.wire.scaled import Scaled
 
 _KINDS: dict[type[Query[Any]], str] = {
     Initialise: "initialise",
@@ -37,6 +38,7 @@ _KINDS: dict[type[Query[Any]], str] = {
     Batch: "batch",
     Part: "part",
     Noised: "noised",
+    Scaled: "scaled",
 }
 
 
@@ -83,6 +85,8 @@ class QueryWriter:
                 return {"queries": [self.query(one) for one in queries]}
             case Part(inner, low, high):
                 self.numbers.append(np.array([low, high]))
+                return {"query": self.query(inner)}
+            case Scaled(inner):
                 return {"query": self.query(inner)}
             case Noised(inner, sigma, trust, n_reporters, n_colluding):
                 self.numbers.append(np.array([sigma]))

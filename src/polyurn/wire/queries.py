@@ -52,6 +52,10 @@ class Query(ABC, Generic[S]):
     """What the server wants to know; S is the kind of statistics that answers it."""
 
     answer_type: ClassVar[type[Statistics]]
+    # Whether one client's vector has L2 norm at most 1, enforced by the client: noise can protect it.
+    unit_norm: ClassVar[bool] = False
+    # The largest norm of the difference when one record of a client changes, and not their number.
+    change_norm: ClassVar[float] = 2.0
 
     @property
     @abstractmethod

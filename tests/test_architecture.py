@@ -23,15 +23,17 @@ ROOMS = {
     "memory": {"errors"},
     "model": {"counts", "errors", "memory", "typed", "wording"},
     "wire": {"errors", "model", "typed"},
-    "client": {"counts", "errors", "model", "secure", "typed", "wire", "wording"},
+    "client": {"counts", "errors", "model", "privacy", "secure", "typed", "wire", "wording"},
+    "privacy": {"errors", "typed", "wire", "wording"},
     "aggregate": {"client", "counts", "errors", "secure", "typed", "wire", "wording"},
     "secure": {"errors"},
-    "server": {"comparison", "errors", "model", "typed", "wire", "wording"},
+    "server": {"comparison", "errors", "model", "privacy", "typed", "wire", "wording"},
     "populations": {"counts", "errors", "memory", "model", "typed", "wording"},
     "partitioning": {"counts", "errors", "memory", "model", "populations", "typed", "wording"},
     "comparison": {"counts", "errors", "memory", "model", "populations", "typed", "wording"},
     "storage": {
-        "client", "counts", "errors", "model", "partitioning", "server", "training", "typed",
+        "client", "counts", "errors", "model", "partitioning", "privacy", "server", "training",
+        "typed",
     },
     "datasets": {"client", "errors", "storage"},
     "training": {"errors", "partitioning", "typed", "wording"},
@@ -58,11 +60,13 @@ TOP = {"cli", "commands"}
 EVERYWHERE = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 ONLY_IN = {
     "numba": {
-        "client.kernels", "client.simd", "comparison.line_kernel", "model.score_kernels", "model.urn_kernels",
-        "partitioning.kernels", "report.tsne_kernel", "server.em.m_step_kernel",
+        "client.kernels", "client.simd", "comparison.line_kernel", "model.score_kernels",
+        "model.urn_kernels", "partitioning.kernels", "report.tsne_kernel", "server.em.m_step_kernel",
     },
     "llvmlite": {"client.simd"},
     "cryptography": {"secure"},
+    "dp_accounting": {"privacy.accounting"},
+    "opendp": {"privacy.noise"},
     "h5py": {"datasets.emnist_writers"},
     "pyarrow": {"client.candidates", "client.columns", "client.tables", "datasets.columns", "storage"},
     "sklearn": {

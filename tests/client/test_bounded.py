@@ -98,10 +98,8 @@ def test_the_sum_over_clients_is_the_sum_of_their_vectors_to_the_last_bit():
     rng = np.random.default_rng(0)
     clients = rng.multinomial(12, np.full(4, 0.25), size=50)
     mixture = Mixture(np.array([0.5, 0.5]), rng.uniform(0.1, 9, (2, 4)))
-    query = Shares(
-        (WhitenedScore(mixture, rng.normal(size=(10, 3)), 2.0, 12), BoundedSurvey(4, SizeBins.exact(12))),
-        (0.6, 0.4),
-    )  # fmt: skip
+    score = WhitenedScore(mixture, rng.normal(size=(10, 3)), 2.0, 12)
+    query = Shares((score, BoundedSurvey(4, SizeBins.exact(12))), (0.6, 0.4))
     singles = sum(answer(query, client).to_vector() for client in clients)
     whole = LocalAggregator(clients, rng=0).aggregate(query, None).to_vector()
     np.testing.assert_array_equal(singles, whole)

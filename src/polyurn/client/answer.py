@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.client.added_noise import check_reporters, with_noise
 from polyurn.client.bounded import answer_bounded
 from polyurn.client.contrast import answer_contrast
 from polyurn.client.e_step import answer_expects, answer_update
@@ -28,6 +29,7 @@ from polyurn.wire import (
     Expect,
     Group,
     Initialise,
+    Noised,
     Part,
     Query,
     S,
@@ -131,6 +133,11 @@ def _answer(
         case Part(inner, low, high):
             mine = _part(members, buckets, low, high)
             return _answer(inner, rows, mine, buckets, rng, n_threads)
+        case Noised(inner):
+            check_reporters(query, len(members))  # each client is played as a node of its own
+            sums = _answer(inner, rows, members, buckets, rng, n_threads)
+            noised: Statistics = with_noise(query, sums, n_adders=len(members))
+            return noised
         case Initialise():
             return answer_initialise(query, rows, members, rng)
         case Survey():

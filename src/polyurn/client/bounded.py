@@ -1,13 +1,14 @@
 """Answers that noise can protect: each client's vector is computed, cut to norm 1, and added.
 
-`wire/bounded.py` says what is sent and why it is at most 1 long; `_cut` makes sure of it whatever a
-query holds, so that the guarantee does not hang on the server's parameters. Nothing is noised here.
+`wire/bounded.py` says what is sent and why it is at most 1 long; `unit_rows` makes sure of it
+whatever a query holds, so that the guarantee does not hang on what the server sends. No noise here.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.rows import Rows
+from polyurn.client.unit_norm import unit_rows
 from polyurn.errors import ParameterError
 from polyurn.model.scores import log_likelihoods, responsibilities, scores
 from polyurn.wire.bounded import (
@@ -25,9 +26,6 @@ from polyurn.wire.statistics import BoundedStatistics
 
 # Clients whose vectors are held at once.
 _BLOCK_CLIENTS = 8_192
-# A norm is computed with a few roundings; a vector that is cut is cut by as much more.
-_ROUNDING = 1e-12
-_GRID = 2.0**28
 
 
 def answer_bounded(
@@ -51,9 +49,9 @@ def _sum(
     if isinstance(query, Sketch):  # a row of the table each: the rest of it is 0
         joined, vectors = _sketch(query, _thinned(counts, query.max_size, rng))
         table = np.zeros((query.n_groups, vectors.shape[1]))
-        np.add.at(table, joined, _cut(vectors))
+        np.add.at(table, joined, unit_rows(vectors))
         return table.ravel()
-    return np.asarray(_cut(_vectors(query, counts, rng)).sum(axis=0))
+    return np.asarray(unit_rows(_vectors(query, counts, rng)).sum(axis=0))
 
 
 def _vectors(
@@ -135,11 +133,3 @@ def _clipped(vectors: NDArray[np.float64], longest: float) -> NDArray[np.float64
     """Rows scaled down to a norm of at most `longest`."""
     norms = np.linalg.norm(vectors, axis=1)
     return np.asarray(vectors * np.minimum(1.0, longest / np.maximum(norms, 1e-300))[:, None])
-
-
-def _cut(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows of norm at most 1; one that is not finite is 0."""
-    sound = np.where(np.isfinite(vectors).all(axis=1)[:, None], vectors, 0.0)
-    norms = np.linalg.norm(sound, axis=1)
-    cut = sound / np.where(norms > 1, norms * (1 + _ROUNDING), 1.0)[:, None]
-    return np.asarray(np.trunc(cut * _GRID) / _GRID)

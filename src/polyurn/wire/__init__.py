@@ -66,6 +66,9 @@ from polyurn.wire.queries import (
     Initialise as Initialise,
 )
 from polyurn.wire.queries import (
+    Noised as Noised,
+)
+from polyurn.wire.queries import (
     Parameters as Parameters,
 )
 from polyurn.wire.queries import (

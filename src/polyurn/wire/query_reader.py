@@ -32,6 +32,7 @@ from polyurn.wire.queries import (
     Expect,
     Group,
     Initialise,
+    Noised,
     Parameters,
     Part,
     Query,
@@ -159,10 +160,11 @@ class QueryReader:
         inside = _some(record, "queries")
         shares = tuple(self._take(len(inside)).tolist())
         queries = tuple(self.query(inner, depth + 1) for inner in inside)
-        if not all(isinstance(query, Bounded) for query in queries):
-            raise MessageError("expected queries whose answers are bounded in shares")
-        _check_same_categories([query.dimensions.n_categories for query in queries])
-        return Shares(queries, shares)
+        bounded = tuple(query for query in queries if isinstance(query, Bounded))
+        if len(bounded) < len(queries):
+            raise MessageError("expected queries whose answers are bounded in shares, got others")
+        _check_same_categories([query.n_categories for query in bounded])
+        return Shares(bounded, shares)
 
     def _mixture(self, record: Any) -> Mixture:
         k, c = _whole(record, "n_components", 1), _whole(record, "n_categories", 2)
@@ -172,6 +174,21 @@ class QueryReader:
         if not (alphas >= 1 / LARGEST).all():
             raise MessageError(f"expected alphas of at least {1 / LARGEST:g}")
         return Mixture(weights, alphas)
+
+    def noised(self, record: Any, depth: int) -> Query[Any]:
+        if depth > 1:
+            raise MessageError(
+                "expected a noised query as the whole question, got one inside another"
+            )
+        (sigma,) = self._take(1).tolist()
+        trust = record["trust"]
+        if trust not in ("local", "distributed"):
+            raise MessageError(f"expected trust local or distributed, got {shown(trust)}")
+        n_reporters = _whole(record, "n_reporters", 1)
+        n_colluding = _whole(record, "n_colluding", 0)
+        return Noised(
+            self.query(record["query"], depth + 1), sigma, trust, n_reporters, n_colluding
+        )
 
     def _mdm(self, record: Any) -> MDM:
         parameters = self._parameters(record)
@@ -223,6 +240,7 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[QueryReader, Any, int], Que
     "differences": (("models", "max_size"), QueryReader.differences),
     "size_membership": (_MODEL, QueryReader.size_membership),
     "shares": (("queries",), QueryReader.shares),
+    "noised": (("query", "trust", "n_reporters", "n_colluding"), QueryReader.noised),
 }
 
 

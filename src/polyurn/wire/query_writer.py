@@ -27,6 +27,7 @@ from polyurn.wire.queries import (
     Expect,
     Group,
     Initialise,
+    Noised,
     Parameters,
     Part,
     Query,
@@ -51,6 +52,7 @@ _KINDS: dict[type[Query[Any]], str] = {
     Differences: "differences",
     SizeMembership: "size_membership",
     Shares: "shares",
+    Noised: "noised",
 }
 
 
@@ -100,6 +102,10 @@ class QueryWriter:
                 return {"query": self.query(inner)}
             case Bounded():
                 return self._bounded(query)
+            case Noised(inner, sigma, trust, n_reporters, n_colluding):
+                self.numbers.append(np.array([sigma]))
+                counts = {"n_reporters": int(n_reporters), "n_colluding": int(n_colluding)}
+                return {"query": self.query(inner), "trust": trust, **counts}
             case _:
                 raise MessageError(f"expected a query of polyurn.wire, got {type(query).__name__}")
 

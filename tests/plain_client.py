@@ -248,9 +248,9 @@ BOUNDED = (
 
 
 def whole(vector):
-    """Cut to norm 1, and cut off after 28 binary digits."""
-    norm = math.sqrt(sum(v * v for v in vector))
-    vector = vector if norm <= 1 else [v / norm for v in vector]
+    """Cut to norm 1 - 2^-30, and cut off after 28 binary digits."""
+    longest = 1 - 2**-30
+    vector = cut(vector, longest)
     return [math.trunc(v * 2**28) / 2**28 for v in vector]
 
 

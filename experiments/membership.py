@@ -6,7 +6,7 @@ Each of 400 candidates, lecturers with their ratings, takes part with probabilit
 all their histograms and every question, and sees what the server sees: the sums of the rounds. A sum is
 linear in who takes part, so the attacker takes the best linear estimate of each candidate's part in it
 (the posterior mean, were everything normal): with b in {0, 1} for each candidate, vectors v_i and noise
-of standard deviation sigma in the sum, the estimate of b is 1/2 + (G + 4 I)⁻¹ V s, with V = (v_i / sigma),
+of standard deviation sigma in the sum, the estimate of b is 1/2 + (G + 4 I)⁻¹ V s, V = (v_i / sigma),
 G = V V' and s the sum less its expectation, divided by sigma. Rounds add up in G and V s.
 
 Two worlds that differ in one candidate differ by one client added or removed, so no attack on releases

@@ -2,7 +2,7 @@
 
     python tests/wire_cases.py
 
-writes tests/wire/vectors again: only when the format has a new version.
+writes tests/wire/vectors again: only when the format has a new version, or a new kind.
 """
 
 import json
@@ -14,10 +14,13 @@ import numpy as np
 
 from polyurn import answer
 from polyurn.model.mdm import MDM
+from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.wire import (
     Batch,
+    BoundedSurvey,
     Contrast,
+    Differences,
     Expect,
     Group,
     Initialise,
@@ -27,8 +30,12 @@ from polyurn.wire import (
     Query,
     Scaled,
     Score,
+    Shares,
+    SizeMembership,
+    Sketch,
     Survey,
     Update,
+    WhitenedScore,
     encode_query,
     encode_statistics,
 )
@@ -55,6 +62,21 @@ def _mdm(bins: SizeBins, seed: int) -> MDM:
 def _group(bins: SizeBins, seed: int) -> Group:
     rng = np.random.default_rng(seed)
     return Group(rng.normal(size=(3, 6)), rng.normal(size=3), bins)
+
+
+def _mixture(seed: int) -> Mixture:
+    parameters = _parameters(EXACT, seed)
+    return Mixture(parameters.weights, parameters.alphas)
+
+
+def _sketch(seed: int) -> Sketch:
+    prototypes = np.random.default_rng(seed).dirichlet(np.ones(4), 3)
+    return Sketch(prototypes, np.log(prototypes), 0.25, 12)
+
+
+def _whitened(seed: int, clip: float) -> WhitenedScore:
+    whitener = np.random.default_rng(seed).normal(size=(15, 6))
+    return WhitenedScore(_mixture(seed), whitener, clip, 12)
 
 
 _LACKING = MDM(
@@ -87,6 +109,15 @@ QUERIES: dict[str, Query[Any]] = {
     "scaled-update": Scaled(Update(_mdm(SPIKED, 2))),
     "part-outside": Part(Contrast(2, 2), 0.5, 1.0),
     "nested": _NESTED,
+    "bounded-survey": BoundedSurvey(4, BINNED),
+    "sketch": _sketch(11),
+    "whitened-score": _whitened(12, 1e3),
+    "whitened-score-clipped": _whitened(13, 0.5),
+    "differences": Differences((_mixture(14), _mixture(15), _mixture(16)), (50.0, 2.0), 12),
+    "size-membership": SizeMembership(_mixture(17), BINNED),
+    "shares": Shares(
+        (_whitened(18, 9.0), _sketch(19), SizeMembership(_mixture(20), EXACT)), (0.5, 0.25, 0.125)
+    ),
 }
 
 # What a test vector would not show, or a plain client could not answer.

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from polyurn.server.features import recommend_feature as recommend_feature
     from polyurn.server.fit import fit as fit
     from polyurn.server.paper import fit_paper as fit_paper
+    from polyurn.server.private.fitting import fit_private as fit_private
     from polyurn.server.results import Fit as Fit
     from polyurn.server.results import Round as Round
     from polyurn.server.results import Selection as Selection
@@ -123,6 +124,7 @@ _HOME = {
     "feature_differences": "server.features",
     "recommend_feature": "server.features",
     "fit_paper": "server.paper",
+    "fit_private": "server.private.fitting",
     "Fit": "server.results",
     "Round": "server.results",
     "Selection": "server.results",

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.added_noise import check_reporters, with_noise
+from polyurn.client.bounded import answer_bounded
 from polyurn.client.contrast import answer_contrast
 from polyurn.client.e_step import answer_expects, answer_update
 from polyurn.client.rows import Rows, pack
@@ -24,6 +25,7 @@ from polyurn.typed.arrays import floats
 from polyurn.wire import (
     Batch,
     BatchStatistics,
+    Bounded,
     Contrast,
     Expect,
     Group,
@@ -154,6 +156,8 @@ def _answer(
             return answer_expects([query], rows, members, n_threads)[0]
         case Score():
             return _answer_score(query, rows, members)
+        case Bounded():
+            return answer_bounded(query, rows, members, rng)
         case _:
             raise ParameterError(f"no client knows how to answer a {type(query).__name__}")
 

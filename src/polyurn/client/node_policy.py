@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyurn.errors import ParameterError
-from polyurn.model.sizes import SizeBins
 from polyurn.typed.arguments import checked
 from polyurn.wire import (
     Batch,
+    Bounded,
     Expect,
     Group,
     Initialise,
@@ -22,6 +22,7 @@ from polyurn.wire import (
     Query,
     Scaled,
     Score,
+    Shares,
     Survey,
     Update,
 )
@@ -110,7 +111,7 @@ class NodePolicy:
         for inner, low, high in _flat(query, 0.0, 1.0):
             if max(high - low, 0.0) < self.narrowest_part:
                 return Refusal.TOO_NARROW_PART
-            if any(bins.max_size > self.largest_max_size for bins in _bins(inner)):
+            if any(size > self.largest_max_size for size in _max_sizes(inner)):
                 return Refusal.TOO_LARGE_SIZE
         return None
 
@@ -118,7 +119,7 @@ class NodePolicy:
 def _flat(query: Query[Any], low: float, high: float) -> Iterator[tuple[Query[Any], float, float]]:
     """Every question inside a question, with the buckets that are asked."""
     match query:
-        case Batch(queries):
+        case Batch(queries) | Shares(queries):
             for one in queries:
                 yield from _flat(one, low, high)
         case Part(inner, least, most):
@@ -129,16 +130,18 @@ def _flat(query: Query[Any], low: float, high: float) -> Iterator[tuple[Query[An
             yield query, low, high
 
 
-def _bins(query: Query[Any]) -> list[SizeBins]:
+def _max_sizes(query: Query[Any]) -> list[int]:
     match query:
         case Initialise(_, _, bins) | Survey(_, bins) | Group(_, _, bins):
-            return [bins]
+            return [bins.max_size]
         case Update(mdm):
-            return [mdm.sizes.bins]
+            return [mdm.max_size]
         case Expect(parameters):
-            return [parameters.sizes.bins]
+            return [parameters.sizes.max_size]
         case Score(mdms):
-            return [mdm.sizes.bins for mdm in mdms]
+            return [mdm.max_size for mdm in mdms]
+        case Bounded():
+            return [query.max_size]
         case _:
             return []
 
@@ -161,5 +164,7 @@ def kind_of(query: Query[Any]) -> str:
             return f"part of {inside}"
         case Noised():
             return f"noised {next(iter(names))}"
+        case Shares():
+            return f"shares of {inside}"
         case _:
             return next(iter(names))

@@ -19,6 +19,7 @@ from polyurn.errors import InputError
 from polyurn.model.mdm import MDM
 from polyurn.model.rising_factorials import digamma_rise, log_rising, trigamma_fall
 from polyurn.model.sizes import SizeBins
+from polyurn.wire.bounded import Bounded, Shares
 from polyurn.wire.queries import (
     Batch,
     Contrast,
@@ -66,12 +67,15 @@ def answer_bounds(query: Query[Any]) -> NDArray[np.float64]:
             return np.concatenate([answer_bounds(one) for one in queries])
         case Part(inner):
             return answer_bounds(inner)
+        case Shares(queries, shares):
+            parts = zip(queries, shares, strict=True)
+            return np.concatenate([answer_bounds(one) * np.sqrt(share) for one, share in parts])
         case Noised(inner):
             return answer_bounds(inner) + TAIL * query.share
-        case Initialise() | Group() | Contrast():
+        case Initialise() | Group() | Contrast() | Bounded():
             blocks = [
                 np.ones(query.n_numbers)
-            ]  # counts of one client, its shares, and squares of them
+            ]  # counts of one client, its shares, squares of them, and vectors of norm 1
         case Survey():
             blocks = _survey(query)
         case Update(mdm):

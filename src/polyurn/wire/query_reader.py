@@ -13,8 +13,18 @@ from numpy.typing import NDArray
 
 from polyurn.errors import MessageError
 from polyurn.model.mdm import MDM
+from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SUM_TOLERANCE, SizeBins, Sizes
 from polyurn.typed.records import shown
+from polyurn.wire.bounded import (
+    Bounded,
+    BoundedSurvey,
+    Differences,
+    Shares,
+    SizeMembership,
+    Sketch,
+    WhitenedScore,
+)
 from polyurn.wire.envelope import LARGEST
 from polyurn.wire.queries import (
     Batch,
@@ -124,6 +134,51 @@ class QueryReader:
     def scaled(self, record: Any, depth: int) -> Query[Any]:
         return Scaled(self.query(record["query"], depth + 1))
 
+    def bounded_survey(self, record: Any, _: int) -> Query[Any]:
+        return BoundedSurvey(_whole(record, "n_categories", 2), self._bins_of(record))
+
+    def sketch(self, record: Any, _: int) -> Query[Any]:
+        g, c = _whole(record, "n_groups", 1), _whole(record, "n_categories", 2)
+        prototypes, directions, (radius,) = self._take(g, c), self._take(g, c), self._take(1)
+        return Sketch(prototypes, directions, float(radius), _whole(record, "max_size", 1))
+
+    def whitened_score(self, record: Any, _: int) -> Query[Any]:
+        mixture = self._mixture(record)
+        n_directions = _whole(record, "n_directions", 1)
+        whitener, (clip,) = self._take(mixture.n_coordinates, n_directions), self._take(1)
+        return WhitenedScore(mixture, whitener, float(clip), _whole(record, "max_size", 1))
+
+    def differences(self, record: Any, _: int) -> Query[Any]:
+        models = _some(record, "models")
+        for model in models:
+            check_fields(model, _MIXTURE, "a model")
+        mixtures = tuple(self._mixture(model) for model in models)
+        _check_same_categories([mixture.n_categories for mixture in mixtures])
+        bounds = tuple(self._take(len(models) - 1).tolist())
+        return Differences(mixtures, bounds, _whole(record, "max_size", 1))
+
+    def size_membership(self, record: Any, _: int) -> Query[Any]:
+        return SizeMembership(self._mixture(record), self._bins_of(record))
+
+    def shares(self, record: Any, depth: int) -> Query[Any]:
+        inside = _some(record, "queries")
+        shares = tuple(self._take(len(inside)).tolist())
+        queries = tuple(self.query(inner, depth + 1) for inner in inside)
+        bounded = tuple(query for query in queries if isinstance(query, Bounded))
+        if len(bounded) < len(queries):
+            raise MessageError("expected queries whose answers are bounded in shares, got others")
+        _check_same_categories([query.n_categories for query in bounded])
+        return Shares(bounded, shares)
+
+    def _mixture(self, record: Any) -> Mixture:
+        k, c = _whole(record, "n_components", 1), _whole(record, "n_categories", 2)
+        weights, alphas = self._take(k), self._take(k, c)
+        if not ((weights > 0).all() and abs(weights.sum() - 1) <= SUM_TOLERANCE):
+            raise MessageError("expected weights above 0 that sum to 1")
+        if not (alphas >= 1 / LARGEST).all():
+            raise MessageError(f"expected alphas of at least {1 / LARGEST:g}")
+        return Mixture(weights, alphas)
+
     def noised(self, record: Any, depth: int) -> Query[Any]:
         if depth > 1:
             raise MessageError(
@@ -171,7 +226,8 @@ class QueryReader:
         return self._numbers[self._at - n : self._at].reshape(shape)
 
 
-_MODEL = ("n_components", "n_categories", "bins")
+_MIXTURE = ("n_components", "n_categories")
+_MODEL = (*_MIXTURE, "bins")
 _READERS: dict[str, tuple[tuple[str, ...], Callable[[QueryReader, Any, int], Query[Any]]]] = {
     "initialise": (_MODEL, QueryReader.initialise),
     "update": (_MODEL, QueryReader.update),
@@ -183,6 +239,12 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[QueryReader, Any, int], Que
     "batch": (("queries",), QueryReader.batch),
     "part": (("query",), QueryReader.part),
     "scaled": (("query",), QueryReader.scaled),
+    "bounded_survey": (("n_categories", "bins"), QueryReader.bounded_survey),
+    "sketch": (("n_groups", "n_categories", "max_size"), QueryReader.sketch),
+    "whitened_score": ((*_MIXTURE, "n_directions", "max_size"), QueryReader.whitened_score),
+    "differences": (("models", "max_size"), QueryReader.differences),
+    "size_membership": (_MODEL, QueryReader.size_membership),
+    "shares": (("queries",), QueryReader.shares),
     "noised": (("query", "trust", "n_reporters", "n_colluding"), QueryReader.noised),
 }
 

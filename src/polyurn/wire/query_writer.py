@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 
 from polyurn.errors import MessageError
 from polyurn.model.mdm import MDM
+from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins
+from polyurn.wire.bounded import (
+    Bounded,
+    BoundedSurvey,
+    Differences,
+    Shares,
+    SizeMembership,
+    Sketch,
+    WhitenedScore,
+)
 from polyurn.wire.queries import (
     Batch,
     Contrast,
@@ -37,6 +47,12 @@ _KINDS: dict[type[Query[Any]], str] = {
     Contrast: "contrast",
     Batch: "batch",
     Part: "part",
+    BoundedSurvey: "bounded_survey",
+    Sketch: "sketch",
+    WhitenedScore: "whitened_score",
+    Differences: "differences",
+    SizeMembership: "size_membership",
+    Shares: "shares",
     Noised: "noised",
     Scaled: "scaled",
 }
@@ -88,12 +104,43 @@ class QueryWriter:
                 return {"query": self.query(inner)}
             case Scaled(inner):
                 return {"query": self.query(inner)}
+            case Bounded():
+                return self._bounded(query)
             case Noised(inner, sigma, trust, n_reporters, n_colluding):
                 self.numbers.append(np.array([sigma]))
                 counts = {"n_reporters": int(n_reporters), "n_colluding": int(n_colluding)}
                 return {"query": self.query(inner), "trust": trust, **counts}
             case _:
                 raise MessageError(f"expected a query of polyurn.wire, got {type(query).__name__}")
+
+    def _bounded(self, query: Bounded) -> dict[str, Any]:
+        match query:
+            case BoundedSurvey(c, bins):
+                return {"n_categories": int(c), "bins": self._bins(bins)}
+            case Sketch(prototypes, directions, radius, max_size):
+                self.numbers += [prototypes, directions, np.array([radius])]
+                g, c = prototypes.shape
+                return {"n_groups": g, "n_categories": c, "max_size": int(max_size)}
+            case WhitenedScore(mixture, whitener, clip, max_size):
+                fields = self._mixture(mixture)
+                self.numbers += [whitener, np.array([clip])]
+                return {**fields, "n_directions": whitener.shape[1], "max_size": int(max_size)}
+            case Differences(mixtures, bounds, max_size):
+                models = [self._mixture(mixture) for mixture in mixtures]
+                self.numbers.append(np.array(bounds))
+                return {"models": models, "max_size": int(max_size)}
+            case SizeMembership(mixture, bins):
+                return {**self._mixture(mixture), "bins": self._bins(bins)}
+            case Shares(queries, shares):
+                self.numbers.append(np.array(shares))
+                return {"queries": [self.query(one) for one in queries]}
+            case _:
+                raise MessageError(f"expected a query of polyurn.wire, got {type(query).__name__}")
+
+    def _mixture(self, mixture: Mixture) -> dict[str, int]:
+        self.numbers += [mixture.weights, mixture.alphas]
+        k, c = mixture.alphas.shape
+        return {"n_components": k, "n_categories": c}
 
     def _parameters(self, given: MDM | Parameters) -> dict[str, int]:
         self.numbers += [given.weights, given.alphas, given.sizes.masses]

@@ -1,0 +1,82 @@
+"""What a private fit spends on which round, and every other tuned number of it.
+
+One frozen value; `benchmarks/privacy.py` has the paired runs behind the numbers. What a round does is
+in the modules beside this one.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Shares of the budget, round by round, and the numbers that rounds go by.
+
+    A round with share f of the budget has noise of standard deviation σ / √f, where σ is that of a
+    single release that spends everything: the inverse squares of Gaussian noises add up.
+
+    Attributes
+    ----------
+    survey, sketch, guard : float
+        Shares of the rounds that are asked once. `guard` compares the result with what it came from.
+    race, score : tuple of float
+        Shares of the rounds in which several starts climb, and of those in which the chosen one does.
+    racing : tuple of int
+        How many starts climb in each round of the race (successive halving, Jamieson and Talwalkar
+        2016), beside a single Dirichlet-multinomial.
+    racing_each : tuple of int
+        The same for each number of components, where the number is to be chosen.
+    of_gains : float
+        Share of a race's round that compares the starts.
+    groups : int
+        Prototypes of the sketch for each component.
+    n_simulated : int
+        Clients that the server draws for each start and round.
+    unclipped : float
+        The share of simulated clients whose scores are not clipped, at least.
+    noise_cost : float
+        Nats per client that the noise of one score round may cost: clips are raised up to there.
+    least_information : float
+        Directions of θ with less information per client are left where they are.
+    largest_step, largest_gain : float
+        Of a step in any log α or logit, and in nats per client.
+    n_shrunk, n_free : int
+        The last rounds whose steps are shrunk towards 0, and in which small weights and alphas are
+        allowed.
+    early_floors, late_floors : pair of float
+        The least α_kj as a share of α_k0 times the pooled proportion of j, and the least weight times K.
+    of_sizes : float
+        Share of the last round that asks for the sizes of each component's clients.
+    """
+
+    survey: float = 0.04
+    sketch: float = 0.14
+    race: tuple[float, ...] = (0.08, 0.08, 0.08, 0.08, 0.08)
+    racing: tuple[int, ...] = (6, 6, 4, 3, 2)
+    racing_each: tuple[int, ...] = (3, 3, 2, 1, 1)
+    of_gains: float = 0.3
+    score: tuple[float, ...] = (0.10, 0.10, 0.11, 0.11)
+    guard: float = 0.03
+    groups: int = 8
+    n_simulated: int = 20_000
+    unclipped: float = 0.8
+    noise_cost: float = 0.002
+    least_information: float = 5e-5
+    largest_step: float = 1.5
+    largest_gain: float = 20.0
+    n_shrunk: int = 2
+    n_free: int = 3
+    early_floors: tuple[float, float] = (0.03, 0.1)
+    late_floors: tuple[float, float] = (1e-3, 0.01)
+    of_sizes: float = 0.1
+
+    @property
+    def total(self) -> float:
+        """All shares together; a round gets its share of this."""
+        once = self.survey + self.sketch + self.guard
+        return once + sum(self.race) + sum(self.score)
+
+
+DEFAULT = Plan()
+
+# One Dirichlet-multinomial: its survey is a start already, and there is nothing to choose.
+SINGLE = Plan(survey=0.1, sketch=0.0, race=(), score=(0.3, 0.3, 0.3), guard=0.0)

@@ -79,7 +79,10 @@ def reply(query, take, bins, c, bucket):
         said = reply(query["query"], take, bins, c, bucket)
         return said if low <= bucket < high else [0.0] * len(said)
     if kind in BOUNDED:
-        return whole(bounded(query, take, bins, c))
+        return unit(bounded(query, take, bins, c))
+    if kind == "scaled":
+        parameters, said = inner(query["query"], take, bins, c, bucket)
+        return unit([x * s for x, s in zip(said, scales(parameters, len(said)), strict=True)])
     if kind == "contrast":
         return contrast(query["n_labels"], query["n_values"], c, n)
     if kind == "score":
@@ -98,6 +101,45 @@ def reply(query, take, bins, c, bucket):
     return (
         update(model(query, take, bins), c, n) if kind == "update" else expect(query, take, bins, c)
     )
+
+
+def inner(query, take, bins, c, bucket):
+    """The answer to an inner query, and its parameters: None of `initialise`."""
+    if query["kind"] == "initialise":
+        return None, reply(query, take, bins, c, bucket)
+    parameters = model(query, take, bins)
+    return parameters, update(parameters, c, sum(c))
+
+
+def scales(parameters, n_numbers):
+    third = math.sqrt(1 / 3)
+    if parameters is None:
+        return [0.0] + [third] * (n_numbers - 1)
+    bins, tau, alphas, _ = parameters
+    most = int(bins.largest)
+    largest, totals = 0.0, []
+    for row in alphas:
+        increments = []
+        for a in row:
+            t = 0.0
+            for m in range(most):
+                more = t + (a / (a + m) if a else 0.0)
+                increments.append(more**2 - t**2)
+                t = more
+        largest = max(largest, sum(sorted(increments)[-most:]))
+        totals.append(sum(sum(row) / (sum(row) + m) for m in range(most)))
+    return [
+        *[0.0] * (2 + len(tau)),
+        *[third] * (len(tau) * bins.n_bins),
+        *(third * a / math.sqrt(largest) for row in alphas for a in row),
+        *(third * sum(row) / max(totals) for row in alphas),
+    ]
+
+
+def unit(vector):
+    norm = math.sqrt(sum(x * x for x in vector))
+    factor = min(1.0, (1 - 2**-30) / norm) if norm else 1.0
+    return [math.trunc(x * factor * 2**28) / 2**28 for x in vector]
 
 
 def one_at(place, n, value=1.0):
@@ -245,13 +287,6 @@ def gradient(k, j, alphas, c, n):
 BOUNDED = (
     "bounded_survey", "sketch", "whitened_score", "differences", "size_membership", "shares",
 )  # fmt: skip
-
-
-def whole(vector):
-    """Cut to norm 1 - 2^-30, and cut off after 28 binary digits."""
-    longest = 1 - 2**-30
-    vector = cut(vector, longest)
-    return [math.trunc(v * 2**28) / 2**28 for v in vector]
 
 
 def bounded(query, take, bins, c):

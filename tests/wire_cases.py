@@ -24,9 +24,11 @@ from polyurn.wire import (
     Expect,
     Group,
     Initialise,
+    Noised,
     Parameters,
     Part,
     Query,
+    Scaled,
     Score,
     Shares,
     SizeMembership,
@@ -103,6 +105,8 @@ QUERIES: dict[str, Query[Any]] = {
     "expect": Expect(_parameters(BINNED, 3)),
     "expect-curvature": Expect(_parameters(SPIKED, 4), (0, 2)),
     "score": Score((_mdm(EXACT, 5), _mdm(SPIKED, 5))),
+    "scaled-initialise": Scaled(Initialise(1, 4, BINNED)),
+    "scaled-update": Scaled(Update(_mdm(SPIKED, 2))),
     "part-outside": Part(Contrast(2, 2), 0.5, 1.0),
     "nested": _NESTED,
     "bounded-survey": BoundedSurvey(4, BINNED),
@@ -118,6 +122,8 @@ QUERIES: dict[str, Query[Any]] = {
 
 # What a test vector would not show, or a plain client could not answer.
 MORE: dict[str, Query[Any]] = {
+    "noised": Noised(Scaled(Initialise(1, 4, BINNED)), 2.0),
+    "noised in shares": Noised(Scaled(Update(_mdm(SPIKED, 2))), 0.5, "distributed", 10, 3),
     "many components": Initialise(5, 4, EXACT),
     "zeros": Update(_LACKING),
     "scored with zeros": Score((_LACKING, _LACKING)),

@@ -4,7 +4,7 @@ It comes from the operating system's randomness, never from a seed. What a serve
 `privacy/aggregator.py`.
 """
 
-from polyurn.errors import NodesError
+from polyurn.errors import ParameterError
 from polyurn.privacy.noise import Noise, discrete_gaussian, noised
 from polyurn.wire import Noised, S
 
@@ -32,11 +32,9 @@ def check_reporters(query: Noised[S], n_nodes: int) -> None:
 
     Raises
     ------
-    NodesError
+    ParameterError
     """
     if query.trust == "distributed" and n_nodes < query.n_reporters:
-        raise NodesError(
-            f"a sum over {n_nodes} nodes has too little noise, {query.n_reporters} are needed",
-            n_nodes,
-            query.n_reporters,
+        raise ParameterError(
+            f"expected at least {query.n_reporters} nodes, each with its share of noise, got {n_nodes}"
         )

@@ -16,6 +16,7 @@ from polyurn.client.bounded import answer_bounded
 from polyurn.client.contrast import answer_contrast
 from polyurn.client.e_step import answer_expects, answer_update
 from polyurn.client.rows import Rows, pack
+from polyurn.client.scaled_sums import answer_scaled
 from polyurn.client.survey import answer_groups, answer_initialise, answer_survey
 from polyurn.counts import check_counts
 from polyurn.errors import CountsError, ParameterError
@@ -33,6 +34,7 @@ from polyurn.wire import (
     Part,
     Query,
     S,
+    Scaled,
     Score,
     ScoreStatistics,
     Statistics,
@@ -138,6 +140,8 @@ def _answer(
             sums = _answer(inner, rows, members, buckets, rng, n_threads)
             noised: Statistics = with_noise(query, sums, n_adders=len(members))
             return noised
+        case Scaled():
+            return answer_scaled(query, rows, members, rng)
         case Initialise():
             return answer_initialise(query, rows, members, rng)
         case Survey():

@@ -17,8 +17,10 @@ from polyurn.wire import (
     Expect,
     Group,
     Initialise,
+    Noised,
     Part,
     Query,
+    Scaled,
     Score,
     Shares,
     Survey,
@@ -48,6 +50,9 @@ class NodePolicy:
         share that thresholds have to exceed.
     rounds_per_day : int
         How many questions it puts to its clients in any 24 hours.
+    private_only : bool
+        It answers with noise of its own only, local or in shares of a secure sum. Noise that a server
+        promises to add is none.
 
     Examples
     --------
@@ -64,6 +69,7 @@ class NodePolicy:
     fewest: int = 3
     majority: float = 0.5
     rounds_per_day: int = 200
+    private_only: bool = False
 
     def __post_init__(self) -> None:
         least = {"largest_max_size": 1, "most_numbers": 1, "fewest": 2, "rounds_per_day": 0}
@@ -95,8 +101,11 @@ class NodePolicy:
         >>> NodePolicy(largest_max_size=20).objection(query, secure=True).name
         'TOO_LARGE_SIZE'
         """
-        if self.secure_only and not secure:
+        in_shares = isinstance(query, Noised) and query.trust == "distributed"
+        if (self.secure_only or in_shares) and not secure:
             return Refusal.SECURE_ONLY
+        if self.private_only and not isinstance(query, Noised):
+            return Refusal.PRIVATE_ONLY
         if query.n_numbers > self.most_numbers:
             return Refusal.TOO_MANY_NUMBERS
         for inner, low, high in _flat(query, 0.0, 1.0):
@@ -115,6 +124,8 @@ def _flat(query: Query[Any], low: float, high: float) -> Iterator[tuple[Query[An
                 yield from _flat(one, low, high)
         case Part(inner, least, most):
             yield from _flat(inner, max(low, least), min(high, most))
+        case Noised(inner) | Scaled(inner):
+            yield from _flat(inner, low, high)
         case _:
             yield query, low, high
 
@@ -153,5 +164,7 @@ def kind_of(query: Query[Any]) -> str:
             return f"part of {inside}"
         case Shares():
             return f"shares of {inside}"
+        case Noised():
+            return f"noised {next(iter(names))}"
         case _:
             return next(iter(names))

@@ -14,6 +14,7 @@ from polyurn.errors import RefusedError
 from polyurn.secure.messages import tag_of
 from polyurn.secure.participant import Participant, Stage
 from polyurn.secure.roster import BoundSigner, Roster, Signer
+from polyurn.wire import Noised, decode_query
 from polyurn.wire.node_messages import Ask, question_digest
 
 # A server that begins rounds and ends none does not fill a node's memory.
@@ -56,6 +57,7 @@ class SecureRounds:
         participant = Participant(
             self._node, signer=signer, roster=roster,
             fewest=self._policy.fewest, majority=self._policy.majority,
+            fewest_summed=_fewest_summed(ask),
         )  # fmt: skip
         said = participant.advertise(ask.body)
         while len(self._memory) >= MOST_OPEN:
@@ -76,11 +78,18 @@ class SecureRounds:
         finally:
             self._keep(tag_of(ask.body).hex(), begun, participant)
 
-    def mask(self, ask: Ask, values: NDArray[np.float64], *, bounds: NDArray[np.float64]) -> bytes:
+    def mask(
+        self,
+        ask: Ask,
+        values: NDArray[np.float64],
+        *,
+        bounds: NDArray[np.float64],
+        digits: int | None = None,
+    ) -> bytes:
         """The reply of "mask": the node's numbers behind its masks; both of shape (n_numbers,)."""
         begun, participant = self._taken(ask)
         try:
-            return participant.mask(ask.body, values, bounds=bounds)
+            return participant.mask(ask.body, values, bounds=bounds, digits=digits)
         finally:
             self._keep(tag_of(ask.body).hex(), begun, participant)
 
@@ -102,6 +111,7 @@ class SecureRounds:
         participant = Participant.resume(
             begun.body, self._node, signer=signer, roster=roster,
             fewest=self._policy.fewest, majority=self._policy.majority,
+            fewest_summed=_fewest_summed(begun),
         )  # fmt: skip
         return begun, participant
 
@@ -114,3 +124,12 @@ class SecureRounds:
     def _about(self, ask: Ask) -> tuple[Signer, Roster]:
         digest = question_digest(ask.query, ask.clients_per_node)
         return BoundSigner(self._signer, digest), self._roster.about(digest)
+
+
+def _fewest_summed(ask: Ask) -> int:
+    """How many nodes have to be in the sum, as the question says that all of them have signed."""
+    match decode_query(ask.query):
+        case Noised(n_reporters=n_reporters):
+            return n_reporters
+        case _:
+            return 2

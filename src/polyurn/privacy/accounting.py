@@ -7,6 +7,7 @@ Roth and Su 2022), and the closed form of Balle and Wang (2018) is all there is 
 dp-accounting says the same by privacy loss distributions; `epsilon_by_pld` asks it. Draws no noise.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 
@@ -42,8 +43,13 @@ def sigma_for(epsilon: float, delta: float) -> float:
     4.2247
     """
     check_budget(epsilon, delta)
-    sigma = _root(lambda log_sigma: delta_of(math.exp(log_sigma), epsilon) - delta)
-    return math.exp(sigma) * (1 + _SAFE)
+    return _sigma_for(epsilon, delta)
+
+
+@functools.lru_cache(maxsize=64)  # a ledger asks again with every charge
+def _sigma_for(epsilon: float, delta: float) -> float:
+    log_sigma = _root(lambda log_sigma: delta_of(math.exp(log_sigma), epsilon) - delta)
+    return math.exp(log_sigma) * (1 + _SAFE)
 
 
 @checked

@@ -89,6 +89,9 @@ class Participant:
     fewest : int
         It takes part in no sum over fewer than so many of its neighbourhood, itself included; 2 or
         more. The server and `fewest` - 1 colluding nodes know the last one's numbers.
+    fewest_summed : int
+        It signs, and helps to unmask, no sum over fewer nodes than that in all. With noise in shares,
+        one at each node, it is how many have to be there for enough of it.
     majority : float
         It takes part only if thresholds and quorums are larger than this share; at least 0.5. With
         (1 + c) / 2 no share c of colluding nodes can get both secrets of a node from the others.
@@ -99,12 +102,19 @@ class Participant:
     """
 
     def __init__(
-        self, node: int, *, signer: Signer, roster: Roster, fewest: int = 3, majority: float = 0.5
+        self,
+        node: int,
+        *,
+        signer: Signer,
+        roster: Roster,
+        fewest: int = 3,
+        majority: float = 0.5,
+        fewest_summed: int = 2,
     ) -> None:
         if fewest < 2 or not 0.5 <= majority < 1:
             raise ParameterError("expected fewest as 2 or more, and majority from 0.5 up to 1")
         self._node, self._signer, self._roster = node, signer, roster
-        self._fewest, self._majority = fewest, majority
+        self._fewest, self._majority, self._fewest_summed = fewest, majority, fewest_summed
         self._memory = _Memory()
 
     @property
@@ -146,7 +156,9 @@ class Participant:
             }
             return SealedShares(sealed).encode(tag=m.tag, node=self._node)
 
-    def mask(self, forwarded: bytes, values: ArrayLike, *, bounds: ArrayLike) -> bytes:
+    def mask(
+        self, forwarded: bytes, values: ArrayLike, *, bounds: ArrayLike, digits: int | None = None
+    ) -> bytes:
         """The node's numbers, scaled by their bounds, behind its own mask and one for each neighbour.
 
         Parameters
@@ -155,6 +167,9 @@ class Participant:
             The server's message.
         values, bounds : float array of shape (n_numbers,)
             This node's summand, and the largest |value| that it may have.
+        digits : int, optional
+            How many binary digits after the point have to be kept of each number; by default as many
+            as there is room for.
 
         Raises
         ------
@@ -167,6 +182,8 @@ class Participant:
             scale = FixedPoint(np.asarray(bounds, dtype=np.float64), n_summands=len(m.cohort))
             if message.bounds != bounds_digest(scale.bounds):
                 raise RefusedError("the server has other bounds than this node")
+            if digits is not None and (scale.exponents < digits).any():
+                raise RefusedError(f"no room for {digits} binary digits after the point")
             self._open(message.sealed)
             words = Words(scale.encode(values))
             words.add_mask(seed_mask(m.tag, self._node, m.seed))
@@ -187,10 +204,11 @@ class Participant:
                 raise RefusedError("survivors without this node, or who never were in the round")
             if not near <= set(m.shares):
                 raise RefusedError("a survivor whose shares never arrived here")
-            if len(near) < max(m.threshold, self._fewest) or len(nodes) < m.quorum:
+            needed = max(m.quorum, self._fewest_summed)
+            if len(near) < max(m.threshold, self._fewest) or len(set(nodes)) < needed:
                 raise RefusedError(
-                    f"a sum over {len(near)} of the neighbourhood and {len(nodes)} in all, where "
-                    f"{max(m.threshold, self._fewest)} and {m.quorum} are needed"
+                    f"a sum over {len(near)} of the neighbourhood and {len(set(nodes))} in all, where "
+                    f"{max(m.threshold, self._fewest)} and {needed} are needed"
                 )
             m.survivors = list(nodes)
             signature = self._signer.sign(self._survivors_statement())
@@ -235,9 +253,13 @@ class Participant:
         roster: Roster,
         fewest: int = 3,
         majority: float = 0.5,
+        fewest_summed: int = 2,
     ) -> Self:
         """The participant that was saved. Each saved state may be used once: forget it afterwards."""
-        participant = cls(node, signer=signer, roster=roster, fewest=fewest, majority=majority)
+        participant = cls(
+            node, signer=signer, roster=roster, fewest=fewest, majority=majority,
+            fewest_summed=fewest_summed,
+        )  # fmt: skip
         try:
             values = {name: _from_json(value) for name, value in json.loads(saved).items()}
             blank, participant._memory = vars(_Memory()), _Memory(**values)

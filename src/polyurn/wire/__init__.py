@@ -86,6 +86,9 @@ from polyurn.wire.queries import (
 from polyurn.wire.queries import (
     Update as Update,
 )
+from polyurn.wire.scaled import (
+    Scaled as Scaled,
+)
 from polyurn.wire.statistics import (
     BatchStatistics as BatchStatistics,
 )

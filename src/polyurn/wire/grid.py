@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from polyurn.errors import InputError
 
-STEP = 2.0**-28
+DIGITS = 28  # binary ones, after the point
+STEP = 2.0**-DIGITS
 MOST_CLIENTS = 2**25
 
 

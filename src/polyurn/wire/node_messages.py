@@ -59,6 +59,8 @@ class Refusal(IntEnum):
     OFF_PROTOCOL = 10
     NO_ANSWER = 11
     FAILED = 12
+    PRIVATE_ONLY = 13
+    BUDGET_SPENT = 14
 
     @property
     def text(self) -> str:
@@ -79,6 +81,8 @@ _TEXTS = {
     Refusal.OFF_PROTOCOL: "the secure sum does not keep to what it demands",
     Refusal.NO_ANSWER: "its clients have no answer to the question",
     Refusal.FAILED: "it failed",
+    Refusal.PRIVATE_ONLY: "it answers with its own noise only",
+    Refusal.BUDGET_SPENT: "the question would cost more privacy than its owner allows",
 }
 
 

@@ -35,6 +35,7 @@ from polyurn.wire.queries import (
     Survey,
     Update,
 )
+from polyurn.wire.scaled import Scaled
 
 _KINDS: dict[type[Query[Any]], str] = {
     Initialise: "initialise",
@@ -53,6 +54,7 @@ _KINDS: dict[type[Query[Any]], str] = {
     SizeMembership: "size_membership",
     Shares: "shares",
     Noised: "noised",
+    Scaled: "scaled",
 }
 
 
@@ -100,8 +102,13 @@ class QueryWriter:
             case Part(inner, low, high):
                 self.numbers.append(np.array([low, high]))
                 return {"query": self.query(inner)}
+<<<<<<< HEAD
             case Bounded():
                 return self._bounded(query)
+=======
+            case Scaled(inner):
+                return {"query": self.query(inner)}
+>>>>>>> 590ef2de666e67e0a7089195de1f714771bc38b6
             case Noised(inner, sigma, trust, n_reporters, n_colluding):
                 self.numbers.append(np.array([sigma]))
                 counts = {"n_reporters": int(n_reporters), "n_colluding": int(n_colluding)}

@@ -13,7 +13,6 @@ from polyurn.model.mdm import MDM
 from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins
 from polyurn.wire.bounded import (
-    Bounded,
     BoundedSurvey,
     Differences,
     Shares,
@@ -102,22 +101,18 @@ class QueryWriter:
             case Part(inner, low, high):
                 self.numbers.append(np.array([low, high]))
                 return {"query": self.query(inner)}
-<<<<<<< HEAD
-            case Bounded():
-                return self._bounded(query)
-=======
+            case _:
+                return self._private(query)
+
+    def _private(self, query: Query[Any]) -> dict[str, Any]:
+        """The fields of queries that noise can protect, or does."""
+        match query:
             case Scaled(inner):
                 return {"query": self.query(inner)}
->>>>>>> 590ef2de666e67e0a7089195de1f714771bc38b6
             case Noised(inner, sigma, trust, n_reporters, n_colluding):
                 self.numbers.append(np.array([sigma]))
                 counts = {"n_reporters": int(n_reporters), "n_colluding": int(n_colluding)}
                 return {"query": self.query(inner), "trust": trust, **counts}
-            case _:
-                raise MessageError(f"expected a query of polyurn.wire, got {type(query).__name__}")
-
-    def _bounded(self, query: Bounded) -> dict[str, Any]:
-        match query:
             case BoundedSurvey(c, bins):
                 return {"n_categories": int(c), "bins": self._bins(bins)}
             case Sketch(prototypes, directions, radius, max_size):

@@ -78,11 +78,11 @@ def reply(query, take, bins, c, bucket):
         low, high = take(2)
         said = reply(query["query"], take, bins, c, bucket)
         return said if low <= bucket < high else [0.0] * len(said)
+    if kind in BOUNDED:
+        return unit(bounded(query, take, bins, c))
     if kind == "scaled":
         parameters, said = inner(query["query"], take, bins, c, bucket)
         return unit([x * s for x, s in zip(said, scales(parameters, len(said)), strict=True)])
-    if kind in BOUNDED:
-        return whole(bounded(query, take, bins, c))
     if kind == "contrast":
         return contrast(query["n_labels"], query["n_values"], c, n)
     if kind == "score":
@@ -287,13 +287,6 @@ def gradient(k, j, alphas, c, n):
 BOUNDED = (
     "bounded_survey", "sketch", "whitened_score", "differences", "size_membership", "shares",
 )  # fmt: skip
-
-
-def whole(vector):
-    """Cut to norm 1 - 2^-30, and cut off after 28 binary digits."""
-    longest = 1 - 2**-30
-    vector = cut(vector, longest)
-    return [math.trunc(v * 2**28) / 2**28 for v in vector]
 
 
 def bounded(query, take, bins, c):

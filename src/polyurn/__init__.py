@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from polyurn.server.features import recommend_feature as recommend_feature
     from polyurn.server.fit import fit as fit
     from polyurn.server.paper import fit_paper as fit_paper
+    from polyurn.server.private.choosing import PrivateSelection as PrivateSelection
+    from polyurn.server.private.choosing import select_private as select_private
     from polyurn.server.private.fitting import fit_private as fit_private
     from polyurn.server.results import Fit as Fit
     from polyurn.server.results import Round as Round
@@ -125,6 +127,8 @@ _HOME = {
     "recommend_feature": "server.features",
     "fit_paper": "server.paper",
     "fit_private": "server.private.fitting",
+    "PrivateSelection": "server.private.choosing",
+    "select_private": "server.private.choosing",
     "Fit": "server.results",
     "Round": "server.results",
     "Selection": "server.results",

@@ -142,6 +142,21 @@ def _answer(
             return _answer(inner, rows, mine, buckets, rng, n_threads)
         case Scaled():
             return answer_scaled(query, rows, members, rng)
+        case Bounded():
+            return answer_bounded(query, rows, members, rng)
+        case _:
+            return _answer_plain(query, rows, members, rng, n_threads)
+
+
+def _answer_plain(
+    query: Query[Any],
+    rows: Rows,
+    members: NDArray[np.uint32],
+    rng: np.random.Generator,
+    n_threads: int,
+) -> Statistics:
+    """The answer to a query that has no other inside it, and whose sums are exact."""
+    match query:
         case Initialise():
             return answer_initialise(query, rows, members, rng)
         case Survey():
@@ -156,8 +171,6 @@ def _answer(
             return answer_expects([query], rows, members, n_threads)[0]
         case Score():
             return _answer_score(query, rows, members)
-        case Bounded():
-            return answer_bounded(query, rows, members, rng)
         case _:
             raise ParameterError(f"no client knows how to answer a {type(query).__name__}")
 

@@ -162,9 +162,9 @@ def kind_of(query: Query[Any]) -> str:
             return f"batch of {inside}"
         case Part():
             return f"part of {inside}"
-        case Noised():
-            return f"noised {next(iter(names))}"
         case Shares():
             return f"shares of {inside}"
+        case Noised():
+            return f"noised {next(iter(names))}"
         case _:
             return next(iter(names))

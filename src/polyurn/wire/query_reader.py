@@ -131,9 +131,6 @@ class QueryReader:
             raise MessageError(f"expected a part from 0 to 1, got one from {low:g} to {high:g}")
         return Part(self.query(record["query"], depth + 1), low, high)
 
-    def scaled(self, record: Any, depth: int) -> Query[Any]:
-        return Scaled(self.query(record["query"], depth + 1))
-
     def bounded_survey(self, record: Any, _: int) -> Query[Any]:
         return BoundedSurvey(_whole(record, "n_categories", 2), self._bins_of(record))
 
@@ -178,6 +175,9 @@ class QueryReader:
         if not (alphas >= 1 / LARGEST).all():
             raise MessageError(f"expected alphas of at least {1 / LARGEST:g}")
         return Mixture(weights, alphas)
+
+    def scaled(self, record: Any, depth: int) -> Query[Any]:
+        return Scaled(self.query(record["query"], depth + 1))
 
     def noised(self, record: Any, depth: int) -> Query[Any]:
         if depth > 1:
@@ -238,13 +238,13 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[QueryReader, Any, int], Que
     "contrast": (("n_labels", "n_values"), QueryReader.contrast),
     "batch": (("queries",), QueryReader.batch),
     "part": (("query",), QueryReader.part),
-    "scaled": (("query",), QueryReader.scaled),
     "bounded_survey": (("n_categories", "bins"), QueryReader.bounded_survey),
     "sketch": (("n_groups", "n_categories", "max_size"), QueryReader.sketch),
     "whitened_score": ((*_MIXTURE, "n_directions", "max_size"), QueryReader.whitened_score),
     "differences": (("models", "max_size"), QueryReader.differences),
     "size_membership": (_MODEL, QueryReader.size_membership),
     "shares": (("queries",), QueryReader.shares),
+    "scaled": (("query",), QueryReader.scaled),
     "noised": (("query", "trust", "n_reporters", "n_colluding"), QueryReader.noised),
 }
 

@@ -13,7 +13,6 @@ from polyurn.model.mdm import MDM
 from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins
 from polyurn.wire.bounded import (
-    Bounded,
     BoundedSurvey,
     Differences,
     Shares,
@@ -99,15 +98,21 @@ class QueryWriter:
                 return {"n_labels": int(n_labels), "n_values": int(n_values)}
             case Batch(queries):
                 return {"queries": [self.query(one) for one in queries]}
-            case Part() | Scaled() | Noised():
-                return self._around(query)
-            case Bounded():
-                return self._bounded(query)
+            case Part(inner, low, high):
+                self.numbers.append(np.array([low, high]))
+                return {"query": self.query(inner)}
             case _:
-                raise MessageError(f"expected a query of polyurn.wire, got {type(query).__name__}")
+                return self._private(query)
 
-    def _bounded(self, query: Bounded) -> dict[str, Any]:
+    def _private(self, query: Query[Any]) -> dict[str, Any]:
+        """The fields of queries that noise can protect, or does."""
         match query:
+            case Scaled(inner):
+                return {"query": self.query(inner)}
+            case Noised(inner, sigma, trust, n_reporters, n_colluding):
+                self.numbers.append(np.array([sigma]))
+                counts = {"n_reporters": int(n_reporters), "n_colluding": int(n_colluding)}
+                return {"query": self.query(inner), "trust": trust, **counts}
             case BoundedSurvey(c, bins):
                 return {"n_categories": int(c), "bins": self._bins(bins)}
             case Sketch(prototypes, directions, radius, max_size):
@@ -134,17 +139,6 @@ class QueryWriter:
         self.numbers += [mixture.weights, mixture.alphas]
         k, c = mixture.alphas.shape
         return {"n_components": k, "n_categories": c}
-
-    def _around(self, query: Part[Any] | Scaled[Any] | Noised[Any]) -> dict[str, Any]:
-        """The fields of a query around another; its own numbers come first."""
-        fields: dict[str, Any] = {}
-        match query:
-            case Part(_, low, high):
-                self.numbers.append(np.array([low, high]))
-            case Noised(_, sigma, trust, n_reporters, n_colluding):
-                self.numbers.append(np.array([sigma]))
-                fields = {"trust": trust, "n_reporters": n_reporters, "n_colluding": n_colluding}
-        return {"query": self.query(query.query), **fields}
 
     def _parameters(self, given: MDM | Parameters) -> dict[str, int]:
         self.numbers += [given.weights, given.alphas, given.sizes.masses]

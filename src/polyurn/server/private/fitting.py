@@ -117,10 +117,7 @@ def fit_private(
     else:
         climber, single = _race(course, n_components)
     mixture, masses = finish(course, climber, single, own_sizes=sizes != "shared")
-    mdm = to_mdm(mixture, course.population, masses)
-    n = len(releases.rounds)
-    stopped = f"after {n} rounds, all that the plan has: whether it converged is not asked"
-    return Fit(mdm, releases.rounds, False, stopped, guarantee=releases.guarantee())
+    return to_fit(to_mdm(mixture, course.population, masses), releases)
 
 
 def begin(
@@ -227,6 +224,13 @@ def shrunk_sizes(
     squares = np.maximum((apart**2).sum(axis=1, keepdims=True), 1e-300)
     masses = np.maximum(pooled + np.maximum(0.0, 1 - explained / squares) * apart, 0.0)
     return np.asarray(masses / masses.sum(axis=1, keepdims=True))
+
+
+def to_fit(mdm: MDM, releases: Releases) -> Fit:
+    """The result, with what its releases guarantee."""
+    n = len(releases.rounds)
+    stopped = f"after {n} rounds, all that the plan has: whether it converged is not asked"
+    return Fit(mdm, releases.rounds, False, stopped, guarantee=releases.guarantee())
 
 
 def to_mdm(

@@ -16,8 +16,9 @@ class Plan:
 
     Attributes
     ----------
-    survey, sketch, guard : float
-        Shares of the rounds that are asked once. `guard` compares the result with what it came from.
+    survey, sketch, choice, guard : float
+        Shares of the rounds that are asked once. `choice` compares numbers of components, and `guard`
+        the result with what it came from.
     race, score : tuple of float
         Shares of the rounds in which several starts climb, and of those in which the chosen one does.
     racing : tuple of int
@@ -52,9 +53,10 @@ class Plan:
     sketch: float = 0.14
     race: tuple[float, ...] = (0.08, 0.08, 0.08, 0.08, 0.08)
     racing: tuple[int, ...] = (6, 6, 4, 3, 2)
-    racing_each: tuple[int, ...] = (3, 3, 2, 1, 1)
+    racing_each: tuple[int, ...] = (3, 3, 2, 1)
     of_gains: float = 0.3
     score: tuple[float, ...] = (0.10, 0.10, 0.11, 0.11)
+    choice: float = 0.0
     guard: float = 0.03
     groups: int = 8
     n_simulated: int = 20_000
@@ -72,11 +74,14 @@ class Plan:
     @property
     def total(self) -> float:
         """All shares together; a round gets its share of this."""
-        once = self.survey + self.sketch + self.guard
+        once = self.survey + self.sketch + self.choice + self.guard
         return once + sum(self.race) + sum(self.score)
 
 
 DEFAULT = Plan()
+
+# A choice among numbers of components: one round fewer to race, one to choose.
+CHOOSING = Plan(race=(0.08, 0.08, 0.08, 0.08), choice=0.08)
 
 # One Dirichlet-multinomial: its survey is a start already, and there is nothing to choose.
 SINGLE = Plan(survey=0.1, sketch=0.0, race=(), score=(0.3, 0.3, 0.3), guard=0.0)

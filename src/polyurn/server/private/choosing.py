@@ -136,7 +136,7 @@ def _race(course: Course, numbers: list[int]) -> list[Climber]:
     _, alone = seen.matched(population.single, population, course.rng)
     first = [alone]
     for k in numbers[1:]:
-        first += starts(k, seen, population, course.rng)[: plan.racing_each[0]]
+        first += starts(k, plan.racing_each[0], seen, population, course.rng)
     climbers = [Climber(population.floored(start, floors)) for start in first]
     for share, left in zip(plan.race, (*plan.racing_each[1:], 1), strict=True):
         compared = len(climbers) if left < plan.racing_each[0] else 0

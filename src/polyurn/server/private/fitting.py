@@ -151,9 +151,12 @@ def _race(course: Course, n_components: int) -> tuple[Climber, Mixture]:
     floors = plan.early_floors
     _, alone = seen.matched(population.single, population, course.rng)
     single = Climber(population.floored(alone, floors))
-    first = starts(n_components, seen, population, course.rng)[: plan.racing[0]]
+    n_coordinates = n_components * (len(population.proportions) + 1)
+    sigma = course.releases.sigma(plan.race[0])
+    racers = plan.racers(n_coordinates, sigma, population.n_clients)
+    first = starts(n_components, racers[0], seen, population, course.rng)
     climbers = [Climber(population.floored(start, floors)) for start in first]
-    for share, left in zip(plan.race, (*plan.racing[1:], 1), strict=True):
+    for share, left in zip(plan.race, (*racers[1:], 1), strict=True):
         compared = len(climbers) if left < len(climbers) else 0
         (*climbers, single), gains, _ = course.climb(
             [*climbers, single], share, floors=floors, compared=compared

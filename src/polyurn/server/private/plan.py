@@ -6,6 +6,8 @@ in the modules beside this one.
 
 from dataclasses import dataclass
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -21,17 +23,21 @@ class Plan:
         the result with what it came from.
     race, score : tuple of float
         Shares of the rounds in which several starts climb, and of those in which the chosen one does.
-    racing : tuple of int
-        How many starts climb in each round of the race (successive halving, Jamieson and Talwalkar
-        2016), beside a single Dirichlet-multinomial.
+    n_starts : pair of int
+        The fewest and the most starts that climb in the first round of the race, beside a single
+        Dirichlet-multinomial: as many as the noise allows.
+    racing : tuple of float
+        Which share of them is in each round (successive halving, Jamieson and Talwalkar 2016).
     racing_each : tuple of int
-        The same for each number of components, where the number is to be chosen.
+        How many starts of each number of components climb, where the number is to be chosen.
+    race_cost : float
+        Nats per client that the noise of one round may cost each start of a race.
     of_gains : float
         Share of a race's round that compares the starts.
     groups : int
         Prototypes of the sketch for each component.
-    n_simulated : int
-        Clients that the server draws for each start and round.
+    n_simulated : pair of int
+        Clients that the server draws for each of several starts, and for one alone, in every round.
     unclipped : float
         The share of simulated clients whose scores are not clipped, at least.
     noise_cost : float
@@ -52,14 +58,16 @@ class Plan:
     survey: float = 0.04
     sketch: float = 0.14
     race: tuple[float, ...] = (0.08, 0.08, 0.08, 0.08, 0.08)
-    racing: tuple[int, ...] = (6, 6, 4, 3, 2)
-    racing_each: tuple[int, ...] = (3, 3, 2, 1)
+    n_starts: tuple[int, int] = (6, 14)
+    racing: tuple[float, ...] = (1.0, 1.0, 0.8, 0.5, 0.25)
+    race_cost: float = 0.03
+    racing_each: tuple[int, ...] = (5, 5, 3, 2)
     of_gains: float = 0.3
     score: tuple[float, ...] = (0.10, 0.10, 0.11, 0.11)
     choice: float = 0.0
     guard: float = 0.03
     groups: int = 8
-    n_simulated: int = 20_000
+    n_simulated: tuple[int, int] = (10_000, 20_000)
     unclipped: float = 0.8
     noise_cost: float = 0.002
     least_information: float = 5e-5
@@ -70,6 +78,20 @@ class Plan:
     early_floors: tuple[float, float] = (0.03, 0.1)
     late_floors: tuple[float, float] = (1e-3, 0.01)
     of_sizes: float = 0.1
+
+    def racers(self, n_coordinates: int, sigma: float, n_clients: float) -> tuple[int, ...]:
+        """How many starts climb in each round of a race whose noise has standard deviation sigma.
+
+        m starts of d coordinates that share a round cost each of them m (d σ / n)² / 2 nats.
+
+        Examples
+        --------
+        >>> DEFAULT.racers(33, 12.0, 10_000), DEFAULT.racers(33, 25.0, 10_000)
+        ((14, 14, 11, 7, 4), (8, 8, 6, 4, 2))
+        """
+        affordable = 2 * self.race_cost * (n_clients / (n_coordinates * sigma)) ** 2
+        first = int(np.clip(affordable, *self.n_starts))
+        return tuple(max(2, round(share * first)) for share in self.racing)
 
     @property
     def total(self) -> float:

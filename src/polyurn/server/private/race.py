@@ -114,8 +114,9 @@ class Course:
         rest = 1 - sum(part for _, part in more)
         total = sum(climber.mixture.n_coordinates for climber in climbers)
         parts = [rest * climber.mixture.n_coordinates / total for climber in climbers]
+        n = plan.n_simulated[len(climbers) == 1]
         rounds = [
-            prepare(climber.mixture, self.population, sigma / np.sqrt(part), plan, self.rng)
+            prepare(climber.mixture, self.population, sigma / np.sqrt(part), plan, n, self.rng)
             for climber, part in zip(climbers, parts, strict=True)
         ]
         queries = (*(r.query for r in rounds), *(query for query, _ in more))

@@ -19,6 +19,8 @@ from polyurn.wire.bounded import WhitenedScore
 
 # The clip is at most this many √d: beyond it nobody is clipped.
 _LARGEST_CLIP = 10.0
+# Simulated clients for each coordinate, at least: an information matrix of fewer is too rough.
+_DRAWN_PER_COORDINATE = 40
 # Directions of like noise that are shrunk together.
 _BLOCK = 8
 
@@ -75,11 +77,17 @@ class Round:
 
 
 def prepare(
-    mixture: Mixture, population: Population, sigma: float, plan: Plan, rng: np.random.Generator
+    mixture: Mixture,
+    population: Population,
+    sigma: float,
+    plan: Plan,
+    n_simulated: int,
+    rng: np.random.Generator,
 ) -> Round:
     """What simulated clients say about a score round whose noise has standard deviation `sigma`."""
     n = population.n_clients
-    simulated = scores(mixture, population.simulate(mixture, plan.n_simulated, rng))
+    n_drawn = max(n_simulated, _DRAWN_PER_COORDINATE * mixture.n_coordinates)
+    simulated = scores(mixture, population.simulate(mixture, n_drawn, rng))
     information = simulated.T @ simulated / len(simulated)
     values, vectors = np.linalg.eigh(information)
     kept = values > max(plan.least_information, mixture.n_coordinates * (sigma / n) ** 2)

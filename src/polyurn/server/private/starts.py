@@ -48,23 +48,30 @@ class Sketched:
 
 
 def starts(
-    n_components: int, sketched: Sketched, population: Population, rng: np.random.Generator
+    n_components: int,
+    n_starts: int,
+    sketched: Sketched,
+    population: Population,
+    rng: np.random.Generator,
 ) -> list[Mixture]:
-    """Six mixtures of K components to climb from, of several kinds, the likeliest to help first.
+    """Mixtures of K components to climb from, of several kinds in turn.
 
-    One matched to the sketch; one with groups and a broad component; another match, as unlike the
-    first as there is; groups; two more with broad components.
+    The best match of the sketch; groups with a broad component; groups; another match, as unlike the
+    first as there is; and more of the two middle kinds, the other matches at the end.
     """
     k = n_components
     table = sketched.values.reshape(sketched.sketch.n_groups, -1)
     cells = read_cells(sketched.sketch, table, sketched.tau, k)
-    plain = [grouped(k, cells, population, rng) for _ in range(4)]
+    plain = [grouped(k, cells, population, rng) for _ in range(max(n_starts, 4))]
     broad = [with_broad(start, population) for start in plain[1:]]
     origins = [equal_means(k, population, rng), plain[0], *broad[:2]]
-    fits = sorted((sketched.matched(m, population, rng) for m in origins), key=lambda fit: fit[0])
-    (_, best), *others = fits
-    far = max((mixture for _, mixture in others), key=lambda m: _unlikeness(m, best))
-    return [best, broad[0], far, plain[0], broad[1], broad[2]]
+    (_, best), *others = sorted(
+        (sketched.matched(m, population, rng) for m in origins), key=lambda fit: fit[0]
+    )
+    matched = sorted((m for _, m in others), key=lambda m: -_unlikeness(m, best))
+    # Groups differ by the chance of k-means only, broad components by what they leave to the others.
+    first = [best, broad[0], matched[0], plain[0], broad[1], broad[2], matched[1], plain[1]]
+    return [*first, *broad[3:], *plain[2:]][:n_starts]
 
 
 def _unlikeness(one: Mixture, other: Mixture) -> float:

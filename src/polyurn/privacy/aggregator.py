@@ -42,7 +42,8 @@ class PrivateAggregator:
         What its charges are known by. A run that was stopped goes on under the same name, so that what
         it spent before counts as its own; by default a fresh one.
     noise : function of (n_numbers, scale), optional
-        For tests; OpenDP's discrete Gaussian by default.
+        For tests, of central noise; OpenDP's discrete Gaussian by default. Clients and nodes take theirs
+        from nobody.
 
     Examples
     --------

@@ -16,6 +16,8 @@ def provenance_section(material: Material) -> Section:
 
     facts = [("Page", f"written by polyurn {__version__}")]
     facts += _made_facts("Model", material.made)
+    if material.made.rounds is not None or material.made.privacy is not None:
+        facts.append(("Privacy: what is guaranteed", material.made.privacy_in_words))
     if material.made.rounds is not None:
         facts += _wire_facts(material.made.rounds)
     if material.comparison is not None:
@@ -64,8 +66,7 @@ def _wire_facts(record: RoundsRecord) -> list[tuple[str, str]]:
     facts = [
         (
             "Privacy: what crossed the wire",
-            "sums over clients of addable statistics, never a client’s records or histogram; no "
-            "noise was added unless the command above says so",
+            "sums over clients of addable statistics, never a client’s records or histogram",
         ),
         (
             "Privacy: numbers per client",

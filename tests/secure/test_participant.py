@@ -241,6 +241,20 @@ def test_a_sum_over_fewer_than_the_participants_own_fewest_is_refused():
     refused(case, Survivors(nodes[:5]), "a sum over 5 of the neighbourhood")
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_sum_over_fewer_than_the_question_declares_is_not_signed(restarts):
+    """Of noise in shares: four of six are a quorum, but not enough noise."""
+    case = Case("confirm", fewest_summed=5, restarts=restarts)
+    nodes = case.decoded(Survivors).nodes
+    with pytest.raises(RefusedError, match="4 in all, where 4 and 5 are needed"):
+        case.asked(Survivors(nodes[:4]))
+    repeated = Case("confirm", fewest_summed=5)
+    with pytest.raises(RefusedError):
+        repeated.asked(Survivors((*nodes[:4], nodes[0])))
+    enough = Case("confirm", fewest_summed=5)
+    assert enough.asked(Survivors(nodes[:5]))
+
+
 # --------------------------------------------------------------------------------- survivors
 
 
@@ -363,6 +377,23 @@ def test_a_server_with_other_bounds_is_refused():
     case.federation.bounds = case.federation.bounds * 2
     with pytest.raises(RefusedError, match="other bounds than this node"):
         case.answer(case.request)
+
+
+def test_numbers_that_would_lose_digits_are_not_sent():
+    """Bounds of up to 100,000 and six nodes leave 62 - 17 - 3 of them."""
+    for digits, is_fine in ((42, True), (43, False)):
+        case = Case("mask")
+        values = case.federation.values[case.node]
+        case.federation.bounds[:] = 1e5
+        case.request = case.request.replace(
+            case.decoded(ForwardedShares).bounds, bounds_digest(case.federation.bounds)
+        )
+        mask = case.me.mask
+        if is_fine:
+            assert mask(case.request, values, bounds=case.federation.bounds, digits=digits)
+        else:
+            with pytest.raises(RefusedError, match="no room for 43 binary digits"):
+                mask(case.request, values, bounds=case.federation.bounds, digits=digits)
 
 
 def test_damaged_shares_name_the_neighbour_that_they_came_from():

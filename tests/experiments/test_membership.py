@@ -16,8 +16,8 @@ from polyurn.privacy.aggregator import PrivateAggregator
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.wire import Initialise, Noised, Scaled, Survey
 
-CANDIDATES = truth("medium/1").sample(60, rng=0)
-TOOK_PART = np.random.default_rng(1).random(60) < 0.5
+CANDIDATES = truth("medium/1").sample(40, rng=0)
+TOOK_PART = np.random.default_rng(1).random(40) < 0.5
 
 
 def test_sums_with_more_numbers_than_candidates_are_solved_for_them():
@@ -42,8 +42,8 @@ def test_an_attack_on_a_single_private_release_stays_below_what_it_allows():
         return np.rint(rng.normal(0.0, scale, n)).astype(np.int64)
 
     members, others = [], []
-    for _ in range(60):
-        took_part = rng.random(60) < 0.5
+    for _ in range(90):
+        took_part = rng.random(40) < 0.5
         clients = LocalAggregator(CANDIDATES[took_part])
         private = PrivateAggregator(clients, ledger=PrivacyLedger(2.0, 1e-6), noise=seeded)
         total = private.aggregate(question, None).to_vector()

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from polyurn.populations import Dirichlet as Dirichlet
     from polyurn.populations import Oracle as Oracle
     from polyurn.populations import Population as Population
+    from polyurn.privacy.aggregator import PrivateAggregator as PrivateAggregator
+    from polyurn.privacy.ledger import PrivacyLedger as PrivacyLedger
+    from polyurn.privacy.statement import Guarantee as Guarantee
     from polyurn.report.page import html_report as html_report
     from polyurn.server.features import FeatureDifference as FeatureDifference
     from polyurn.server.features import Recommendation as Recommendation
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     from polyurn.server.results import Selection as Selection
     from polyurn.server.select import select as select
     from polyurn.storage.journal import Journal as Journal
+    from polyurn.storage.ledger_file import open_ledger as open_ledger
     from polyurn.storage.mdm_json import load as load
     from polyurn.storage.mdm_json import save as save
     from polyurn.storage.partitions import load_partition as load_partition
@@ -106,6 +110,7 @@ _HOME = {
     "save": "storage.mdm_json",
     "write_histograms": "storage.tables",
     "Journal": "storage.journal",
+    "open_ledger": "storage.ledger_file",
     "MDM": "model.mdm",
     "dirichlet_multinomial_logpmf": "model.mdm",
     "load_partition": "storage.partitions",
@@ -119,6 +124,9 @@ _HOME = {
     "IID": "populations",
     "Oracle": "populations",
     "Population": "populations",
+    "Guarantee": "privacy.statement",
+    "PrivacyLedger": "privacy.ledger",
+    "PrivateAggregator": "privacy.aggregator",
     "html_report": "report.page",
     "fit": "server.fit",
     "FeatureDifference": "server.features",

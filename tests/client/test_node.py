@@ -361,11 +361,13 @@ PRIVATE = Scaled(Initialise(1, 10, SizeBins.exact(20)))
 
 
 def test_a_node_that_answers_with_noise_only_refuses_every_other_question(tmp_path):
-    federation = Federation(tmp_path, 1, policy=NodePolicy(secure_only=False, private_only=True))
+    federation = Federation(tmp_path, 1, policy=NodePolicy(secure_only=False, least_noise=2.0))
     node = federation.node(0)
     for query in (QUERY, PRIVATE, Batch((PRIVATE,))):
         assert asked(node, question(federation, query)).refusal is Refusal.PRIVATE_ONLY
     assert asked(node, question(federation, Noised(PRIVATE, 2.0))).refusal is None
+    too_little = question(federation, Noised(PRIVATE, 1.99))
+    assert asked(node, too_little).refusal is Refusal.TOO_LITTLE_NOISE
 
 
 def test_every_client_of_a_node_adds_all_of_the_noise_if_it_trusts_nobody(tmp_path):
@@ -381,6 +383,14 @@ def test_noise_in_shares_is_refused_outside_of_a_secure_sum(tmp_path):
     federation = Federation(tmp_path, 1)
     query = Noised(PRIVATE, 2.0, "distributed", 5, 1)
     assert asked(federation.node(0), question(federation, query)).refusal is Refusal.SECURE_ONLY
+
+
+def test_an_owner_who_fears_colluding_nodes_does_not_count_their_shares(tmp_path):
+    policy = NodePolicy(least_noise=2.0, majority=0.75)
+    enough = Noised(PRIVATE, 2.0, "distributed", n_reporters=10, n_colluding=5)
+    assert policy.objection(enough, secure=True) is None
+    too_trusting = Noised(PRIVATE, 2.0, "distributed", n_reporters=10, n_colluding=4)
+    assert policy.objection(too_trusting, secure=True) is Refusal.TOO_LITTLE_NOISE
 
 
 def test_the_owners_budget_holds_whatever_the_server_says(tmp_path):

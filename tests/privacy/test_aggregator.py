@@ -3,6 +3,7 @@ import pytest
 
 from polyurn import RecordedAggregator
 from polyurn.errors import BudgetError, InputError, NodesError, ParameterError
+from polyurn.privacy.accounting import epsilon_of
 from polyurn.privacy.aggregator import PrivateAggregator
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.wire import Noised
@@ -77,18 +78,24 @@ def test_a_recorded_round_is_not_charged_again_and_one_without_an_answer_is():
             return super().aggregate(query, cohort_size)
 
     kept, ledger, asked = [], PrivacyLedger(1.0, 1e-6), Noised(AskShares(4), 20.0)
-    first = RecordedAggregator(PrivateAggregator(Killed(VECTORS), ledger=ledger), kept)
+    ledger.charge("another fit", 20.0, 4)
+    private_one = PrivateAggregator(Killed(VECTORS), ledger=ledger, run="fit 2")
+    first = RecordedAggregator(private_one, kept)
     answers = [first.aggregate(asked, None).shares for _ in range(2)]
     with pytest.raises(KeyboardInterrupt):
         first.aggregate(asked, None)
-    assert len(ledger.charges) == 3
+    assert len(ledger.charges) == 4
 
-    again = RecordedAggregator(PrivateAggregator(Clients(VECTORS), ledger=ledger), kept)
+    going_on = PrivateAggregator(Clients(VECTORS), ledger=ledger, run="fit 2")
+    again = RecordedAggregator(going_on, kept)
     replayed = [again.aggregate(asked, None).shares for _ in range(2)]
     assert np.array_equal(answers, replayed)
-    assert len(ledger.charges) == 3
-    again.aggregate(asked, None)
     assert len(ledger.charges) == 4
+    again.aggregate(asked, None)
+    assert len(ledger.charges) == 5
+    guarantee = again.guarantee()
+    assert guarantee.epsilon == epsilon_of([20.0] * 4, 1e-6)
+    assert guarantee.total_epsilon == epsilon_of([20.0] * 5, 1e-6)
 
 
 def test_a_question_without_noise_is_refused():

@@ -118,7 +118,12 @@ def answer_rows(
         )
     who = np.arange(rows.n_clients, dtype=np.uint32) if members is None else members
     some = who.astype(np.uint32, copy=False)
-    return cast(S, _answer(query, rows, some, buckets, np.random.default_rng(rng), n_threads))
+    asked: Query[Any] = query
+    if isinstance(asked, Noised):
+        check_reporters(asked, len(some))  # each client is played as a node of its own
+        asked = asked.query
+    sums = cast(S, _answer(asked, rows, some, buckets, np.random.default_rng(rng), n_threads))
+    return with_noise(query, sums, n_adders=len(some)) if isinstance(query, Noised) else sums
 
 
 def _answer(
@@ -135,11 +140,6 @@ def _answer(
         case Part(inner, low, high):
             mine = _part(members, buckets, low, high)
             return _answer(inner, rows, mine, buckets, rng, n_threads)
-        case Noised(inner):
-            check_reporters(query, len(members))  # each client is played as a node of its own
-            sums = _answer(inner, rows, members, buckets, rng, n_threads)
-            noised: Statistics = with_noise(query, sums, n_adders=len(members))
-            return noised
         case Scaled():
             return answer_scaled(query, rows, members, rng)
         case Bounded():

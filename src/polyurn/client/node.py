@@ -256,7 +256,7 @@ class Node:
             return
         try:
             self._ledger.charge(
-                kind_of(query), query.sigma, query.n_numbers, trust=query.trust,
+                kind_of(query), self._policy.noise_of(query), query.n_numbers, trust=query.trust,
                 change_norm=query.query.change_norm,
             )  # fmt: skip
         except BudgetError as error:

@@ -4,6 +4,7 @@ A file of it is read by `storage/node_policy_toml.py`. Whether a question has an
 here.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -50,9 +51,9 @@ class NodePolicy:
         share that thresholds have to exceed.
     rounds_per_day : int
         How many questions it puts to its clients in any 24 hours.
-    private_only : bool
-        It answers with noise of its own only, local or in shares of a secure sum. Noise that a server
-        promises to add is none.
+    least_noise : float
+        The least noise multiplier of a question. Above 0, it answers with noise of its own only, local
+        or in shares of a secure sum: noise that a server promises to add is none.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class NodePolicy:
     fewest: int = 3
     majority: float = 0.5
     rounds_per_day: int = 200
-    private_only: bool = False
+    least_noise: float = 0.0
 
     def __post_init__(self) -> None:
         least = {"largest_max_size": 1, "most_numbers": 1, "fewest": 2, "rounds_per_day": 0}
@@ -78,6 +79,8 @@ class NodePolicy:
                 raise ParameterError(
                     f"expected {name} of at least {lowest}, got {getattr(self, name)}"
                 )
+        if not 0 <= self.least_noise < math.inf:
+            raise ParameterError(f"expected least_noise of at least 0, got {self.least_noise}")
         if not (0 <= self.narrowest_part <= 1 and 0.5 <= self.majority < 1):
             raise ParameterError(
                 "expected narrowest_part from 0 to 1, and majority from 0.5 to less than 1, got "
@@ -95,6 +98,7 @@ class NodePolicy:
 
         Examples
         --------
+        >>> from polyurn.model.sizes import SizeBins
         >>> query = Survey(2, SizeBins.exact(50), pairs=False)
         >>> NodePolicy().objection(query, secure=False).name
         'SECURE_ONLY'
@@ -104,8 +108,11 @@ class NodePolicy:
         in_shares = isinstance(query, Noised) and query.trust == "distributed"
         if (self.secure_only or in_shares) and not secure:
             return Refusal.SECURE_ONLY
-        if self.private_only and not isinstance(query, Noised):
-            return Refusal.PRIVATE_ONLY
+        if self.least_noise > 0:
+            if not isinstance(query, Noised):
+                return Refusal.PRIVATE_ONLY
+            if self.noise_of(query) < self.least_noise:
+                return Refusal.TOO_LITTLE_NOISE
         if query.n_numbers > self.most_numbers:
             return Refusal.TOO_MANY_NUMBERS
         for inner, low, high in _flat(query, 0.0, 1.0):
@@ -114,6 +121,25 @@ class NodePolicy:
             if any(size > self.largest_max_size for size in _max_sizes(inner)):
                 return Refusal.TOO_LARGE_SIZE
         return None
+
+    def noise_of(self, query: Noised[Any]) -> float:
+        """The noise multiplier that the owner can count on, whatever the server declares.
+
+        In shares, the owner trusts that no more than c = 2 `majority` - 1 of the nodes collude, for the
+        secure sum too: the shares of the others count.
+
+        Examples
+        --------
+        >>> from polyurn.model.sizes import SizeBins
+        >>> query = Scaled(Initialise(1, 2, SizeBins.exact(50)))
+        >>> asked = Noised(query, 3.0, "distributed", n_reporters=10)
+        >>> NodePolicy().noise_of(asked), round(NodePolicy(majority=0.6).noise_of(asked), 2)
+        (3.0, 2.68)
+        """
+        if query.trust == "local":
+            return query.sigma
+        n_colluding = math.ceil((2 * self.majority - 1) * query.n_reporters - 1e-9)
+        return min(query.sigma, query.share * math.sqrt(query.n_reporters - n_colluding))
 
 
 def _flat(query: Query[Any], low: float, high: float) -> Iterator[tuple[Query[Any], float, float]]:
@@ -151,6 +177,7 @@ def kind_of(query: Query[Any]) -> str:
 
     Examples
     --------
+    >>> from polyurn.model.sizes import SizeBins
     >>> survey = Survey(2, SizeBins.exact(50), pairs=False)
     >>> kind_of(survey), kind_of(Batch((survey, Part(survey, 0.0, 0.5))))
     ('survey', 'batch of 2 survey')

@@ -4,12 +4,14 @@ It wraps another one. Who adds the noise is its trust model. It does not say how
 does. Here is all that a server with a guarantee ever learns about its clients.
 """
 
+import secrets
 from collections.abc import Callable
 from typing import cast
 
 from polyurn.errors import ParameterError
 from polyurn.privacy.ledger import PrivacyLedger, Trust
 from polyurn.privacy.noise import Noise, check_scale, discrete_gaussian, noised
+from polyurn.privacy.statement import Guarantee
 from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator, Noised, Query, S
 
@@ -36,12 +38,16 @@ class PrivateAggregator:
     n_reporters, n_colluding : int
         Distributed: the fewest nodes that a sum is over, and how many of them may tell the server
         their noise or add none; as in `polyurn.wire.Noised`.
+    run : str, optional
+        What its charges are known by. A run that was stopped goes on under the same name, so that what
+        it spent before counts as its own; by default a fresh one.
     noise : function of (n_numbers, scale), optional
-        For tests; OpenDP's discrete Gaussian by default.
+        For tests, of central noise; OpenDP's discrete Gaussian by default. Clients and nodes take theirs
+        from nobody.
 
     Examples
     --------
-    docs/privacy.md has a private sum of a table.
+    docs/private-sums.md has a private sum of a table.
     """
 
     def __init__(
@@ -52,6 +58,7 @@ class PrivateAggregator:
         trust: Trust = "central",
         n_reporters: int = 1,
         n_colluding: int = 0,
+        run: str | None = None,
         noise: Noise = discrete_gaussian,
     ) -> None:
         if trust == "distributed" and n_reporters - n_colluding < 2:
@@ -61,6 +68,7 @@ class PrivateAggregator:
             )
         self._aggregator, self._ledger, self._trust = aggregator, ledger, trust
         self._nodes = n_reporters, n_colluding
+        self._run = secrets.token_hex(8) if run is None else run
         self._noise = noise
 
     @property
@@ -106,6 +114,16 @@ class PrivateAggregator:
         check_scale(asked.share)
         return cast(S, self._asked(asked, query))
 
+    def guarantee(self) -> Guarantee:
+        """What the releases of this run guarantee, and all on the ledger together, at its δ.
+
+        A release that was charged counts, whether or not its answer came.
+        """
+        charges = self._ledger.charges
+        own = [charge for charge in charges if charge.run == self._run]
+        others = [charge for charge in charges if charge.run != self._run]
+        return Guarantee.of(own, self._ledger.budget.delta, earlier=others)
+
     def skip(self) -> None:
         """Leave a round out that was recorded, and charged when it was."""
         skip: Callable[[], object] | None = getattr(self._aggregator, "skip", None)
@@ -121,7 +139,7 @@ class PrivateAggregator:
         def charge() -> None:
             self._ledger.charge(
                 type(release.query).__name__.lower(), release.sigma, release.n_numbers,
-                trust=self._trust, change_norm=release.query.change_norm,
+                trust=self._trust, change_norm=release.query.change_norm, run=self._run,
             )  # fmt: skip
 
         retried = getattr(self._aggregator, "retried", None)

@@ -86,7 +86,7 @@ def audit(
 
     Examples
     --------
-    docs/privacy.md has an audit of a fit's rounds.
+    docs/private-sums.md has an audit of a fit's rounds.
     """
     if n_runs < 1 or not rounds or not 0 < confidence < 1:
         raise ParameterError("expected n_runs and rounds of at least 1, and confidence from 0 to 1")

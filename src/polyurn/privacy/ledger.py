@@ -49,6 +49,9 @@ class Charge:
         Who adds the noise: "central", "distributed" or "local".
     change_norm : float
         How far a client's vector moves at most if one of its records becomes another.
+    run : str
+        What it was a part of: a fit has the same in all its rounds, also after it was stopped and went
+        on.
     """
 
     what: str
@@ -56,6 +59,7 @@ class Charge:
     n_numbers: Count
     trust: str = "central"
     change_norm: Finite = 2.0
+    run: str = ""
 
     def __post_init__(self) -> None:
         if not (self.sigma > 0 and 0 < self.change_norm <= 2):
@@ -171,6 +175,7 @@ class PrivacyLedger:
         *,
         trust: Trust = "central",
         change_norm: float = 2.0,
+        run: str = "",
     ) -> None:
         """Spend what one release costs, before it is asked for.
 
@@ -179,7 +184,7 @@ class PrivacyLedger:
         BudgetError
             It would be more than the budget. Nothing was spent, and nothing may be asked.
         """
-        entry = Charge(what, float(sigma), int(n_numbers), trust, float(change_norm))
+        entry = Charge(what, float(sigma), int(n_numbers), trust, float(change_norm), run)
         with self._entries.turn():
             kept = self._entries.read()
             budget = _budget(kept)

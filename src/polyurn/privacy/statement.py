@@ -10,6 +10,7 @@ from typing import Any, Self
 from polyurn.errors import ParameterError
 from polyurn.privacy.accounting import epsilon_of
 from polyurn.privacy.ledger import Charge
+from polyurn.typed.arguments import checked
 from polyurn.typed.records import Count, Finite, read_record, to_record
 from polyurn.wording.numbers import counted
 
@@ -26,9 +27,10 @@ _TRUST = {
     "local": "local: every client added all of the noise to its own answers, and trusts nobody",
 }
 
-_NO_BETTER = ", which is no better: its answers may move as far as if it were replaced."
+_NO_BETTER = ", which is no better: one record can change all of its answers."
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
     """(ε, δ)-differential privacy of one model, for one client added or removed.
@@ -57,8 +59,8 @@ class Guarantee:
     >>> print(in_words(guarantee))
     (0.996, 1e-06)-differentially private for one client, added or removed. Trust model central:
     whoever adds up the answers saw exact sums, and is trusted with them. 2 rounds, 52 numbers sent by
-    each client. If one record of one client becomes another: epsilon 1.57, which is no better: its
-    answers may move as far as if it were replaced.
+    each client. If one record of one client becomes another: epsilon 1.57, which is no better: one
+    record can change all of its answers.
     """
 
     epsilon: Finite

@@ -85,7 +85,7 @@ def answer_bounds(query: Query[Any]) -> NDArray[np.float64]:
         case Score(mdms):
             logs = np.array([log_bound(mdm) for mdm in mdms])
             blocks = [np.ones(1), logs, np.outer(logs, logs)]
-        case _ if query.unit_norm:
+        case Query() if query.unit_norm:
             blocks = [np.ones(query.n_numbers)]
         case _:
             raise InputError(f"expected a query of polyurn.wire, got {type(query).__name__}")

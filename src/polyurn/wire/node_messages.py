@@ -61,6 +61,7 @@ class Refusal(IntEnum):
     FAILED = 12
     PRIVATE_ONLY = 13
     BUDGET_SPENT = 14
+    TOO_LITTLE_NOISE = 15
 
     @property
     def text(self) -> str:
@@ -82,6 +83,7 @@ _TEXTS = {
     Refusal.NO_ANSWER: "its clients have no answer to the question",
     Refusal.FAILED: "it failed",
     Refusal.PRIVATE_ONLY: "it answers with its own noise only",
+    Refusal.TOO_LITTLE_NOISE: "the question has less noise than it demands",
     Refusal.BUDGET_SPENT: "the question would cost more privacy than its owner allows",
 }
 

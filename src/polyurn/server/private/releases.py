@@ -5,6 +5,7 @@ Noise and the ledger are those of `privacy/`; what to ask is decided beside this
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from polyurn.privacy.noise import Noise, discrete_gaussian
 from polyurn.privacy.statement import Guarantee
 from polyurn.server.fit import Rounds
 from polyurn.server.results import Round
-from polyurn.wire import Aggregator, Bounded, Noised
+from polyurn.wire import Aggregator, Bounded, BoundedStatistics, Noised
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,8 @@ class Releases:
     Parameters
     ----------
     aggregator : Aggregator
-        A plain one is wrapped; a `PrivateAggregator` is used as it is, with its own ledger.
+        A plain one is wrapped; a `PrivateAggregator`, or a record of one, is used as it is, with its own
+        ledger.
     budget : Budget
     total : float
         The sum of all shares that will be asked for.
@@ -65,16 +67,13 @@ class Releases:
         on_round: Callable[[Round], None] | None = None,
     ) -> None:
         self._sigma = sigma_for(budget.epsilon, budget.delta) * np.sqrt(total)
-        if isinstance(aggregator, PrivateAggregator):
-            self._layer = aggregator
-        else:
+        self._layer: Any = aggregator
+        if not hasattr(aggregator, "guarantee"):  # neither private, nor a record of one that is
             ledger = budget.ledger or PrivacyLedger(budget.epsilon, budget.delta)
             self._layer = PrivateAggregator(
                 aggregator, ledger=ledger, trust=budget.trust, noise=budget.noise
             )
-        self._before = self._layer.ledger.charges
         self._rounds = Rounds(on_round)
-        self._delta = budget.delta
 
     def sigma(self, share: float) -> float:
         """The standard deviation of the noise of a release with this share of the budget."""
@@ -83,7 +82,8 @@ class Releases:
     def ask(self, query: Bounded, share: float) -> NDArray[np.float64]:
         """The noised sum of the clients' vectors."""
         self._asked = query.n_numbers
-        return self._layer.aggregate(Noised(query, self.sigma(share)), None).values
+        answer: BoundedStatistics = self._layer.aggregate(Noised(query, self.sigma(share)), None)
+        return answer.values
 
     def done(self, mdm: MDM | None, n_clients: float) -> None:
         """A round is over; whoever watches is told what it came to."""
@@ -97,6 +97,5 @@ class Releases:
 
     def guarantee(self) -> Guarantee:
         """What the releases so far guarantee."""
-        charges = self._layer.ledger.charges
-        n = len(self._before)
-        return Guarantee.of(charges[n:], self._delta, earlier=charges[:n])
+        guarantee: Guarantee = self._layer.guarantee()
+        return guarantee

@@ -122,3 +122,11 @@ def test_no_record_changes_a_vector_by_more_than_the_query_says(asked, seed):
         other[target] += 1
         one, two = (answer(query, who, rng=0).to_vector() for who in (client, other))
         assert np.linalg.norm(one - two) <= query.change_norm + 1e-7
+
+
+def test_what_large_clients_draw_does_not_come_from_the_seed():
+    """With a known stream, one client less would change what all others draw: more than one vector."""
+    query = BoundedSurvey(2, SizeBins.exact(10))
+    clients = np.full((50, 2), 5000)
+    sums = {tuple(answer(query, clients, rng=1).to_vector()) for _ in range(20)}
+    assert len(sums) > 1  # the same 20 times by chance: less than once in 10^20

@@ -143,7 +143,7 @@ def _answer(
         case Scaled():
             return answer_scaled(query, rows, members, rng)
         case Bounded():
-            return answer_bounded(query, rows, members, rng)
+            return answer_bounded(query, rows, members)
         case _:
             return _answer_plain(query, rows, members, rng, n_threads)
 

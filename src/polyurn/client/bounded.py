@@ -28,10 +28,11 @@ from polyurn.wire.statistics import BoundedStatistics
 _BLOCK_CLIENTS = 8_192
 
 
-def answer_bounded(
-    query: Bounded, rows: Rows, members: NDArray[np.uint32], rng: np.random.Generator
-) -> BoundedStatistics:
+def answer_bounded(query: Bounded, rows: Rows, members: NDArray[np.uint32]) -> BoundedStatistics:
     """The sum of the members' vectors, each of norm at most 1."""
+    # Large clients draw from fresh entropy, never from a seed: with a stream that somebody knows, a
+    # client less would change what all others draw, and the sum by more than its own vector.
+    rng = np.random.default_rng()
     total = np.zeros(query.n_numbers)
     for start in range(0, len(members), _BLOCK_CLIENTS):
         some = members[start : start + _BLOCK_CLIENTS]

@@ -549,6 +549,15 @@ def test_nodes_do_not_help_a_server_to_a_sum_with_too_little_noise(tmp_path):
         assert Refusal.OFF_PROTOCOL.text in last
 
 
+def test_on_a_ring_a_node_counts_only_the_shares_of_its_neighbourhood(tmp_path):
+    """A server that lies can have the sums of several parts of a ring in one round."""
+    federation = Federation(tmp_path, 130, 1)
+    clients = federation.aggregator(secure=True, dropout=0.05, colluding=0.0)
+    query = Noised(PRIVATE, 3.0, "distributed", n_reporters=120)
+    with pytest.raises(ParameterError, match="n_reporters of at most "):
+        clients.aggregate(query, None)
+
+
 def test_a_private_round_is_charged_for_every_attempt(tmp_path):
     faults = {place: at("mask", crash) for place in range(4)}
     federation = Federation(tmp_path, 10, faults=faults)

@@ -241,20 +241,6 @@ def test_a_sum_over_fewer_than_the_participants_own_fewest_is_refused():
     refused(case, Survivors(nodes[:5]), "a sum over 5 of the neighbourhood")
 
 
-@pytest.mark.parametrize("restarts", [False, True])
-def test_a_sum_over_fewer_than_the_question_declares_is_not_signed(restarts):
-    """Of noise in shares: four of six are a quorum, but not enough noise."""
-    case = Case("confirm", fewest_summed=5, restarts=restarts)
-    nodes = case.decoded(Survivors).nodes
-    with pytest.raises(RefusedError, match="4 in all, where 4 and 5 are needed"):
-        case.asked(Survivors(nodes[:4]))
-    repeated = Case("confirm", fewest_summed=5)
-    with pytest.raises(RefusedError):
-        repeated.asked(Survivors((*nodes[:4], nodes[0])))
-    enough = Case("confirm", fewest_summed=5)
-    assert enough.asked(Survivors(nodes[:5]))
-
-
 # --------------------------------------------------------------------------------- survivors
 
 

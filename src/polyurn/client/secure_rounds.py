@@ -56,8 +56,7 @@ class SecureRounds:
         signer, roster = self._about(ask)
         participant = Participant(
             self._node, signer=signer, roster=roster,
-            fewest=self._policy.fewest, majority=self._policy.majority,
-            fewest_summed=_fewest_summed(ask),
+            fewest=self._fewest(ask), majority=self._policy.majority,
         )  # fmt: skip
         said = participant.advertise(ask.body)
         while len(self._memory) >= MOST_OPEN:
@@ -110,8 +109,7 @@ class SecureRounds:
         signer, roster = self._about(begun)
         participant = Participant.resume(
             begun.body, self._node, signer=signer, roster=roster,
-            fewest=self._policy.fewest, majority=self._policy.majority,
-            fewest_summed=_fewest_summed(begun),
+            fewest=self._fewest(begun), majority=self._policy.majority,
         )  # fmt: skip
         return begun, participant
 
@@ -125,11 +123,14 @@ class SecureRounds:
         digest = question_digest(ask.query, ask.clients_per_node)
         return BoundSigner(self._signer, digest), self._roster.about(digest)
 
+    def _fewest(self, ask: Ask) -> int:
+        """The smallest sum that it takes part in: the owner's, or one with enough shares of noise.
 
-def _fewest_summed(ask: Ask) -> int:
-    """How many nodes have to be in the sum, as the question says that all of them have signed."""
-    match decode_query(ask.query):
-        case Noised(n_reporters=n_reporters):
-            return n_reporters
-        case _:
-            return 2
+        Counted in the node's neighbourhood. On a ring, a server that lies can have the sums of several
+        parts in one round; the part that a node is in has all survivors of its neighbourhood.
+        """
+        match decode_query(ask.query):
+            case Noised(trust="distributed", n_reporters=n_reporters):
+                return max(self._policy.fewest, n_reporters)
+            case _:
+                return self._policy.fewest

@@ -89,9 +89,6 @@ class Participant:
     fewest : int
         It takes part in no sum over fewer than so many of its neighbourhood, itself included; 2 or
         more. The server and `fewest` - 1 colluding nodes know the last one's numbers.
-    fewest_summed : int
-        It signs, and helps to unmask, no sum over fewer nodes than that in all. With noise in shares,
-        one at each node, it is how many have to be there for enough of it.
     majority : float
         It takes part only if thresholds and quorums are larger than this share; at least 0.5. With
         (1 + c) / 2 no share c of colluding nodes can get both secrets of a node from the others.
@@ -102,19 +99,12 @@ class Participant:
     """
 
     def __init__(
-        self,
-        node: int,
-        *,
-        signer: Signer,
-        roster: Roster,
-        fewest: int = 3,
-        majority: float = 0.5,
-        fewest_summed: int = 2,
+        self, node: int, *, signer: Signer, roster: Roster, fewest: int = 3, majority: float = 0.5
     ) -> None:
         if fewest < 2 or not 0.5 <= majority < 1:
             raise ParameterError("expected fewest as 2 or more, and majority from 0.5 up to 1")
         self._node, self._signer, self._roster = node, signer, roster
-        self._fewest, self._majority, self._fewest_summed = fewest, majority, fewest_summed
+        self._fewest, self._majority = fewest, majority
         self._memory = _Memory()
 
     @property
@@ -204,11 +194,10 @@ class Participant:
                 raise RefusedError("survivors without this node, or who never were in the round")
             if not near <= set(m.shares):
                 raise RefusedError("a survivor whose shares never arrived here")
-            needed = max(m.quorum, self._fewest_summed)
-            if len(near) < max(m.threshold, self._fewest) or len(set(nodes)) < needed:
+            if len(near) < max(m.threshold, self._fewest) or len(nodes) < m.quorum:
                 raise RefusedError(
-                    f"a sum over {len(near)} of the neighbourhood and {len(set(nodes))} in all, where "
-                    f"{max(m.threshold, self._fewest)} and {needed} are needed"
+                    f"a sum over {len(near)} of the neighbourhood and {len(nodes)} in all, where "
+                    f"{max(m.threshold, self._fewest)} and {m.quorum} are needed"
                 )
             m.survivors = list(nodes)
             signature = self._signer.sign(self._survivors_statement())
@@ -253,13 +242,9 @@ class Participant:
         roster: Roster,
         fewest: int = 3,
         majority: float = 0.5,
-        fewest_summed: int = 2,
     ) -> Self:
         """The participant that was saved. Each saved state may be used once: forget it afterwards."""
-        participant = cls(
-            node, signer=signer, roster=roster, fewest=fewest, majority=majority,
-            fewest_summed=fewest_summed,
-        )  # fmt: skip
+        participant = cls(node, signer=signer, roster=roster, fewest=fewest, majority=majority)
         try:
             values = {name: _from_json(value) for name, value in json.loads(saved).items()}
             blank, participant._memory = vars(_Memory()), _Memory(**values)

@@ -284,7 +284,7 @@ class Noised(Query[S]):
         secure sum, which is no noise to speak of in its own answer: such a question is answered in
         secure sums only.
     n_reporters : int
-        Distributed: a node takes part in no sum over fewer nodes.
+        Distributed: a node takes part in no sum over fewer nodes of its neighbourhood, itself included.
     n_colluding : int
         Distributed: how many of these may tell the server their noise, or add none. Each node adds a
         variance of sigma² / (n_reporters - n_colluding).

@@ -98,8 +98,8 @@ ROWS = (
     # For the picture: likelihood against epsilon and the number of clients.
     *(
         Row("picture", "medium/3", n, epsilon, 3, 3, "")
-        for n in (1_000, 3_000, 10_000, 100_000)
-        for epsilon in (0.25, 0.5, 1.0, 2.0, 4.0)
+        for epsilon in (1.0, 0.25, 4.0, 0.5, 2.0)
+        for n in (10_000, 1_000, 100_000)
     ),
 )
 

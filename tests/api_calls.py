@@ -19,6 +19,8 @@ import polyurn as pu
 from polyurn.comparison.estimates import Estimate
 from polyurn.privacy.ledger import Charge
 from polyurn.privacy.noise import discrete_gaussian
+from polyurn.server.private.choosing import PrivateCandidate
+from polyurn.server.private.plan import CHOOSING
 from polyurn.server.search.policy import DEFAULT, Policy
 from polyurn.wire import Initialise, Noised, Scaled
 
@@ -120,6 +122,25 @@ def _fit_paper() -> Call:
         "cohort_size": 30, "sizes": "exact", "size_prior": 0.0, "category_prior": 0.0,
         "moments": "first", "on_round": lambda done: None,
     }  # fmt: skip
+
+
+def _fit_private() -> Call:
+    return pu.fit_private, {
+        "aggregator": clients(), "epsilon": 1.0, "delta": 1e-6, "n_components": 1,
+        "n_categories": 3, "max_size": 9, "sizes": "binned", "trust": "central",
+        "ledger": pu.PrivacyLedger(1.0, 1e-6), "noise": _no_noise, "plan": None, "rng": 0,
+        "on_round": lambda done: None,
+    }  # fmt: skip
+
+
+def _no_noise(n_numbers: int, scale: float) -> Any:
+    return np.zeros(n_numbers, np.int64)
+
+
+def _select_private() -> Call:
+    _, asked = _fit_private()
+    del asked["n_components"]
+    return pu.select_private, asked | {"candidates": [1, 2], "plan": CHOOSING}
 
 
 def _select() -> Call:
@@ -353,6 +374,10 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "RunRecord": lambda: _fields(record()),
     "RunRecord.from_json": lambda: (pu.RunRecord.from_json, {"line": record().to_json()}),
     "Selection": lambda: _fields(selection()),
+    "PrivateSelection": lambda: (
+        pu.PrivateSelection,
+        {"n_components": 1, "fit": fitted(), "candidates": (PrivateCandidate(1, 0.0, 0.0),)},
+    ),
     "SizeBins": lambda: (pu.SizeBins, {"edges": [1, 2, 5]}),
     "SizeBins.exact": lambda: (pu.SizeBins.exact, {"max_size": 9}),
     "SizeBins.logarithmic": lambda: (
@@ -406,6 +431,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "fit": _fit,
     "fit_paper": _fit_paper,
+    "fit_private": _fit_private,
     "heterogeneity": lambda: (pu.heterogeneity, {"counts": COUNTS, "n_bootstrap": 10, "rng": 0}),
     "histogram": lambda: (
         pu.histogram, {"values": [0, 1, 1], "categories": 2, "cap": 2, "rng": 0},
@@ -438,6 +464,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         },
     ),
     "select": _select,
+    "select_private": _select_private,
     "split_clients": lambda: (pu.split_clients, {"counts": COUNTS, "held_out": 0.2, "rng": 0}),
     "sweep": _sweep,
     "table_features": _table_features,

@@ -53,6 +53,7 @@ class PrivateCandidate:
     noise: float
 
 
+@checked
 @dataclass(frozen=True)
 class PrivateSelection:
     """The chosen number of components, its fit, and what it was chosen by.
@@ -109,9 +110,8 @@ def select_private(
         raise ParameterError(
             "expected a number of components above 1 among the candidates, got none"
         )
-    check_model(
-        n_components=numbers[0], n_categories=n_categories, size_prior=0.0, category_prior=0.0
-    )
+    for k in (numbers[0], numbers[-1]):
+        check_model(n_components=k, n_categories=n_categories, size_prior=0.0, category_prior=0.0)
     budget = Budget(epsilon=epsilon, delta=delta, trust=trust, ledger=ledger, noise=noise)
     releases = Releases(aggregator, budget, total=plan.total, on_round=on_round)
     course = begin(releases, n_categories, private_bins(sizes, max_size), plan, rng)

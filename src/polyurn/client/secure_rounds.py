@@ -50,7 +50,7 @@ class SecureRounds:
 
     def begin(self, ask: Ask) -> bytes:
         """The signed keys for a new round about the question in `ask`."""
-        name = tag_of(ask.body).hex()
+        name = self.name(ask)
         if name in self._memory:
             raise RefusedError("an invitation to a round that has begun")
         signer, roster = self._about(ask)
@@ -64,6 +64,10 @@ class SecureRounds:
         self._keep(name, ask, participant)
         return said
 
+    def name(self, ask: Ask) -> str:
+        """What the round that a message belongs to is called: its tag, as text."""
+        return tag_of(ask.body).hex()
+
     def question(self, ask: Ask) -> Ask:
         """The message that began the round which `ask` goes on with."""
         return Ask.decode(self._kept(ask))
@@ -75,7 +79,7 @@ class SecureRounds:
             said: bytes = getattr(participant, stage)(ask.body)
             return said
         finally:
-            self._keep(tag_of(ask.body).hex(), begun, participant)
+            self._keep(self.name(ask), begun, participant)
 
     def mask(
         self,
@@ -90,14 +94,14 @@ class SecureRounds:
         try:
             return participant.mask(ask.body, values, bounds=bounds, digits=digits)
         finally:
-            self._keep(tag_of(ask.body).hex(), begun, participant)
+            self._keep(self.name(ask), begun, participant)
 
     def forget(self, ask: Ask) -> None:
         """Takes no further part in a round."""
-        self._memory.pop(tag_of(ask.body).hex(), None)
+        self._memory.pop(self.name(ask), None)
 
     def _kept(self, ask: Ask) -> bytes:
-        kept = self._memory.get(tag_of(ask.body).hex())
+        kept = self._memory.get(self.name(ask))
         if kept is None:
             raise RefusedError("a round that this node is not in")
         return kept

@@ -20,6 +20,7 @@ from polyurn.errors import InputError, ParameterError, RefusedError
 from polyurn.secure.fixed_point import FixedPoint
 from polyurn.secure.masks import KeyPair, Words, private_key, public_key, seal, unseal
 from polyurn.secure.messages import (
+    N_COMMITTED_BYTES,
     Advertisement,
     Confirmation,
     Confirmations,
@@ -41,6 +42,7 @@ from polyurn.secure.statements import (
     keys_statement,
     seed_commitment,
     seed_mask,
+    share_commitment,
     survivors_statement,
 )
 
@@ -141,7 +143,8 @@ class Participant:
             m.shares = {self._node: shares.pop(self._node)}
             pair, about = KeyPair(m.seal_private, m.tag), self._about()
             sealed = {
-                peer: seal(self._seal_key(pair, self._node, peer), both, about=about)
+                peer: self._commitments(self._node, peer, both)
+                + seal(self._seal_key(pair, self._node, peer), both, about=about)
                 for peer, both in shares.items()
             }
             return SealedShares(sealed).encode(tag=m.tag, node=self._node)
@@ -180,7 +183,7 @@ class Participant:
             pair = KeyPair(m.mask_private, m.tag)
             for peer in message.sealed:
                 low, high = sorted((self._node, peer))
-                key = pair.agreed(m.keys[peer][:32], b"mask", low, high)
+                key = self._agreed(pair, peer, b"mask", low, high)
                 (words.add_mask if self._node == low else words.subtract_mask)(key)
             return MaskedVector(words.values).encode(tag=m.tag, node=self._node)
 
@@ -301,15 +304,30 @@ class Participant:
         if len(sealed) + 1 < max(m.threshold, self._fewest):
             raise RefusedError(f"{len(sealed) + 1} of the neighbourhood are left: too few")
         pair, about = KeyPair(m.seal_private, m.tag), self._about()
-        for peer, text in sealed.items():
+        for peer, row in sealed.items():
+            committed, text = row[:N_COMMITTED_BYTES], row[N_COMMITTED_BYTES:]
             try:
-                m.shares[peer] = unseal(self._seal_key(pair, peer, self._node), text, about=about)
+                both = unseal(self._seal_key(pair, peer, self._node), text, about=about)
             except RefusedError as error:
                 raise RefusedError(f"the shares of node {peer} do not open", peer) from error
+            if committed != self._commitments(peer, self._node, both):
+                raise RefusedError(f"node {peer} committed itself to other shares", peer)
+            m.shares[peer] = both
 
     def _seal_key(self, pair: KeyPair, sender: int, recipient: int) -> bytes:
         other = recipient if sender == self._node else sender
-        return pair.agreed(self._memory.keys[other][32:], b"seal", sender, recipient)
+        return self._agreed(pair, other, b"seal", sender, recipient)
+
+    def _agreed(self, pair: KeyPair, peer: int, purpose: bytes, first: int, second: int) -> bytes:
+        mask_key, seal_key = self._memory.keys[peer][:32], self._memory.keys[peer][32:]
+        try:
+            return pair.agreed(mask_key if purpose == b"mask" else seal_key, purpose, first, second)
+        except RefusedError as error:
+            raise RefusedError(f"node {peer} has {error}", peer) from error
+
+    def _commitments(self, owner: int, holder: int, both: bytes) -> bytes:
+        shares = both[:N_SHARE_BYTES], both[N_SHARE_BYTES:]
+        return b"".join(share_commitment(self._memory.tag, owner, holder, one) for one in shares)
 
     def _about(self) -> bytes:
         return cohort_digest(self._memory.tag, self._memory.cohort)

@@ -35,6 +35,7 @@ def _add_help(app, docname, source):
 
 
 def _command_help(name, command):
+    """What a command says of itself; of a group, its commands too."""
     lines = [f"\n## {name}\n", command.help, ""]
     for parameter in command.params:
         names = [*parameter.opts, *parameter.secondary_opts]
@@ -43,7 +44,9 @@ def _command_help(name, command):
         lines.append(
             f"- {', '.join(f'`{n}`' for n in names)}: {parameter.help}{_default(parameter)}"
         )
-    return "\n".join(lines) + "\n"
+    inner = getattr(command, "commands", {})
+    rest = (_command_help(f"{name} {word}", one) for word, one in inner.items())
+    return "\n".join(lines) + "\n" + "".join(rest)
 
 
 def _default(parameter):

@@ -88,6 +88,13 @@ def test_the_reference_has_every_public_name():
 # ---------------------------------------------------------------------------- commands
 
 
+def commands(group=COMMANDS, title="polyurn"):
+    """A group, its commands, and those of the groups in it: (title, command)."""
+    yield title, group
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, f"{title} {name}")
+
+
 def sections():
     """The options that docs/commands.md gives each command: {command: {options: default}}."""
     parts = re.split(r"^## (.+)$", page("commands"), flags=re.MULTILINE)[1:]
@@ -110,14 +117,16 @@ def shown_default(option):
 
 
 def test_every_command_and_option_is_documented_with_its_default():
-    actual = {f"polyurn {name}": options_of(c) for name, c in COMMANDS.commands.items()}
-    assert dict(sections()) == {"polyurn": options_of(COMMANDS), **actual}
+    actual = {title: options_of(command) for title, command in commands()}
+    assert "polyurn federation join" in actual  # a command of a group
+    assert dict(sections()) == actual
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS.commands))
-def test_every_command_and_option_has_help(name):
-    command = COMMANDS.commands[name]
-    assert command.help
+@pytest.mark.parametrize(
+    ("title", "command"), [*commands()], ids=[title for title, _ in commands()]
+)
+def test_every_command_and_option_has_help(title, command):
+    assert command.help, title
     assert all(p.help for p in command.params)
 
 
@@ -137,8 +146,11 @@ def shell_blocks(text, kind="sh"):
 
 @pytest.mark.parametrize("line", [*shell_commands()])
 def test_every_command_on_a_page_is_one_that_the_command_line_takes(line):
-    _, name, *arguments = shlex.split(line, comments=True)
-    assert COMMANDS.commands[name].make_context(name, arguments).info_name == name
+    command, (name, *arguments) = COMMANDS, shlex.split(line, comments=True)
+    while hasattr(command, "commands"):  # a group: the next word names one of its commands
+        name, *arguments = arguments
+        command = command.commands[name]
+    assert command.make_context(name, arguments).info_name == name
 
 
 def test_the_commands_of_the_guide_run_on_the_table_that_it_makes(tmp_path, monkeypatch):

@@ -25,7 +25,7 @@ from polyurn.storage.places import read_regular
 from polyurn.typed.records import Count, read_record, to_record
 
 _VERSION = 1
-_MOST_NODES = 100_000
+MOST_NODES = 100_000
 
 Value = TypeVar("Value")
 
@@ -84,8 +84,8 @@ class Federation:
                 "expected at least 1 category, and max_size and clients_per_node of at least 1"
             )
         names = [node.name for node in self.nodes]
-        if not 1 <= len(names) <= _MOST_NODES or len(set(names)) < len(names):
-            raise ParameterError(f"expected 1 to {_MOST_NODES:,} nodes with names of their own")
+        if not 1 <= len(names) <= MOST_NODES or len(set(names)) < len(names):
+            raise ParameterError(f"expected 1 to {MOST_NODES:,} nodes with names of their own")
         for name in names:
             _check_name(name)
         if [node.number for node in self.nodes] != list(range(1, len(names) + 1)):

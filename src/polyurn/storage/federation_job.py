@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from polyurn.errors import FileError
+from polyurn.errors import FileError, ParameterError
 from polyurn.storage.atomic import AGAIN, load_record, save_record
 from polyurn.typed.records import Count, Finite, read_record, to_record
 
@@ -66,6 +66,20 @@ class Job:
     settling: Finite = 60.0
     dropout: Finite = 0.3
     checkpoint: str | None = None
+
+    def __post_init__(self) -> None:
+        if min(*self.components, self.rounds, self.min_nodes) < 1:
+            raise ParameterError(
+                "expected numbers of components, of rounds and of min_nodes of at least 1"
+            )
+        if self.secure and self.min_nodes < 2:
+            raise ParameterError(
+                "expected min_nodes of at least 2 for secure sums: a sum over one node is its answer"
+            )
+        if not 0 <= self.min_fraction <= 1 or self.timeout <= 0 or self.settling < 0:
+            raise ParameterError(
+                "expected min_fraction from 0 to 1, a timeout above 0 and a settling time of at least 0"
+            )
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def test_a_node_that_hangs_for_ever_costs_a_fit_one_timeout_and_is_named(tmp_pat
         (numbers(np.nan), "numbers that are not finite, or beyond 1e150"),
         (numbers(1e300), "numbers that are not finite, or beyond 1e150"),
         (numbers(1e100), "numbers beyond their bounds"),
-        (short, "no answer to the question"),
+        (short, "an answer of another length"),
         (text, "a reply of type str"),
         (garbage, "a reply that cannot be read"),
         (impostor(1), "a reply in another's name"),

@@ -1,12 +1,15 @@
 """The ServerApp: from a job in a folder to a model or a reason, over nodes that a grid plays."""
 
+import doctest
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 from flwr.app import Context, RecordDict
 
+import polyurn as pu
 from federation_jobs import job_of
 from flower_grids import Played, PlayedGrid
 from polyurn.client.histogram import Histograms
@@ -105,7 +108,10 @@ def test_a_run_that_was_cut_off_goes_on_from_its_checkpoint_to_the_same_model(he
 
 
 def context_of(folder):
-    config = {"job": str(folder.path)}
+    return context_with({"job": str(folder.path)})
+
+
+def context_with(config):
     return Context(run_id=7, node_id=1, node_config={}, state=RecordDict(), run_config=config)
 
 
@@ -134,3 +140,15 @@ def test_a_job_that_is_damaged_is_said(here):
     with pytest.raises(FileError):
         main(here.grid, context_of(folder))
     assert "job.json" in folder.failure
+
+
+def test_the_serverapp_that_the_guide_shows_learns_a_model(here, tmp_path):
+    guide = Path(__file__).parents[3] / "docs" / "guides" / "federation.md"
+    section = guide.read_text(encoding="utf-8").split("### Your own ServerApp\n")[1]
+    known = {"pu": pu}
+    for example in doctest.DocTestParser().get_examples(section):
+        exec(example.source, known)
+    config = {"federation": str(here.made.path), "output": str(tmp_path / "mdm.json")}
+    known["main"](here.grid, context_with(config))
+    assert pu.load(tmp_path / "mdm.json").n_components == 2
+    assert {message.metadata.dst_node_id for message in here.grid.sent} == set(here.grid.nodes)

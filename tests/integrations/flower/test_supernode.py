@@ -1,8 +1,5 @@
 """The first connection of a node: one clear line for each thing that can be wrong with it."""
 
-import socket
-import ssl
-import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,6 +8,7 @@ from polyurn.errors import FederationError, FileError
 from polyurn.integrations.flower.certificates import make_authority, make_server
 from polyurn.integrations.flower.one_machine import free_port
 from polyurn.integrations.flower.supernode import knock
+from tls_doors import Door
 
 PAST, FUTURE = (datetime.now(UTC) + timedelta(days=days) for days in (-900, 30))
 
@@ -18,38 +16,6 @@ PAST, FUTURE = (datetime.now(UTC) + timedelta(days=days) for days in (-900, 30))
 @pytest.fixture(scope="module")
 def authority():
     return make_authority("a federation")
-
-
-class Door:
-    """Something that listens on a port of this machine; with a certificate, it speaks TLS."""
-
-    def __init__(self, folder, certified):
-        self._context = None
-        if certified is not None:
-            for name, data in {"key": certified.key, "crt": certified.certificate}.items():
-                (folder / f"server.{name}").write_bytes(data)
-            self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            self._context.load_cert_chain(folder / "server.crt", folder / "server.key")
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        self._thread = threading.Thread(target=self._answer)
-        self._thread.start()
-
-    def _answer(self):
-        plain, _ = self._socket.accept()
-        with plain:
-            try:
-                if self._context is None:
-                    plain.recv(1)
-                    plain.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-                else:
-                    self._context.wrap_socket(plain, server_side=True).close()
-            except OSError:
-                pass  # the other side has hung up, as it should
-
-    def close(self):
-        self._thread.join()
-        self._socket.close()
 
 
 @pytest.fixture

@@ -62,7 +62,38 @@ def end_processes(places: Sequence[Path], *, within: float) -> int:
         Seconds after which those that are left are killed.
     """
     named = [process for place in places if (process := _process(place)) is not None]
-    family = named + [child for one in named for child in _children(one)]
+    _end(named + [child for one in named for child in _children(one)], within)
+    for place in places:
+        place.unlink(missing_ok=True)
+    return len(named)
+
+
+def end_orphans(programs: Sequence[str], *, variable: str, value: str, within: float) -> int:
+    """End what a process that was killed had started, and left behind; how many there were.
+
+    Parameters
+    ----------
+    programs : sequence of str
+        Names of programs; others are left alone.
+    variable, value : str
+        What stands in the environment of those that are meant.
+    within : float
+        As in `end_processes`.
+    """
+    orphans = [one for one in psutil.process_iter() if _is(one, programs, variable, value)]
+    _end(orphans, within)
+    return len(orphans)
+
+
+def _is(process: psutil.Process, programs: Sequence[str], variable: str, value: str) -> bool:
+    try:
+        names = {Path(word).name for word in process.cmdline()[:2]}
+        return not names.isdisjoint(programs) and process.environ().get(variable) == value
+    except (psutil.Error, OSError):  # it has ended, or is another user's
+        return False
+
+
+def _end(family: Sequence[psutil.Process], within: float) -> None:
     for one in family:
         with contextlib.suppress(psutil.NoSuchProcess):  # it has ended meanwhile
             one.terminate()
@@ -71,9 +102,6 @@ def end_processes(places: Sequence[Path], *, within: float) -> int:
         with contextlib.suppress(psutil.NoSuchProcess):
             one.kill()
     psutil.wait_procs(left, timeout=within)
-    for place in places:
-        place.unlink(missing_ok=True)
-    return len(named)
 
 
 def _children(process: psutil.Process) -> list[psutil.Process]:

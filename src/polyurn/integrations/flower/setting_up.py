@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from polyurn.errors import FederationError
+from polyurn.errors import FederationError, ParameterError
 from polyurn.integrations.flower.certificates import (
     Certified,
     expiry,
@@ -18,6 +18,7 @@ from polyurn.integrations.flower.certificates import (
 )
 from polyurn.secure.roster import Roster
 from polyurn.storage.federation_folder import (
+    MOST_NODES,
     Federation,
     FederationFolder,
     NodeEntry,
@@ -110,6 +111,8 @@ def set_up(
     -------
     FederationFolder
     """
+    if (n_nodes or 0) > MOST_NODES:  # before keys are made for all of them
+        raise ParameterError(f"expected 1 to {MOST_NODES:,} nodes, got {n_nodes:,}")
     keys = {i: make_node_keys() for i in range(1, 1 + (n_nodes or 0))}
     entries = [
         NodeEntry(

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from polyurn.errors import FederationError, MissingDependencyError
-from polyurn.integrations.flower.processes import alive, end_processes, keep_pid
+from polyurn.integrations.flower.processes import alive, end_orphans, end_processes, keep_pid
 from polyurn.integrations.flower.setting_up import check_certificate
 from polyurn.storage.federation_folder import FederationFolder
 
 _LINK = "federation"  # what the SuperLink is called in Flower's configuration
 _STARTS_WITHIN = 60.0  # seconds
 _ENDS_WITHIN = 15.0
+_STARTED = ("flower-superexec", "flwr-serverapp")  # by the SuperLink, each in a session of its own
 
 
 # Flower's command line, once for each line that is read.
@@ -46,6 +47,7 @@ def start(folder: FederationFolder, *, host: str) -> int:
     if (pid := alive(folder.pid)) is not None:
         raise FederationError(f"the SuperLink is running already (process {pid})")
     check_certificate(folder)
+    _end_orphans(folder)
     port = int(folder.read().address.rpartition(":")[2])
     _check_free(host, port)
     _configure(folder, f"{_reached(host)}:{port}")
@@ -72,6 +74,7 @@ def start(folder: FederationFolder, *, host: str) -> int:
             end_processes([folder.pid], within=_ENDS_WITHIN)
             raise FederationError(f"the SuperLink did not start: see {folder.log}")
         time.sleep(0.2)
+    process.returncode = 0  # it outlives this object, which would warn of that
     return process.pid
 
 
@@ -123,7 +126,9 @@ def stop_run(folder: FederationFolder, run: int) -> None:
 
 def stop(folder: FederationFolder) -> bool:
     """End the SuperLink and its children; whether there was one."""
-    return end_processes([folder.pid], within=_ENDS_WITHIN) > 0
+    was_up = end_processes([folder.pid], within=_ENDS_WITHIN) > 0
+    _end_orphans(folder)
+    return was_up
 
 
 def flwr(folder: FederationFolder, *commands: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -156,6 +161,11 @@ def _documents(text: str) -> Iterator[dict[str, Any]]:
     while (at := text.find("{", at)) >= 0:
         document, at = decoder.raw_decode(text, at)
         yield document
+
+
+def _end_orphans(folder: FederationFolder) -> None:
+    """End what a SuperLink that was killed left behind: a ServerApp of it would go on asking nodes."""
+    end_orphans(_STARTED, variable="FLWR_HOME", value=str(folder.flower_home), within=_ENDS_WITHIN)
 
 
 def environment(folder: FederationFolder) -> dict[str, str]:

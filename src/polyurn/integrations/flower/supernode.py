@@ -20,7 +20,7 @@ from typing import Any
 
 from polyurn.errors import FederationError, MissingDependencyError
 from polyurn.integrations.flower.exchange import answered
-from polyurn.storage.places import read_regular
+from polyurn.storage.places import check_regular
 
 try:
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -146,9 +146,10 @@ def knock(address: str, certificate: Path) -> None:
     FederationError
     """
     host, _, port = address.rpartition(":")
+    check_regular(certificate)
     try:
-        context = ssl.create_default_context(cadata=read_regular(certificate).decode())
-    except (ssl.SSLError, ValueError) as error:
+        context = ssl.create_default_context(cafile=certificate)
+    except ssl.SSLError as error:
         raise FederationError(
             f"{certificate} is no certificate: take the one of this federation"
         ) from error

@@ -1,0 +1,53 @@
+"""The table of a selection."""
+
+from rich.console import Console
+
+from polyurn.commands._shared.selections import selection_table
+from polyurn.server.records import CandidateRecord, SelectionRecord
+
+
+def candidate(n_components, **settings):
+    usual = {
+        "log_likelihood": -10.0 - n_components,
+        "standard_error": 0.5,
+        "behind": 0.25 * n_components,
+        "behind_error": 0.1,
+        "n_rounds": 7,
+        "n_parameters": 1000 * n_components,
+        "n_dropped": 0,
+        "multinomial": (),
+        "converged": True,
+    }
+    return CandidateRecord(n_components=n_components, **{**usual, **settings})
+
+
+def shown(*candidates, chosen=2):
+    choice = SelectionRecord(
+        chosen=chosen, n_rounds=7, n_clients=80, n_held_out=20, n_numbers=5,
+        n_numbers_by_round=(5,), candidates=candidates, paths=(),
+    )  # fmt: skip
+    console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    with console.capture() as capture:
+        console.print(selection_table(choice))
+    console.file.close()
+    return capture.get()
+
+
+def test_every_number_of_components_has_a_row_and_the_chosen_one_is_marked():
+    text = shown(candidate(1), candidate(2), candidate(3, converged=False))
+    rows = [line for line in text.splitlines() if "-1" in line]
+    assert len(rows) == 3
+    assert "-12.0000 ± 0.9800" in rows[1]
+    assert "2,000" in rows[1]
+    assert [word for row in rows for word in ("chosen", "unfinished") if word in row] == [
+        "chosen",
+        "unfinished",
+    ]
+    assert "20 clients" in text
+    assert "stopped early" not in text
+
+
+def test_a_candidate_that_was_stopped_early_is_explained():
+    text = shown(candidate(2), candidate(3, outdone=True, converged=False))
+    assert "stopped early: a smaller K was already better than this one could become" in text
+    assert "unfinished" not in text

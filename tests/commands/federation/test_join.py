@@ -1,0 +1,129 @@
+"""`polyurn federation join`: what keeps a node from joining, in one clear line each."""
+
+import json
+import os
+import shutil
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cli_walk import CLIENTS, HEAD, assert_refused
+from polyurn.integrations.flower.certificates import Certified, make_authority, make_server
+from polyurn.integrations.flower.processes import keep_pid
+from polyurn.storage.federation_folder import FederationFolder
+from tls_doors import Door
+
+JOIN = ("federation", "join", "fed/nodes/node-1")
+
+
+def port(fed):
+    return int(FederationFolder(fed).read().address.rpartition(":")[2])
+
+
+def authority(fed):
+    return Certified(*((fed / "authority" / name).read_bytes() for name in ("ca.key", "ca.crt")))
+
+
+def test_a_server_that_is_down_is_said(run, fed):
+    ran = run(*JOIN, "clients.csv")
+    assert_refused(ran, f"no SuperLink at localhost:{port(fed)}", "run `polyurn federation up`")
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (HEAD + "a,0,1\na,3,1\n", ["3"]),
+        (HEAD + "a,cat,1\n", ["cat"]),
+        (HEAD + "a,0,13\n", ["at most 12 points a client, one has 13", "--cap 12"]),
+        (HEAD + "".join(f"c{i},0,1\n" for i in range(7)), ["at most 6 clients a node", "has 7"]),
+        (HEAD + "a,0,0\n", ["--drop-empty"]),
+        ("", ["clients.csv"]),
+    ],
+    ids=["another number", "a name", "too large", "too many", "empty client", "empty file"],
+)
+def test_a_table_that_was_not_declared_is_refused_before_anybody_is_asked(
+    run, fed, tmp_path, table, words
+):
+    (tmp_path / "clients.csv").write_text(table)
+    assert_refused(run(*JOIN, "clients.csv"), *words)
+    assert not (fed / "nodes" / "node-1" / "questions.log").exists()
+
+
+def test_a_missing_table_is_said(run, fed):
+    assert_refused(run(*JOIN, "none.csv"), "none.csv")
+
+
+def test_the_categories_of_a_table_are_those_of_the_federation(run, tmp_path):
+    run("federation", "init", "fed", "--nodes", 1, "--categories", "a,b", "--max-size", 9)
+    assert_refused(run(*JOIN, "clients.csv"), "clients.csv")
+
+
+def test_a_folder_that_is_no_nodes_is_said(run, fed):
+    assert_refused(run("federation", "join", "fed", "clients.csv"), "there is no node.json in")
+    assert_refused(run("federation", "join", "nowhere", "clients.csv"), "there is no node.json in")
+
+
+def test_a_node_that_runs_already_is_said(run, fed):
+    keep_pid(fed / "nodes" / "node-1" / "node.pid", os.getpid())
+    ran = run(*JOIN, "clients.csv")
+    assert_refused(ran, f"node-1 is running already (process {os.getpid()})")
+
+
+@pytest.mark.parametrize("name", ["signing.key", "transport.key"])
+def test_keys_are_the_owners_alone(run, fed, name):
+    place = fed / "nodes" / "node-1" / name
+    place.chmod(0o644)
+    assert_refused(run(*JOIN, "clients.csv"), "others than its owner may read", "chmod 600")
+    place.unlink()
+    assert_refused(run(*JOIN, "clients.csv"), name)
+
+
+def test_a_folder_with_the_keys_of_another_node_is_refused(run, fed):
+    shutil.copy(fed / "nodes/node-2/signing.key", fed / "nodes/node-1/signing.key")
+    assert_refused(run(*JOIN, "clients.csv"), "is not the key of node-1 in the roster")
+
+
+def test_a_policy_with_a_misspelt_limit_is_refused(run, fed):
+    (fed / "nodes" / "node-1" / "policy.toml").write_text("fewst = 5\n")
+    assert_refused(run(*JOIN, "clients.csv"), "policy.toml", "fewst")
+
+
+def test_a_damaged_node_file_is_said(run, fed):
+    place = fed / "nodes" / "node-1" / "node.json"
+    place.write_text(json.dumps({**json.loads(place.read_text()), "number": 3}))
+    assert_refused(run(*JOIN, "clients.csv"), "node.json is damaged: there is no node 3")
+
+
+# ----------------------------------------------------------------------- servers that are not ours
+
+
+def test_an_expired_certificate_is_said(run, fed, tmp_path):
+    past = datetime.now(UTC) - timedelta(days=900)
+    with Door(tmp_path, make_server(authority(fed), ["localhost"], now=past), port(fed)):
+        ran = run(*JOIN, "clients.csv")
+    assert_refused(ran, f"the certificate of localhost:{port(fed)} has expired: make a new one")
+
+
+def test_a_server_of_another_authority_is_said(run, fed, tmp_path):
+    other = make_server(make_authority("another"), ["localhost"])
+    with Door(tmp_path, other, port(fed)):
+        ran = run(*JOIN, "clients.csv")
+    assert_refused(ran, "is not signed by", "ca.crt: take this federation's")
+
+
+def test_a_server_without_tls_is_said(run, fed, tmp_path):
+    with Door(tmp_path, None, port(fed)):
+        ran = run(*JOIN, "clients.csv")
+    assert_refused(ran, "answers, but not with TLS")
+
+
+def test_an_authority_that_is_damaged_is_said(run, fed):
+    (fed / "nodes" / "node-1" / "ca.crt").write_text("")
+    assert_refused(run(*JOIN, "clients.csv"), "ca.crt is no certificate")
+
+
+def test_the_table_is_read_under_the_names_of_its_columns(run, fed, tmp_path):
+    named = CLIENTS.replace("client,category,count", "who,what,times")
+    (tmp_path / "named.csv").write_text(named)
+    ran = run(*JOIN, "named.csv", "--client", "who", "--category", "what", "--count", "times")
+    assert_refused(ran, "no SuperLink at")  # the table was read

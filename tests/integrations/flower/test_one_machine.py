@@ -1,0 +1,351 @@
+"""Federations of real processes over TLS: the same fit, what is left, and whatever dies on the way."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from federation_jobs import job_of
+from live_federations import (
+    HOSTILE,
+    PATIENCE,
+    Run,
+    distance,
+    histograms,
+    kill_node,
+    leave,
+    local_fit,
+    polyurn,
+    processes_of,
+    rejoin,
+    stages_of,
+    wait_until,
+)
+from polyurn.commands._shared.federated import perform
+from polyurn.integrations.flower import superlink
+from polyurn.integrations.flower.certificates import make_node_keys
+from polyurn.integrations.flower.one_machine import federation_here, free_port
+from polyurn.integrations.flower.processes import alive, end_processes, keep_pid
+from polyurn.storage.federation_folder import write_private
+from polyurn.storage.mdm_json import load_saved
+
+ROUNDS = 4
+
+
+# ------------------------------------------------------------------------ a small one, from its
+# ------------------------------------------------------------------------ beginning to its end
+
+
+@dataclass
+class Lived:
+    """What was seen of a federation of three nodes that is over."""
+
+    made: object
+    fits: dict = field(default_factory=dict)
+    local: dict = field(default_factory=dict)
+    ran: dict = field(default_factory=dict)
+    status: str = ""
+    left: list = field(default_factory=list)
+    elsewhere: list = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory):
+    """A whole life: a secure and a plain fit over three nodes, then one over the one that is left."""
+    place = tmp_path_factory.mktemp("live")
+    elsewhere = [place / name for name in ("home", "temporary", "work")]
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, folder in zip(("HOME", "TMPDIR"), elsewhere, strict=False):
+            folder.mkdir()
+            patch.setenv(variable, str(folder))
+        elsewhere[2].mkdir()
+        patch.chdir(elsewhere[2])
+        with federation_here(place / "fed", histograms(3), max_size=20, secure_only=False) as made:
+            seen = Lived(made)
+            settings = {"rounds": ROUNDS, "timeout": PATIENCE, "settling": PATIENCE}
+            for name in ("secure", "plain"):
+                job = job_of(made.path, secure=name == "secure", **settings)
+                seen.fits[name] = load_saved(perform(made, job).result)
+                seen.local[name] = local_fit(made, (1, 2, 3), ROUNDS)
+            seen.status = polyurn("status", made.path, "--json").stdout
+            table = made.node("node-1") / "clients.csv"
+            seen.ran["joining twice"] = polyurn("join", made.node("node-1"), table)
+            for number in (2, 3):
+                leave(made, number)
+            seen.ran["an unregistered key"] = polyurn("join", stranger(made, place), table)
+            job = job_of(made.path, secure=False, min_nodes=1, **{**settings, "settling": 0.0})
+            seen.fits["one"] = load_saved(perform(made, job).result)
+            seen.local["one"] = local_fit(made, (1,), ROUNDS)
+    seen.left = processes_of(made.path)
+    seen.elsewhere = [path for folder in elsewhere for path in folder.rglob("*")]
+    seen.elsewhere += [path for path in place.iterdir() if path.name not in ("fed", "stranger")]
+    seen.elsewhere = [path for path in seen.elsewhere if path not in elsewhere]
+    return seen
+
+
+def stranger(made, place):
+    """A folder of node 2 with a key that nobody has registered."""
+    folder = shutil.copytree(made.node("node-2"), place / "stranger")
+    write_private(folder / "transport.key", make_node_keys().transport)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["plain", "secure"])
+def test_a_fit_over_three_processes_is_the_local_fit_to_a_billionth_of_a_nat(lived, name):
+    mdm, counts = lived.local[name]
+    assert distance(lived.fits[name].mdm, mdm, counts) <= 1e-9
+    crossed = lived.fits[name].made.crossed
+    assert crossed.secure == (name == "secure")
+    assert crossed.n_attempts == crossed.n_rounds == ROUNDS
+    assert crossed.n_asks == ROUNDS * (5 if crossed.secure else 1)
+    assert [(node.name, node.n_summed) for node in crossed.nodes] == [
+        (f"node-{i}", ROUNDS) for i in (1, 2, 3)
+    ]
+
+
+def test_a_fit_over_one_plain_process_is_the_local_fit_to_the_last_bit(lived):
+    mdm, _ = lived.local["one"]
+    got = lived.fits["one"].mdm
+    np.testing.assert_array_equal(got.weights, mdm.weights)
+    np.testing.assert_array_equal(got.alphas, mdm.alphas)
+    np.testing.assert_array_equal(got.sizes.masses, mdm.sizes.masses)
+
+
+def test_every_question_stands_in_the_log_of_its_node(lived):
+    lines = (lived.made.node("node-2") / "questions.log").read_text().splitlines()
+    secure = ["advertise", "share", "mask", "confirm", "reveal"]
+    assert stages_of(lived.made, 2) == secure * ROUNDS + ["plain"] * ROUNDS
+    crossed = lived.fits["plain"].made.crossed
+    sent = [line.split(" | ")[3] for line in lines[-ROUNDS:]]
+    assert sent == [f"{one.n_numbers:,} numbers sent" for one in crossed.rounds]
+
+
+def test_the_state_of_a_federation_is_shown(lived):
+    import json
+
+    state = json.loads(lived.status)
+    assert [node["status"] for node in state["nodes"]] == ["online"] * 3
+    assert [run["status"] for run in state["runs"]] == ["finished:completed"] * 2
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        ("joining twice", "node-1 is running already (process "),
+        ("an unregistered key", "does not know this node's key: register it on the server"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(lived, mistake, said):
+    ran = lived.ran[mistake]
+    assert ran.returncode == 2
+    assert "Traceback" not in ran.stderr
+    errors = [line for line in ran.stderr.splitlines() if line.startswith("error: ")]
+    assert errors == ran.stderr.splitlines()[-1:]
+    assert said in errors[0]
+
+
+def test_no_process_port_or_file_outside_the_folder_is_left(lived):
+    assert lived.left == []
+    assert lived.elsewhere == []
+    assert not list(lived.made.path.rglob("superlink.pid"))
+    assert not list(lived.made.path.rglob("node.pid"))
+    port = int(lived.made.read().address.rpartition(":")[2])
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=5.0)
+
+
+# -------------------------------------------------------------------------- whatever dies on the way
+
+
+JOINED = []  # processes of nodes that have joined again
+
+
+@pytest.fixture(scope="module")
+def four(tmp_path_factory):
+    """Four nodes, and what a fit finds if nothing dies; each test leaves it as it was."""
+    place = tmp_path_factory.mktemp("four")
+    with federation_here(place / "fed", histograms(4), max_size=20, secure_only=False) as made:
+        whole = Run(made, place / "whole.json", "--plain", rounds=6).result()
+        yield made, whole
+    for process in JOINED:
+        process.wait()
+
+
+def assert_same(saved, whole):
+    for name in ("weights", "alphas"):
+        got, expected = getattr(saved.mdm, name), getattr(whole.mdm, name)
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=0)
+    np.testing.assert_allclose(
+        saved.mdm.sizes.masses, whole.mdm.sizes.masses, rtol=1e-12, atol=1e-15
+    )
+
+
+def begin(made, tmp_path):
+    """A fit with a checkpoint, in the middle; the same command goes on with it."""
+    run = Run(made, tmp_path / "mdm.json", "--plain", "--checkpoint", tmp_path / "rounds", rounds=6)
+    run.wait_for_round(2)
+    return run
+
+
+def go_on(made, tmp_path):
+    return Run(
+        made, tmp_path / "mdm.json", "--plain", "--checkpoint", tmp_path / "rounds", rounds=6
+    )
+
+
+@pytest.mark.slow
+def test_a_fit_goes_on_after_its_serverapp_was_killed(four, tmp_path):
+    made, whole = four
+    run = begin(made, tmp_path)
+    os.kill(run.server(), signal.SIGKILL)
+    code, said = run.end()
+    assert code == 2
+    assert "the process that asks the nodes has died; repeat the command to go on from" in said
+    resumed = go_on(made, tmp_path)
+    saved = resumed.result()
+    assert_same(saved, whole)
+    assert saved.made.crossed.n_rounds < 6
+
+
+@pytest.mark.slow
+def test_a_fit_goes_on_after_the_superlink_was_killed(four, tmp_path):
+    made, whole = four
+    run = begin(made, tmp_path)
+    orphan = run.server()
+    os.kill(alive(made.pid), signal.SIGKILL)
+    code, said = run.end()
+    assert code == 2
+    assert "the SuperLink has died: polyurn federation up" in said
+    ran = polyurn("up", made.path)
+    assert ran.returncode == 0, ran.stderr
+    wait_until(lambda: orphan not in [pid for pid, _ in processes_of(made.path)], within=30.0)
+    saved = go_on(made, tmp_path).result()  # the nodes have come back by themselves
+    assert_same(saved, whole)
+
+
+@pytest.mark.slow
+def test_a_fit_goes_on_after_a_node_was_killed_and_has_joined_again(four, tmp_path):
+    made, whole = four
+    run = begin(made, tmp_path)
+    os.kill(run.server(), signal.SIGKILL)
+    run.end()
+    kill_node(made, 3)
+    JOINED.append(rejoin(made, 3))
+    assert_same(go_on(made, tmp_path).result(), whole)
+
+
+@pytest.mark.slow
+def test_a_node_that_misbehaves_in_every_way_costs_one_timeout_and_is_named(four, tmp_path):
+    made, _ = four
+    leave(made, 4)
+    folder = made.node("node-4")
+    hostile = subprocess.Popen([sys.executable, str(HOSTILE), str(folder)], start_new_session=True)
+    try:
+        wait_until(lambda: alive(folder / "node.pid") == hostile.pid)
+        options = ("--plain", "--timeout", 40, "--tol", 1e-14, "--patience", 20)
+        saved = Run(made, tmp_path / "mdm.json", *options, rounds=10).result()
+    finally:
+        hostile.kill()
+        hostile.wait()
+        JOINED.append(rejoin(made, 4))
+    crossed = saved.made.crossed
+    assert crossed.n_timeouts == 1
+    bad = crossed.nodes[3]
+    assert bad.benched == "it did not reply in time"
+    assert dict(bad.refused) == {
+        "numbers that are not finite, or beyond 1e150": 2,
+        "an answer of another length": 1,
+        "a reply of type str": 1,
+        "a reply to an earlier message": 1,
+        "a reply in another's name": 1,
+    }
+    for node in crossed.nodes[:3]:
+        assert (node.benched, node.refused) == (None, ())
+        assert node.n_summed == crossed.n_rounds
+
+
+@pytest.mark.slow
+def test_a_stock_supernode_with_our_clientapp_gives_the_same_fit(four, tmp_path):
+    made, whole = four
+    leave(made, 4)
+    folder = made.node("node-4")
+    home = tmp_path / "flower-home"
+    home.mkdir()
+    words = [
+            superlink.program("flower-supernode"),
+            "--root-certificates", str(folder / "ca.crt"),
+            "--superlink", made.read().address,
+            "--auth-supernode-private-key", str(folder / "transport.key"),
+            "--ssl-ca-certfile", str(made.ca_certificate),
+            "--ssl-certfile", str(made.certificate),
+            "--ssl-keyfile", str(made.key),
+            "--host", "127.0.0.1",
+            "--port", str(free_port()),
+            "--node-config", f'node="{folder}" table="{folder / "clients.csv"}"',
+    ]  # fmt: skip
+    with open(tmp_path / "supernode.log", "wb") as log:
+        stock = subprocess.Popen(
+            words, stdout=log, stderr=log, start_new_session=True,
+            env={**superlink.environment(made), "FLWR_HOME": str(home)},
+        )  # fmt: skip
+    keep_pid(tmp_path / "stock.pid", stock.pid)
+    try:
+        options = ("--plain", "--timeout", PATIENCE, "--settling", PATIENCE)
+        saved = Run(made, tmp_path / "mdm.json", *options, rounds=6).result()
+    finally:
+        end_processes([tmp_path / "stock.pid"], within=30.0)
+        stock.wait()
+        JOINED.append(rejoin(made, 4))
+    assert_same(saved, whole)
+    assert [node.n_summed for node in saved.made.crossed.nodes] == [6] * 4
+
+
+# ---------------------------------------------------------------- nodes that die in a secure sum
+
+TIMEOUT = 30.0
+
+
+@pytest.fixture
+def six(tmp_path):
+    with federation_here(tmp_path / "fed", histograms(6), max_size=20) as made:
+        yield made
+
+
+@pytest.mark.slow
+def test_a_third_of_the_nodes_may_be_killed_in_a_secure_sum_which_is_right_in_one_attempt(
+    six, tmp_path
+):
+    options = ("--timeout", TIMEOUT, "--min-fraction", 0.6)
+    run = Run(six, tmp_path / "mdm.json", *options, rounds=3)
+    for number in (2, 5):
+        wait_until(lambda number=number: "share" in stages_of(six, number))
+        kill_node(six, number)
+    saved = run.result()
+    crossed = saved.made.crossed
+    assert crossed.n_attempts == crossed.n_rounds == 3
+    assert [node.node for node in crossed.nodes if node.n_summed == 3] == [1, 3, 4, 6]
+    assert [node.n_summed for node in crossed.nodes if node.node in (2, 5)] == [0, 0]
+    mdm, counts = local_fit(six, (1, 3, 4, 6), 3)
+    assert distance(saved.mdm, mdm, counts) <= 1e-9
+
+
+@pytest.mark.slow
+def test_below_the_threshold_of_a_secure_sum_there_is_a_named_error_in_time(six, tmp_path):
+    run = Run(six, tmp_path / "mdm.json", "--timeout", TIMEOUT, rounds=3)
+    for number in (1, 2, 3, 4):
+        wait_until(lambda number=number: "share" in stages_of(six, number))
+        kill_node(six, number)
+    killed = time.time()
+    code, said = run.end()
+    assert code == 2
+    assert "2 of 6 nodes can be asked, 5 are needed" in said
+    assert "benched: 1, 2, 3, 4" in said
+    assert not (tmp_path / "mdm.json").exists()
+    assert (run.folder / "failed.json").stat().st_mtime - killed <= TIMEOUT + 5.0

@@ -4,8 +4,8 @@
 
 The questions are those of one private fit, every round of it; releases come from the package's own
 aggregator. The canary holds all its points in the rarest category: its vector is as long as a client's
-can be in nearly every round. One component has 4 rounds of 53 numbers, with OpenDP's noise. Three have
-12 rounds of about 1,000, for which that takes an hour; NumPy's seeded noise, rounded to the same grid,
+can be in nearly every round. One component has 4 rounds of 50 numbers in all, with OpenDP's noise. Three
+have 12 rounds of about 1,000, which is 40 million draws; NumPy's seeded noise, rounded to the same grid,
 takes its place. The last row breaks the mechanism on purpose.
 """
 

@@ -29,6 +29,7 @@ import polyurn as pu
 from polyurn.privacy.accounting import largest_auc, spent
 from polyurn.privacy.aggregator import PrivateAggregator
 from polyurn.privacy.ledger import PrivacyLedger
+from polyurn.report.palette import TONES
 from polyurn.wire import Noised, Query
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
@@ -191,9 +192,9 @@ def draw(found: dict[str, list[dict[str, Any]]]) -> None:
     from scipy.special import ndtr, ndtri
 
     figure, ax = plt.subplots(figsize=(4.6, 4.4), layout="constrained")
-    for release, records in found.items():
+    for tone, (release, records) in zip(TONES, found.items(), strict=False):
         false, true, auc = curve(records)
-        ax.plot(false, true, label=f"{RELEASES[release]}: {auc:.2f}")
+        ax.plot(false, true, color=tone, label=f"{RELEASES[release]}: {auc:.2f}")
     (bound,) = {record["bound"] for record in found["private"]}
     rates = np.linspace(0, 1, 201)
     mu = math.sqrt(2) * ndtri(bound)
@@ -218,7 +219,8 @@ def main() -> None:
     print("| what is attacked | numbers | area under the curve | allowed at most |")
     print("|---|---|---|---|")
     for release, records in found.items():
-        numbers, (bound,) = records[0]["n_numbers"], {record["bound"] for record in records}
+        numbers = max(record["n_numbers"] for record in records)
+        (bound,) = {record["bound"] for record in records}
         auc, name = curve(records)[2], RELEASES[release]
         print(f"| {name} | {numbers:,} | {auc:.3f} | {bound:.3f} |")
     draw(found)

@@ -1,5 +1,6 @@
 """What the tests of the report share: a small federation with everything that can be reported on."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 import polyurn as pu
 from polyurn.model.paper_truths import truth
 from polyurn.report.material import gather
+from polyurn.server.crossed_record import CrossedRecord, NodeCrossed, RoundCrossed
 from polyurn.server.records import SelectionRecord
 from polyurn.storage.mdm_json import SavedMDM
 from polyurn.storage.provenance import DataRecord, Made
@@ -50,6 +52,65 @@ def comparison():
     iid = pu.IID(true_clients().sum(axis=0), sizes=[20]).sample(60, rng=4)
     populations = {"mdm": selection().mdm, "iid": iid}
     return pu.compare(populations, true_clients(), n_folds=0, n_splits=100, n_bootstrap=100, rng=5)
+
+
+KINDS = (
+    ("batch of 1 survey, 1 score", 114), ("part of 97 group", 5881), ("part of 97 expect", 11039),
+    ("part of 89 expect", 15118), ("part of 65 expect", 12190), ("batch of 42 expect, 1 score", 9133),
+)  # fmt: skip
+
+
+def crossed_record(n_nodes=8, *, secure=True, kinds=KINDS, odd=2):
+    """What crossed while a model was fitted over so many nodes; the first `odd` did not behave."""
+    rounds = []
+    for i, (kind, n_numbers) in enumerate(kinds):
+        in_sum = n_nodes - odd if i else n_nodes
+        up = n_nodes * (8 * n_numbers + 40 * n_nodes * secure)
+        rounds.append(
+            RoundCrossed(
+                number=i + 1,
+                kind=kind,
+                n_numbers=n_numbers,
+                n_nodes=in_sum,
+                n_attempts=1 + (i == 1),
+                bytes_down=up // 2,
+                bytes_up=up,
+                seconds=2.5 + 0.5 * i,
+            )
+        )
+    nodes = tuple(
+        NodeCrossed(
+            node=2**64 - 1 - i,
+            name=f"ward {i + 1}",
+            n_summed=1 if i < odd else len(kinds),
+            benched="it did not reply in time" if i < odd and i % 2 == 0 else None,
+            refused=(("a reply to an earlier message", 3), ("it answered twice", 1))
+            if i < odd and i % 2
+            else (),
+        )
+        for i in range(n_nodes)
+    )
+    n_attempts = sum(one.n_attempts for one in rounds)
+    return CrossedRecord(
+        secure=secure,
+        n_nodes=n_nodes,
+        clients_per_node=50,
+        n_rounds=len(rounds),
+        n_attempts=n_attempts,
+        n_asks=n_attempts * (5 if secure else 1),
+        n_timeouts=(odd + 1) // 2,
+        bytes_down=sum(one.bytes_down for one in rounds),
+        bytes_up=sum(one.bytes_up for one in rounds),
+        seconds=sum(one.seconds for one in rounds),
+        rounds=tuple(rounds),
+        nodes=nodes,
+    )
+
+
+def federated(record=None):
+    """The model of `saved`, as if it had been fitted over a federation."""
+    made = replace(saved().made, crossed=record or crossed_record())
+    return replace(saved(), made=made)
 
 
 def runs(populations=("true", "mdm", "iid", "oracle"), seeds=(0, 1)):

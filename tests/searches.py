@@ -52,3 +52,23 @@ def rounds_of(search, counts, *, at_most=40):
 
 def states_of(search, counts, *, at_most=40):
     return [state for _, state in rounds_of(search, counts, at_most=at_most)]
+
+
+class Changing:
+    """Plays the clients of `first`, and from round `at` on those of `then`; clients keep their buckets.
+
+    Both are lists of rows of `counts`; `until` is the first round in which those of `first` are back.
+    """
+
+    def __init__(self, counts, first, then, *, at, until=10**9):
+        self.counts, self.first, self.then = counts, first, then
+        self.rounds, self.n_rounds = range(at, until), 0
+        self.buckets = np.random.default_rng([0, 1]).random(len(counts))
+
+    def aggregate(self, query, cohort_size):
+        self.n_rounds += 1
+        there = self.then if self.n_rounds in self.rounds else self.first
+        return answer(query, self.counts[there], buckets=self.buckets[there])
+
+    def skip(self):
+        self.n_rounds += 1

@@ -46,8 +46,8 @@ ROOMS = {
         "typed", "wording",
     },
     "integrations": {
-        "aggregate", "client", "counts", "errors", "model", "partitioning", "populations", "server",
-        "typed", "wording",
+        "aggregate", "client", "counts", "errors", "model", "partitioning", "populations", "secure",
+        "server", "storage", "typed", "wire", "wording",
     },
     "demo": {
         "aggregate", "comparison", "datasets", "errors", "model", "partitioning", "populations",
@@ -64,9 +64,11 @@ ONLY_IN = {
         "model.urn_kernels", "partitioning.kernels", "report.tsne_kernel", "server.em.m_step_kernel",
     },
     "llvmlite": {"client.simd"},
-    "cryptography": {"secure"},
+    "cryptography": {"integrations.flower", "secure"},
     "dp_accounting": {"privacy.accounting"},
+    "flwr": {"integrations.flower"},
     "opendp": {"privacy.noise"},
+    "psutil": {"integrations.flower.processes"},
     "h5py": {"datasets.emnist_writers"},
     "pyarrow": {"client.candidates", "client.columns", "client.tables", "datasets.columns", "storage"},
     "sklearn": {

@@ -41,6 +41,8 @@ _FEWEST_CLIENTS = 100
 _FEWEST_FLIGHTS, _MOST_FLIGHTS = 20, 60
 _MOST_TEST_POINTS = 4_000
 _CANDIDATES = (1, 2, 4, 8, 16, 32)
+# Over a live federation a round takes seconds, and these need a third of the rounds.
+FEW_CANDIDATES = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +109,15 @@ def federation(
         except MissingDependencyError:
             return _digits(n_clients, rng)
     return _flights(n_clients, rng) if source == "flights" else _digits(n_clients, rng)
+
+
+def split(there: Federation, n_nodes: int) -> list[NDArray[np.int64]]:
+    """The live clients' histograms, dealt to nodes of a federation as evenly as can be."""
+    if not 3 <= n_nodes <= len(there.live_counts):
+        raise ParameterError(
+            f"expected 3 to {len(there.live_counts):,} nodes, each with a client, got {n_nodes:,}"
+        )
+    return [there.live_counts[i::n_nodes] for i in range(n_nodes)]
 
 
 def learn(

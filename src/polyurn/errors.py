@@ -20,6 +20,7 @@ PolyurnError
 ├── SecureSumError        (also a RuntimeError) a secure sum cannot go on
 │   ├── RefusedError                            a message that does not keep to the protocol
 │   └── LostRoundError                          too few nodes are left for a sum
+├── FederationError       (also a RuntimeError) processes of a federation cannot start or be reached
 ├── FileError             (also an OSError)     a file is unreadable, damaged or too new
 └── MissingDependencyError (also an ImportError) an optional package is not installed
 
@@ -202,6 +203,10 @@ class RefusedError(SecureSumError):
 
 class LostRoundError(SecureSumError):
     """Too few nodes are left for a secure sum, or their shares do not fit together."""
+
+
+class FederationError(PolyurnError, RuntimeError):
+    """The processes of a federation cannot be started, reached or joined."""
 
 
 class FileError(PolyurnError, OSError):

@@ -26,11 +26,12 @@ from polyurn.client.node_policy import NodePolicy
 from polyurn.errors import LostRoundError, NodesError, ParameterError
 from polyurn.privacy.aggregator import PrivateAggregator
 from polyurn.privacy.ledger import PrivacyLedger
-from polyurn.secure.messages import SealedShares, tag_of
-from polyurn.secure.roster import Roster
+from polyurn.secure.messages import Advertisement, RevealedShares, SealedShares, tag_of
+from polyurn.secure.roster import BoundSigner, Roster
+from polyurn.secure.statements import keys_statement
 from polyurn.wire import Initialise, Noised, Part, Scaled, Survey, decode_query, encode_query
 from polyurn.wire.grid import STEP
-from polyurn.wire.node_messages import Ask, Refusal, Reply
+from polyurn.wire.node_messages import Ask, Refusal, Reply, question_digest
 
 BOUNDS = {"n_categories": 10, "max_size": 20, "rng": 2}
 QUERY = Survey(10, SizeBins.exact(20), pairs=True)
@@ -150,14 +151,19 @@ def test_too_few_answers_are_an_error_with_the_numbers_and_the_nodes(tmp_path, s
 
 
 @pytest.mark.parametrize("stage", STAGES[1:])
-def test_below_the_threshold_there_is_an_error_and_no_sum(tmp_path, stage):
-    faults = dict.fromkeys(range(5), at(stage, crash))
+@pytest.mark.parametrize("first", [0, 3])
+def test_below_the_threshold_there_is_an_error_and_no_sum_and_only_who_left_is_named(
+    tmp_path, stage, first
+):
+    gone = range(first, first + 5)
+    faults = dict.fromkeys(gone, at(stage, crash))
     federation = Federation(tmp_path, 8, 2, faults=faults)
     clients = federation.aggregator(secure=True, min_fraction=0.3, retries=1)
     with pytest.raises(NodesError, match="no sum in 2 attempts"):
         clients.aggregate(QUERY, None)
     assert clients.crossed.n_rounds == 0
-    assert sorted(clients.refused) == federation.ids[:5]
+    assert sorted(clients.refused) == [federation.ids[place] for place in gone]
+    assert clients.benched == {}
 
 
 def test_too_few_nodes_are_an_error_before_anybody_is_asked(tmp_path):
@@ -234,6 +240,31 @@ def test_a_node_that_leaves_and_joins_again_is_asked_again(tmp_path):
     federation.exchange._nodes[federation.ids[0]] = federation.nodes[federation.ids[0]].answer
     assert clients.aggregate(QUERY, None).n_clients == 10
     assert clients.benched == {}
+
+
+@pytest.mark.parametrize(("n_rounds", "comes_back"), [(3, False), (6, False), (5, True)])
+def test_a_fit_during_which_a_node_leaves_ends_at_the_optimum_of_those_who_are_there(
+    tmp_path, n_rounds, comes_back
+):
+    federation = Federation(tmp_path, 8, 50, name="high/3")
+    clients, whole = federation.aggregator(), federation.exchange.nodes
+
+    def there():
+        n_done = clients.crossed.n_rounds
+        gone = n_done >= n_rounds and not (comes_back and n_done >= n_rounds + 3)
+        return federation.ids[1:] if gone else whole()
+
+    federation.exchange.nodes = there
+    # No profile inside bins, which would be that of the first round's clients.
+    settings = {"n_components": 3, "sizes": "exact", **BOUNDS}
+    done = fit(clients, **settings)
+    left = federation.local(range(not comes_back, 8))
+    best = fit(left, **settings)
+    assert done.converged
+    assert {r.n_clients for r in done.rounds} == {350, 400}
+    assert done.rounds[-1].n_clients == len(left.counts)
+    value = done.mdm.logpmf(left.counts).mean()
+    assert value == pytest.approx(best.mdm.logpmf(left.counts).mean(), abs=1e-4)
 
 
 # --------------------------------------------------------------------------------- hostile nodes
@@ -353,6 +384,46 @@ def test_a_node_that_deals_false_shares_is_found_and_the_sum_begun_again_without
     assert clients.aggregate(QUERY, None).n_clients == pytest.approx(10, abs=1e-9)
     assert clients.crossed.n_attempts == 3
     assert clients.benched == {federation.ids[2]: "its part of a secure sum was false"}
+
+
+def reveals_false_shares(stage, message, honest):
+    reply = Reply.decode(honest(stage, message))
+    tag = tag_of(reply.body)
+    shares = RevealedShares.decode(reply.body, tag=tag, node=reply.node).shares
+    body = RevealedShares(dict.fromkeys(shares, bytes(66))).encode(tag=tag, node=reply.node)
+    return Reply(reply.tag, reply.node, body).encode()
+
+
+def test_a_node_that_reveals_false_shares_where_all_are_needed_is_benched_and_no_other(tmp_path):
+    federation = Federation(tmp_path, 6, 2, faults={2: at("reveal", reveals_false_shares)})
+    clients = federation.aggregator(secure=True, dropout=0.0)
+    for _ in range(2):
+        assert clients.aggregate(QUERY, None).n_clients == pytest.approx(10, abs=1e-9)
+    assert clients.crossed.n_attempts == 3
+    assert clients.benched == {federation.ids[2]: "its part of a secure sum was false"}
+
+
+def test_a_node_whose_key_agrees_with_everybody_is_named_and_the_others_are_summed(tmp_path):
+    federation = Federation(tmp_path, 6, 2)
+    hostile = federation.ids[2]
+
+    def low_order(stage, message, honest):
+        reply, ask = Reply.decode(honest(stage, message)), Ask.decode(message)
+        tag = tag_of(reply.body)
+        ad = Advertisement.decode(reply.body, tag=tag, node=hostile)
+        keys = ad.mask_key, bytes(32), ad.commitment
+        matter = question_digest(ask.query, ask.clients_per_node)
+        signature = BoundSigner(federation.keys[hostile], matter).sign(
+            keys_statement(tag, hostile, b"".join(keys))
+        )
+        body = Advertisement(*keys, signature=signature).encode(tag=tag, node=hostile)
+        return Reply(reply.tag, hostile, body).encode()
+
+    federation = Federation(tmp_path, 6, 2, faults={2: at("advertise", low_order)})
+    clients = federation.aggregator(secure=True)
+    assert clients.aggregate(QUERY, None).n_clients == pytest.approx(10, abs=1e-9)
+    assert clients.crossed.n_attempts == 1
+    assert list(clients.refused) == [hostile]
 
 
 def test_one_node_that_accuses_another_is_not_believed(tmp_path):
@@ -476,6 +547,47 @@ def test_what_crossed_is_counted_to_the_byte(tmp_path, secure):
     assert (crossed.secure, crossed.n_rounds, crossed.n_timeouts) == (secure, 2, 0)
     assert crossed.summed == tuple(n for i, n in enumerate(federation.ids) if i != 1)
     assert crossed.refused == clients.refused
+    assert sum(one.bytes_down for one in crossed.rounds) == crossed.bytes_down
+    assert sum(one.bytes_up for one in crossed.rounds) == crossed.bytes_up
+
+
+def test_each_round_is_kept_with_what_was_asked_and_how_many_nodes_are_in_its_sum(tmp_path):
+    federation = Federation(tmp_path, 4, 2, faults={0: silent})
+    clients = federation.aggregator()
+    for query in (QUERY, Part(QUERY, 0.0, 0.5)):
+        clients.aggregate(query, None)
+    crossed = clients.crossed
+    assert [(one.number, one.kind) for one in crossed.rounds] == [
+        (1, "survey"),
+        (2, "part of 1 survey"),
+    ]
+    assert [one.n_numbers for one in crossed.rounds] == [QUERY.n_numbers] * 2
+    assert [(one.n_nodes, one.n_attempts) for one in crossed.rounds] == [(3, 1), (3, 1)]
+    assert all(one.seconds > 0 for one in crossed.rounds)
+    assert crossed.n_summed == dict.fromkeys(federation.ids[1:], 2)
+    assert (crossed.known, crossed.clients_per_node) == (tuple(federation.ids), 2)
+
+
+def test_a_round_that_ends_in_an_error_is_kept_and_one_in_which_nobody_was_asked_is_not(tmp_path):
+    clients = Federation(tmp_path, 4, 2, faults={0: crash, 1: crash}).aggregator(retries=1)
+    with pytest.raises(NodesError):
+        clients.aggregate(QUERY, None)
+    with pytest.raises(ParameterError):
+        clients.aggregate(QUERY, 1)
+    (lost,) = clients.crossed.rounds
+    assert (lost.number, lost.n_nodes, lost.n_attempts) == (1, 0, 2)
+    assert (lost.bytes_down, lost.bytes_up) == (
+        clients.crossed.bytes_down,
+        clients.crossed.bytes_up,
+    )
+
+
+def test_rounds_of_a_resumed_run_have_the_numbers_that_they_would_have_had(tmp_path):
+    clients = Federation(tmp_path, 4, 2).aggregator()
+    recorded = RecordedAggregator(clients, [np.zeros(QUERY.n_numbers)] * 2)
+    for _ in range(3):
+        recorded.aggregate(QUERY, None)
+    assert [one.number for one in clients.crossed.rounds] == [3]
 
 
 # ------------------------------------------------------------------------------------ arguments
@@ -547,6 +659,15 @@ def test_nodes_do_not_help_a_server_to_a_sum_with_too_little_noise(tmp_path):
         last = federation.log(place).read_text().splitlines()[-1]
         assert "confirm" in last
         assert Refusal.OFF_PROTOCOL.text in last
+
+
+def test_on_a_ring_a_node_counts_only_the_shares_of_its_neighbourhood(tmp_path):
+    """A server that lies can have the sums of several parts of a ring in one round."""
+    federation = Federation(tmp_path, 130, 1)
+    clients = federation.aggregator(secure=True, dropout=0.05, colluding=0.0)
+    query = Noised(PRIVATE, 3.0, "distributed", n_reporters=120)
+    with pytest.raises(ParameterError, match="n_reporters of at most "):
+        clients.aggregate(query, None)
 
 
 def test_a_private_round_is_charged_for_every_attempt(tmp_path):

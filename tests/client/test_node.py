@@ -1,5 +1,6 @@
 """A node and whatever a server may send to it: its policy holds, and nothing of its errors leaves."""
 
+import re
 import secrets
 from datetime import UTC, datetime, timedelta
 
@@ -217,6 +218,14 @@ def test_no_text_of_an_error_reaches_the_server(tmp_path, monkeypatch, stage):
     assert any("it failed" in why for why in clients.refused.values())
 
 
+def test_an_owner_who_cannot_be_told_does_not_make_the_error_leave(tmp_path, monkeypatch):
+    monkeypatch.setattr("polyurn.client.node.answer_rows", broken)
+    federation = Federation(tmp_path, 1)
+    node = federation.node(0, on_failure=broken)
+    assert asked(node, question(federation)).refusal is Refusal.FAILED
+    assert federation.log(0).read_text().endswith("refused: it failed\n")
+
+
 def test_all_that_depends_on_the_clients_data_has_one_code(tmp_path):
     federation = Federation(tmp_path, 1)
     bins = SizeBins.exact(20)
@@ -272,7 +281,9 @@ def test_the_log_says_what_was_asked_when_and_what_became_of_it(tmp_path):
     federation.aggregator(secure=True).aggregate(Part(QUERY, 0.0, 0.5), None)
     ask = question(federation, Survey(10, SizeBins.exact(3), pairs=False))
     asked(federation.nodes[federation.ids[0]], ask)
-    assert federation.log(0).read_text().splitlines() == [
+    text = federation.log(0).read_text()
+    (name,) = set(re.findall(" of round ([0-9a-f]{32}) ", text))  # of the five lines of a sum
+    assert text.replace(f" of round {name} ", " ").splitlines() == [
         "2026-11-17 12:00:00 UTC | plain | survey | 45 numbers sent | answered",
         "2026-11-17 12:00:00 UTC | advertise | part of 1 survey | 0 numbers sent | answered",
         "2026-11-17 12:00:00 UTC | share | part of 1 survey | 0 numbers sent | answered",
@@ -330,6 +341,39 @@ def test_a_stage_is_answered_once(tmp_path):
         if stage != "advertise":
             reply = Reply.decode(federation.nodes[node].answer(stage, message))
             assert reply.refusal is Refusal.OFF_PROTOCOL
+
+
+@pytest.mark.parametrize("again", STAGES[1:])
+def test_a_stage_is_answered_once_even_if_its_memory_has_gone_back(tmp_path, again):
+    """A process may die after its reply has left, and before what it keeps is kept."""
+    federation = Federation(tmp_path, 4, 2)
+    node = federation.ids[0]
+    asked_before = []
+
+    def forgetful(stage, message):
+        before = dict(federation.memories[node])
+        said = federation.node(0).answer(stage, message)
+        if stage == again:
+            asked_before.append((message, before))
+        return said
+
+    federation.exchange._nodes[node] = forgetful
+    federation.aggregator(secure=True).aggregate(QUERY, None)
+    ((message, before),) = asked_before
+    assert before
+    federation.memories[node].clear()
+    federation.memories[node].update(before)
+    reply = Reply.decode(federation.node(0).answer(again, message))
+    assert (reply.refusal, reply.body) == (Refusal.OFF_PROTOCOL, b"")
+    assert federation.memories[node] == {}
+
+
+def test_a_round_whose_tag_was_used_before_is_not_begun_again(tmp_path):
+    federation = Federation(tmp_path, 3, 2)
+    assert asked(federation.node(0), invitation(federation, tag=bytes(16)), "advertise").body
+    federation.memories[federation.ids[0]].clear()
+    reply = asked(federation.node(0), invitation(federation, tag=bytes(16)), "advertise")
+    assert reply.refusal is Refusal.OFF_PROTOCOL
 
 
 def test_rounds_that_are_begun_and_not_ended_do_not_fill_the_memory(tmp_path):

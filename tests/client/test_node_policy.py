@@ -1,11 +1,15 @@
 """What an owner allows, question by question."""
 
+import itertools
+
+import numpy as np
 import pytest
 
 from polyurn import SizeBins
 from polyurn.client.node_policy import NodePolicy, kind_of
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
+from polyurn.server.features import N_GROUPS
 from polyurn.wire import (
     Batch,
     Expect,
@@ -54,11 +58,36 @@ def test_the_limit_of_numbers_is_exact():
         (Part(Part(SURVEY, 0.0, 0.5), 0.45, 1.0), False),
         (Batch((SURVEY, Part(SURVEY, 0.2, 0.25))), False),
         (Part(Batch((SURVEY, Part(SURVEY, 0.0, 0.5))), 0.45, 1.0), False),
+        (Part(SURVEY, 0.2, 0.1 + 0.2), True),  # 0.1, but for rounding
+        (Batch((Part(SURVEY, 0.0, 0.3), Part(SURVEY, 0.1 + 0.2, 1.0))), True),
+        # What two of them differ in is a part, too.
+        (Part(SURVEY, 0.0, 0.95), False),
+        (Batch((Part(SURVEY, 0.0, 0.5), Part(SURVEY, 0.0, 0.55))), False),
+        (Batch((Part(SURVEY, 0.0, 0.5), Part(SURVEY, 0.45, 1.0))), False),
+        (Part(Batch((Part(SURVEY, 0.0, 0.5), Part(SURVEY, 0.0, 0.55))), 0.2, 0.9), False),
+        (Batch((Part(SURVEY, 0.0, 0.8), Part(SURVEY, 0.8, 1.0), Part(SURVEY, 0.0, 0.4))), True),
     ],
 )
 def test_a_part_may_not_be_narrower_than_the_limit_however_it_is_nested(query, is_fine):
     refusal = NodePolicy(narrowest_part=0.1).objection(query, secure=True)
     assert refusal is (None if is_fine else Refusal.TOO_NARROW_PART)
+
+
+@pytest.mark.parametrize("narrowest", [0.02, NodePolicy().narrowest_part])
+def test_the_parts_that_fits_selections_and_features_ask_are_allowed(narrowest):
+    edges = np.linspace(0.0, 1.0, N_GROUPS + 1).tolist()
+    groups = Batch(tuple(Part(SURVEY, low, high) for low, high in itertools.pairwise(edges)))
+    fitted = Part(Batch((SURVEY, Part(SURVEY, 0.0, 0.03))), 0.0, 0.8)
+    for query in (groups, Batch((fitted, Part(SURVEY, 0.8, 1.0)))):
+        assert NodePolicy(narrowest_part=narrowest).objection(query, secure=True) is None
+
+
+def test_a_question_of_many_narrow_parts_is_refused_where_the_owner_says_so():
+    """It would single out clients, however many nodes are in the sum."""
+    tiny = Survey(10, SizeBins([1, 21]), pairs=False)
+    many = Batch(tuple(Part(tiny, i / 900, (i + 1) / 900) for i in range(900)))
+    policy = NodePolicy(narrowest_part=0.02)
+    assert policy.objection(many, secure=True) is Refusal.TOO_NARROW_PART
 
 
 @pytest.mark.parametrize(

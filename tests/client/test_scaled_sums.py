@@ -42,6 +42,12 @@ def test_no_clients_vector_is_clipped_whatever_the_parameters(seed, size):
         np.testing.assert_allclose(answer(asked, client).to_vector(), vector, atol=1e-8)
 
 
+def test_components_are_joined_at_random_whatever_the_seed():
+    asked = Scaled(Initialise(2, 10, BINS))
+    first, again = (answer(asked, COUNTS, rng=0).to_vector() for _ in range(2))
+    assert not np.array_equal(first, again)
+
+
 def test_a_client_larger_than_declared_sends_zeros():
     asked = Scaled(Initialise(1, 2, SizeBins.exact(5)))
     assert not answer(asked, [4, 4]).to_vector().any()

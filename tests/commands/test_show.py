@@ -7,6 +7,7 @@ import pytest
 
 from cli_walk import EXAMPLE, assert_refused
 from polyurn.storage.mdm_json import save
+from report_material import crossed_record
 
 
 @pytest.mark.parametrize("name", ["[0, 5)", "[red]", "[/b]", ":cat:"])
@@ -43,6 +44,16 @@ def test_an_mdm_that_cannot_be_read_is_one_line_and_no_file(run, tmp_path, comma
     table = ["clients.csv"] if first == "score" else []
     assert_refused(run(first, name, *table, *rest), *words)
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_model_of_a_federation_has_a_line_about_what_crossed(run):
+    record = crossed_record()
+    save(EXAMPLE, "mdm.json", made={"crossed": record.to_record()})
+    said = run("show", "mdm.json")
+    assert said.err == f"crossed: {record.line}\n"
+    save(EXAMPLE, "local.json")
+    local = run("show", "local.json")
+    assert (local.out, local.err) == (said.out, "")
 
 
 def test_showing_a_file_loads_neither_the_search_nor_the_large_parts_of_scipy(tmp_path):

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from polyurn import RecordedAggregator
+from polyurn import Journal, LocalAggregator, RecordedAggregator, fit_private, open_ledger
 from polyurn.errors import BudgetError, InputError, NodesError, ParameterError
+from polyurn.model.paper_truths import truth
 from polyurn.privacy.accounting import epsilon_of
 from polyurn.privacy.aggregator import PrivateAggregator
 from polyurn.privacy.ledger import PrivacyLedger
@@ -135,3 +136,32 @@ def test_clients_are_asked_to_add_noise_themselves_unless_the_server_does():
 def test_distributed_noise_of_a_single_node_is_refused():
     with pytest.raises(ParameterError, match="n_reporters"):
         private(trust="distributed", n_reporters=3, n_colluding=2)
+
+
+def test_a_private_fit_that_was_killed_goes_on_and_pays_twice_for_the_lost_round(tmp_path):
+    counts = truth("medium/1").sample(800, rng=0)
+    bounds = {"n_components": 1, "n_categories": 10, "max_size": 20, "rng": 1}
+
+    class Killed(LocalAggregator):
+        n_left = 2
+
+        def aggregate(self, query, cohort_size):
+            self.n_left -= 1
+            if self.n_left < 0:
+                raise KeyboardInterrupt
+            return super().aggregate(query, cohort_size)
+
+    def going(clients):
+        ledger = open_ledger(tmp_path / "ledger", epsilon=2.0, delta=1e-6)
+        private = PrivateAggregator(clients, ledger=ledger, run="the fit")
+        return RecordedAggregator(private, Journal(tmp_path / "rounds", {"seed": 1}))
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_private(going(Killed(counts)), epsilon=1.0, delta=1e-6, **bounds)
+    done = fit_private(going(LocalAggregator(counts)), epsilon=1.0, delta=1e-6, **bounds)
+    charges = open_ledger(tmp_path / "ledger", epsilon=2.0, delta=1e-6).charges
+    assert done.n_rounds == 4
+    assert [charge.run for charge in charges] == ["the fit"] * 5
+    assert charges[2].sigma == charges[3].sigma  # the round whose answer never came
+    assert done.guarantee.n_rounds == 5
+    assert 1.0 < done.guarantee.epsilon < 2.0

@@ -7,7 +7,7 @@ import pytest
 
 from browser import axe, chromium
 from polyurn.report.page import html_report
-from report_material import everything, saved
+from report_material import everything, federated
 
 pytestmark = pytest.mark.slow
 
@@ -17,7 +17,7 @@ WIDTHS = (1280, 390)
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     place = tmp_path_factory.mktemp("report") / "report.html"
-    place.write_text(html_report(saved(), **everything()), encoding="utf-8")
+    place.write_text(html_report(federated(), **everything()), encoding="utf-8")
     return place.as_uri()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,6 +13,7 @@ from report_material import (
     NAMES,
     comparison,
     everything,
+    federated,
     runs,
     saved,
     selection,
@@ -141,6 +143,7 @@ def test_the_verdict_comes_first_with_a_sentence_and_three_numbers(page):
     [
         ({"model": "mdm"}, ["components"]),
         ({"model": "saved"}, ["components", "choice"]),
+        ({"model": "federated"}, ["components", "choice", "crossed"]),
         ({"comparison": True}, ["populations"]),
         ({"runs": True}, ["sweep"]),
         ({"clients": True}, ["populations"]),
@@ -148,7 +151,7 @@ def test_the_verdict_comes_first_with_a_sentence_and_three_numbers(page):
     ids=str,
 )
 def test_sections_appear_only_for_what_there_is(given, expected):
-    models = {"mdm": selection().mdm, "saved": saved(), None: None}
+    models = {"mdm": selection().mdm, "saved": saved(), "federated": federated(), None: None}
     made = html_report(
         models[given.get("model")],
         comparison=comparison() if "comparison" in given else None,
@@ -156,6 +159,40 @@ def test_sections_appear_only_for_what_there_is(given, expected):
         clients={"true": true_clients()} if "clients" in given else None,
     )
     assert Page(made).sections() == ["verdict", *expected, "provenance"]
+
+
+def test_what_crossed_adds_a_section_and_leaves_the_rest_of_a_page_as_it_was_to_the_byte():
+    without, page = html_report(saved()), html_report(federated())
+    assert "crossed-bytes" not in without
+    section = re.compile(r'<section id="crossed".*?</section>\n', re.DOTALL)
+    assert section.search(page)
+    page = section.sub("", page)
+    page = page.replace('<li><a href="#crossed">What crossed the wire</a></li>', "")
+    page = re.sub(r',"crossed-bytes-0":.*?(?=</script>)', "}", page)
+    line = federated().made.crossed.line
+    page = page.replace(
+        f"{line}; the section of that name has the rest;",
+        "sums over clients of addable statistics, never a client’s records or histogram;",
+    )
+    assert page == without
+
+
+def test_facts_stand_before_the_figures_of_a_section_that_has_both():
+    page = html_report(federated())
+    assert page.index('class="facts" style=') < page.index('id="crossed-bytes"')
+    assert page.count('class="facts"') == 2
+
+
+def test_names_of_nodes_and_reasons_never_become_markup():
+    record = federated().made.crossed
+    hostile = replace(record.nodes[0], name="<b>ward</b>", benched="</script><i>")
+    rounds = (replace(record.rounds[0], kind="</script><script>"), *record.rounds[1:])
+    whole = html_report(
+        federated(replace(record, nodes=(hostile, *record.nodes[1:]), rounds=rounds))
+    )
+    assert whole.count("</script>") == 3
+    assert "<b>ward" not in whole
+    assert "</script><script>" in {e["text"] for e in Page(whole).all("td")}
 
 
 def test_the_same_seed_gives_the_same_page():
@@ -178,8 +215,6 @@ def test_a_name_that_is_no_text_of_utf_8_does_not_keep_the_page_from_being_writt
 
 
 def test_a_sweep_of_texts_and_diverged_runs_is_drawn():
-    from dataclasses import replace
-
     made = []
     for run, weighting in zip(runs(), ["points", "uniform"] * 24, strict=True):
         settings = run.settings.with_changes({"weighting": weighting, "local_epochs": 1})

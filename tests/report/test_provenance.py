@@ -9,7 +9,16 @@ from polyurn.report.provenance import provenance_section
 from polyurn.server.records import FitRecord
 from polyurn.storage.mdm_json import SavedMDM
 from polyurn.storage.provenance import Made
-from report_material import comparison, everything, fitted, gathered, runs, saved, selection
+from report_material import (
+    comparison,
+    everything,
+    federated,
+    fitted,
+    gathered,
+    runs,
+    saved,
+    selection,
+)
 
 
 def facts(*things, **more):
@@ -68,3 +77,10 @@ def test_the_smallest_crowd_that_a_sum_is_over_is_said(fewest, words):
     record = replace(FitRecord.of(fitted()), fewest_clients=fewest)
     found = dict(facts(SavedMDM(fitted().mdm, None, Made(fit=record))))
     assert found["Privacy: rounds"] == f"{record.n_rounds} {words}"
+
+
+def test_of_a_federation_it_is_said_in_one_line_what_crossed():
+    found = dict(facts(federated()))["Privacy: what crossed the wire"]
+    assert found.startswith(f"{federated().made.crossed.line}; ")
+    assert "no noise was added" in found
+    assert "histogram" not in found  # of a plain sum over one client, that would not be true

@@ -70,3 +70,22 @@ def test_what_is_sealed_opens_with_its_key_and_subject_only():
 
 def test_derived_bytes_depend_on_every_node_that_is_named():
     assert len({derived(b"s" * 32, b"p", TAG, *nodes) for nodes in [(), (1,), (1, 2), (2, 1)]}) == 4
+
+
+def distinct(keys):
+    """In how many ways each byte comes, at its least varied place."""
+    return min(len(set(column)) for column in zip(*keys, strict=True))
+
+
+def test_every_byte_of_a_key_varies_so_that_no_seed_is_shorter_than_256_bits():
+    # Of 200 random bytes 139 are distinct on average, and fewer than 100 never.
+    private, other = private_key(), KeyPair(private_key(), TAG).public
+    pair = KeyPair(private, TAG)
+    assert distinct([private_key() for _ in range(200)]) > 100
+    assert distinct([pair.agreed(other, b"mask", 1, i) for i in range(200)]) > 100
+    assert distinct([derived(os.urandom(32), b"own mask", TAG, 1) for _ in range(200)]) > 100
+    # And all of a secret goes in: any bit of it changes the key.
+    flipped = [
+        (int.from_bytes(private, "little") ^ (1 << i)).to_bytes(32, "little") for i in range(256)
+    ]
+    assert len({derived(one, b"own mask", TAG, 1) for one in (private, *flipped)}) == 257

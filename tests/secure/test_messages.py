@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import functools
 import tracemalloc
 
 import numpy as np
@@ -192,6 +193,35 @@ def test_20000_damaged_messages_end_in_an_error_of_ours_or_in_an_answer_within_6
         assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
     finally:
         tracemalloc.stop()
+
+
+@functools.cache
+def sent_by_kind():
+    """Whole messages of each kind, as a round has them."""
+    walk = Walk()
+    whole = [*walk.requests.values(), *walk.replies.values()]
+    return {data[5]: data for each in whole for data in each.values()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_20000_damaged_messages_of_each_kind_are_refused_or_read_within_64_megabytes(kind):
+    rng, whole = np.random.default_rng(kind.KIND), sent_by_kind()[kind.KIND]
+    node, n_refused = int.from_bytes(whole[22:30], "little"), 0
+    tracemalloc.start()
+    try:
+        for i in range(20_000):
+            data = whole[:30] + rng.bytes(int(rng.integers(3000))) if i % 5 == 0 else whole
+            try:
+                message = kind.decode(damaged(data, rng), tag=tag_of(whole), node=node)
+            except RefusedError:
+                n_refused += 1
+            else:
+                assert isinstance(message, kind)
+        assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
+    finally:
+        tracemalloc.stop()
+    assert n_refused > 5_000
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -6,6 +6,7 @@ import pytest
 from polyurn.errors import InputError, LostRoundError, ParameterError, RefusedError
 from polyurn.secure.masks import private_key, public_key
 from polyurn.secure.messages import (
+    N_SEALED_BYTES,
     Advertisement,
     Confirmation,
     Confirmations,
@@ -241,6 +242,62 @@ def test_a_sum_over_fewer_than_the_participants_own_fewest_is_refused():
     refused(case, Survivors(nodes[:5]), "a sum over 5 of the neighbourhood")
 
 
+class Demanding(Case):
+    """The server tells the first of six nodes another threshold and quorum, as it may."""
+
+    def __init__(self, stage, *, threshold, quorum):
+        self.federation = Federation(6)
+        self.node, self.other = self.federation.nodes[:2]
+
+        def lie(now, node, request):
+            if (now, node) != ("share", self.node):
+                return request
+            tag = tag_of(request)
+            m = Neighbourhood.decode(request, tag=tag, node=node)
+            asked = Neighbourhood(threshold, quorum, m.cohort, m.neighbours)
+            return asked.encode(tag=tag, node=node)
+
+        self.requests = self.federation.run(until=stage, lie=lie)
+        self.stage, self.me = stage, self.federation.participants[self.node]
+        self.request = self.requests[self.node]
+        self.tag = tag_of(self.request)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "quorum", "n_left", "is_fine"),
+    [(4, 4, 4, True), (4, 4, 3, False), (5, 4, 5, True), (5, 4, 4, False), (4, 5, 4, False)],
+)
+def test_survivors_have_to_be_a_threshold_of_the_neighbourhood_and_a_quorum_of_all(
+    threshold, quorum, n_left, is_fine
+):
+    case = Demanding("confirm", threshold=threshold, quorum=quorum)
+    survivors = Survivors(case.decoded(Survivors).nodes[:n_left])
+    if is_fine:
+        assert case.asked(survivors)
+    else:
+        refused(case, survivors, f"a sum over {n_left} of the neighbourhood and {n_left} in all")
+
+
+def test_masks_with_fewer_than_its_threshold_are_refused():
+    case = Demanding("mask", threshold=6, quorum=4)
+    message = case.decoded(ForwardedShares)
+    fewer = dict(list(message.sealed.items())[:4])
+    refused(case, ForwardedShares(message.bounds, fewer), "5 of the neighbourhood are left")
+
+
+def test_shares_under_the_nodes_own_name_are_refused():
+    case = Case("mask")
+    message = case.decoded(ForwardedShares)
+    lie = {**message.sealed, case.node: message.sealed[case.other]}
+    refused(case, ForwardedShares(message.bounds, lie), "shares of a node that is no neighbour")
+
+
+def test_a_quorum_above_everybody_is_refused():
+    case = Case("share")
+    m = case.decoded(Neighbourhood)
+    refused(case, Neighbourhood(m.threshold, 7, m.cohort, m.neighbours), "a quorum of 7 of 6")
+
+
 # --------------------------------------------------------------------------------- survivors
 
 
@@ -264,6 +321,23 @@ def test_too_few_confirmations_are_refused():
     case = Case("reveal")
     signatures = dict(list(case.decoded(Confirmations).signatures.items())[:-1])
     refused(case, Confirmations(signatures), "3 survivors confirm, 4 are needed")
+
+
+def test_confirmations_of_nodes_that_did_not_survive_are_refused():
+    """They signed the same set, and still they do not count: only who is in the sum confirms it."""
+    case = Case("confirm")
+    nodes = case.decoded(Survivors).nodes
+    survivors = Survivors(nodes[:4])
+    signed = {}
+    for node in nodes[:4]:
+        reply = case.federation.answer("confirm", node, survivors.encode(tag=case.tag, node=node))
+        signed[node] = Confirmation.decode(reply, tag=case.tag, node=node).signature
+    gone = nodes[4]
+    statement = case.me._survivors_statement()
+    others = {n: s for n, s in signed.items() if n != nodes[3]}
+    case.stage = "reveal"
+    lie = {**others, gone: case.federation.keys[gone].sign(statement)}
+    refused(case, Confirmations(lie), "4 survivors confirm, 4 are needed")
 
 
 def test_confirmations_that_nobody_signed_are_refused():
@@ -365,12 +439,63 @@ def test_a_server_with_other_bounds_is_refused():
         case.answer(case.request)
 
 
+def test_numbers_that_would_lose_digits_are_not_sent():
+    """Bounds of up to 100,000 and six nodes leave 62 - 17 - 3 of them."""
+    for digits, is_fine in ((42, True), (43, False)):
+        case = Case("mask")
+        values = case.federation.values[case.node]
+        case.federation.bounds[:] = 1e5
+        case.request = case.request.replace(
+            case.decoded(ForwardedShares).bounds, bounds_digest(case.federation.bounds)
+        )
+        mask = case.me.mask
+        if is_fine:
+            assert mask(case.request, values, bounds=case.federation.bounds, digits=digits)
+        else:
+            with pytest.raises(RefusedError, match="no room for 43 binary digits"):
+                mask(case.request, values, bounds=case.federation.bounds, digits=digits)
+
+
 def test_damaged_shares_name_the_neighbour_that_they_came_from():
     case = Case("mask")
     message = case.decoded(ForwardedShares)
-    damaged = {**message.sealed, case.other: bytes(160)}
+    damaged = {**message.sealed, case.other: bytes(N_SEALED_BYTES)}
     lie = ForwardedShares(message.bounds, damaged)
     assert refused(case, lie, "do not open").node == case.other
+
+
+@pytest.mark.parametrize("at", [0, 32])
+def test_shares_that_their_owner_committed_itself_otherwise_to_are_refused_and_name_it(at):
+    case = Case("mask")
+    message = case.decoded(ForwardedShares)
+    row = bytearray(message.sealed[case.other])
+    row[at] ^= 1
+    lie = ForwardedShares(message.bounds, {**message.sealed, case.other: bytes(row)})
+    assert refused(case, lie, "committed itself to other shares").node == case.other
+
+
+@pytest.mark.parametrize(("stage", "which"), [("share", slice(32, 64)), ("mask", slice(0, 32))])
+def test_a_neighbours_key_that_agrees_with_everybody_is_refused_and_its_node_named(stage, which):
+    """As a server that lies lets it through; of low order, so that the agreed key would be zero."""
+    case = Case("share")
+    message = case.decoded(Neighbourhood)
+    keys = bytearray(message.neighbours[case.other].keys)
+    keys[which] = bytes(32)
+    signature = case.federation.keys[case.other].sign(
+        keys_statement(case.tag, case.other, bytes(keys))
+    )
+    ad = Advertisement(*(bytes(keys[i : i + 32]) for i in (0, 32, 64)), signature=signature)
+    lie = with_keys(message, case.other, ad)
+    if stage == "mask":
+        case.asked(lie)
+        case.me._memory.cohort = dict(message.cohort)  # that of the others, whose shares so open
+        sealed = {}
+        for node in set(message.neighbours) - {case.node}:
+            reply = case.federation.answer("share", node, case.requests[node])
+            sealed[node] = SealedShares.decode(reply, tag=case.tag, node=node).sealed[case.node]
+        case.stage = "mask"
+        lie = ForwardedShares(bounds_digest(case.federation.bounds), sealed)
+    assert refused(case, lie, "has a public key that is none").node == case.other
 
 
 # ------------------------------------------------------------------------------------ memory

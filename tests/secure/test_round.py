@@ -10,9 +10,19 @@ from scipy.stats import chi2
 
 from polyurn.errors import InputError, LostRoundError, RefusedError, SecureSumError
 from polyurn.secure.fixed_point import FixedPoint
-from polyurn.secure.messages import MaskedVector, RevealedShares, SealedShares, tag_of
+from polyurn.secure.masks import KeyPair, Words
+from polyurn.secure.messages import (
+    N_SEALED_BYTES,
+    Advertisement,
+    MaskedVector,
+    RevealedShares,
+    SealedShares,
+    tag_of,
+)
+from polyurn.secure.participant import Participant
 from polyurn.secure.roster import Roster, SigningKey
 from polyurn.secure.round import Round
+from polyurn.secure.statements import keys_statement, seed_mask
 from secure_rounds import STAGES, Federation, secrets_of
 
 
@@ -215,10 +225,118 @@ def test_false_shares_of_a_node_that_left_are_noticed_too():
     assert federation.error_of(total, federation.round.summed) <= 1e-12
 
 
+def test_as_many_as_are_not_needed_may_reveal_false_shares_and_all_are_named():
+    federation = Federation(8)  # five are needed
+    liars = set(federation.nodes[:3])
+    total = federation.run(forge=with_false_shares(liars))
+    assert set(federation.round.refused) == liars
+    assert federation.error_of(total) <= 1e-12
+
+
 def test_false_shares_of_many_lose_the_round_and_give_no_wrong_sum():
     federation = Federation(8)
-    with pytest.raises(LostRoundError, match="do not fit together"):
-        federation.run(forge=with_false_shares(set(federation.nodes[:4])))
+    liars = set(federation.nodes[4:])
+    with pytest.raises(LostRoundError, match=r"4 shares of node .* 5 are needed") as lost:
+        federation.run(forge=with_false_shares(liars))
+    assert set(federation.round.refused) == liars
+    assert lost.value.node in liars
+
+
+def test_false_shares_where_everybodys_are_needed_name_the_liar_and_not_the_owner():
+    federation = Federation(8, rates={"dropout": 0.0})
+    liar, owner = federation.nodes[5], federation.nodes[1]
+    with pytest.raises(LostRoundError, match=f"7 shares of node {owner}'s") as lost:
+        federation.run(forge=with_false_shares({liar}, {owner}))
+    assert federation.round.graph.threshold == 8
+    assert lost.value.node == liar
+    assert set(federation.round.refused) == {liar}
+
+
+class FalseDealer(Participant):
+    """Deals shares of another seed than it advertised, and commits itself to them."""
+
+    def share(self, neighbourhood):
+        keys = self._my_keys()
+        self._my_keys, self._memory.seed = lambda: keys, bytes(32)
+        return super().share(neighbourhood)
+
+
+def test_a_node_that_deals_shares_of_another_secret_is_named_and_its_holders_are_not():
+    federation = Federation(8)
+    dealer = federation.nodes[3]
+    federation.participants[dealer] = FalseDealer(
+        dealer, signer=federation.keys[dealer], roster=federation.roster
+    )
+    with pytest.raises(LostRoundError, match="do not fit together") as lost:
+        federation.run()
+    assert lost.value.node == dealer
+    assert federation.round.refused == {}
+
+
+def test_too_few_shares_are_nobodys_fault_but_of_those_who_left():
+    federation = Federation(120, n_numbers=3, rates={"dropout": 0.1})
+    federation.run(until="share")
+    near = federation.round._near[federation.nodes[0]]
+    federation = Federation(120, n_numbers=3, rates={"dropout": 0.1})
+    gone = set(list(near)[: len(near) // 2])
+    with pytest.raises(LostRoundError, match=r"shares of node .* are needed") as lost:
+        federation.run(gone_at("reveal", gone, "silent"))
+    assert lost.value.node is None
+
+
+def test_once_numbers_have_arrived_the_graph_says_how_many_have_to_stay():
+    """A sum over eight was asked for, and it is one; that two of them do not stay does no harm."""
+    federation = Federation(10, rates={"fewest": 8})
+    leave = {"mask": set(federation.nodes[:2]), "reveal": set(federation.nodes[2:4])}
+    total = federation.run(lambda stage, node: "silent" if node in leave.get(stage, ()) else None)
+    assert len(federation.round.summed) == 8
+    assert federation.error_of(total, federation.round.summed) <= 1e-12
+
+
+@pytest.mark.parametrize("which", [slice(0, 32), slice(32, 64)], ids=["mask", "seal"])
+@pytest.mark.parametrize("point", [bytes(32), bytes([1]) + bytes(31)])
+def test_a_public_key_that_agrees_with_everybody_is_left_out_and_its_node_named(which, point):
+    """All its neighbours would refuse to go on, and the round would be lost, again and again."""
+    federation = Federation(5)
+    hostile = federation.nodes[2]
+
+    def forge(stage, node, reply):
+        if (stage, node) != ("advertise", hostile):
+            return reply
+        tag = tag_of(reply)
+        keys = bytearray(Advertisement.decode(reply, tag=tag, node=node).keys)
+        keys[which] = point
+        signature = federation.keys[node].sign(keys_statement(tag, node, bytes(keys)))
+        ad = Advertisement(*(bytes(keys[i : i + 32]) for i in (0, 32, 64)), signature=signature)
+        return ad.encode(tag=tag, node=node)
+
+    total = federation.run(forge=forge)
+    assert list(federation.round.refused) == [hostile]
+    assert federation.error_of(total, federation.round.summed) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        lambda shares: {**shares, 5: bytes(66)},
+        lambda shares: dict(list(shares.items())[1:]),
+        lambda shares: {},
+    ],
+    ids=["a stranger's", "too few", "none"],
+)
+def test_revealed_shares_of_others_than_its_neighbours_are_left_out_and_named(others):
+    federation = Federation(5)
+    hostile = federation.nodes[2]
+
+    def forge(stage, node, reply):
+        if (stage, node) != ("reveal", hostile):
+            return reply
+        shares = RevealedShares.decode(reply, tag=tag_of(reply), node=node).shares
+        return RevealedShares(others(shares)).encode(tag=tag_of(reply), node=node)
+
+    total = federation.run(forge=forge)
+    assert federation.round.refused == {hostile: "shares of others than its neighbours"}
+    assert federation.error_of(total) <= 1e-12
 
 
 def test_a_node_whose_sealed_shares_do_not_open_is_named_by_its_neighbours():
@@ -229,7 +347,7 @@ def test_a_node_whose_sealed_shares_do_not_open_is_named_by_its_neighbours():
         if (stage, node) != ("share", hostile):
             return reply
         sealed = SealedShares.decode(reply, tag=tag_of(reply), node=node).sealed
-        noise = dict.fromkeys(sealed, bytes(160))
+        noise = dict.fromkeys(sealed, bytes(N_SEALED_BYTES))
         return SealedShares(noise).encode(tag=tag_of(reply), node=node)
 
     with pytest.raises(SecureSumError):
@@ -298,6 +416,44 @@ def test_uploads_of_two_runs_that_differ_in_one_clients_data_cannot_be_told_apar
     assert not alike(*plain)
     assert not alike(plain[1])
     assert np.allclose(sums[1] - sums[0], runs[0].bounds)
+
+
+def test_an_upload_is_behind_the_nodes_own_mask_and_that_of_each_pair():
+    """Whoever knows all masks but one still sees noise: of a survivor, or of a node that left."""
+    federation = Federation(4, n_numbers=N_NUMBERS)
+    federation.run(until="confirm")
+    node, *peers = federation.nodes
+    me = federation.participants[node]._memory
+    pair = KeyPair(me.mask_private, me.tag)
+    masks = [(seed_mask(me.tag, node, me.seed), 1)]
+    for peer in peers:
+        low, high = sorted((node, peer))
+        key = pair.agreed(me.keys[peer][:32], b"mask", low, high)
+        masks.append((key, 1 if node == low else -1))
+    assert len({key for key, _ in masks}) == 4
+
+    def without(some):
+        words = Words(uploads(federation, node))
+        for key, sign in some:
+            (words.subtract_mask if sign > 0 else words.add_mask)(key)
+        return words.values
+
+    for left in masks:
+        assert alike(without([mask for mask in masks if mask is not left]))
+    scale = FixedPoint(federation.bounds, n_summands=4)
+    np.testing.assert_array_equal(without(masks), scale.encode(federation.values[node]))
+
+
+def test_the_secrets_of_a_node_are_fresh_and_of_256_bits_each():
+    # Of 60 random bytes 54 are distinct on average, and fewer than 35 never.
+    secrets = []
+    for _ in range(20):
+        federation = Federation(3)
+        federation.run(until="share")
+        secrets += [secrets_of(one)[0] for one in federation.participants.values()]
+    for kind in zip(*secrets, strict=True):
+        assert len(set(kind)) == 60
+        assert min(len(set(column)) for column in zip(*kind, strict=True)) > 35
 
 
 def test_no_unmasked_number_is_in_what_reaches_the_server():

@@ -12,7 +12,7 @@ from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
 from polyurn.server.search.policy import DEFAULT, Policy
 from polyurn.wire import total
-from searches import problem_of
+from searches import Changing, problem_of
 
 
 def run(counts, k, **more):
@@ -353,3 +353,60 @@ def test_n_rounds_of_10_to_the_20_is_refused_and_as_much_patience_is_not():
     with pytest.raises(ParameterError, match=r"n_rounds from 2, .* to 1000000, got 10{20}"):
         fit_paper(clients, n_rounds=10**20, **shape)
     assert fit(clients, patience=10**20, max_rounds=4, **shape).n_rounds <= 4
+
+
+# ------------------------------------------------------------------------ clients that leave and come
+
+EIGHT_NODES = truth("high/3").sample(400, rng=3)
+ALL, LEFT = np.arange(400), np.arange(50, 400)
+
+
+def fit_while(first, then, *, at, kept=None, counts=EIGHT_NODES, **more):
+    clients = Changing(counts, first, then, at=at, **more)
+    clients = clients if kept is None else RecordedAggregator(clients, kept)
+    return fit(clients, n_components=3, n_categories=10, max_size=20, rng=1)
+
+
+@pytest.mark.parametrize(("first", "then"), [(ALL, LEFT), (LEFT, ALL), (ALL[:350], LEFT)])
+def test_a_fit_ends_at_the_optimum_of_those_who_are_left(first, then):
+    best = fit_while(first, then, at=2).mdm.logpmf(EIGHT_NODES[then]).mean()
+    for at in range(3, 10, 2):
+        done = fit_while(first, then, at=at)
+        assert done.converged
+        assert done.n_rounds <= 16
+        value = done.mdm.logpmf(EIGHT_NODES[then]).mean()
+        assert value == pytest.approx(best, abs=1e-4), at
+        assert value == pytest.approx(done.log_likelihoods[-1], abs=1e-9)
+
+
+def test_a_node_of_a_screened_fit_may_leave_while_a_part_races_and_later():
+    counts = truth("medium/3").sample(8_800, rng=4)
+    first, then = np.arange(8_800), np.arange(1_100, 8_800)
+    best = fit_while(first, then, at=2, counts=counts).mdm.logpmf(counts[then]).mean()
+    for at in (5, 9, 11):
+        done = fit_while(first, then, at=at, counts=counts)
+        assert done.converged
+        assert done.rounds[-1].n_clients == 7_700
+        assert done.mdm.logpmf(counts[then]).mean() == pytest.approx(best, abs=1e-3)
+
+
+@pytest.mark.parametrize("n_kept", [4, 6, 8])
+def test_a_fit_that_is_resumed_decides_as_before_when_clients_left(n_kept):
+    kept = []
+    whole = fit_while(ALL, LEFT, at=6, until=9, kept=kept)
+    again = fit_while(ALL, LEFT, at=6, until=9, kept=kept[:n_kept])
+    assert again.mdm == whole.mdm
+    assert again.log_likelihoods.tolist() == whole.log_likelihoods.tolist()
+
+
+def test_a_fit_whose_clients_change_in_every_round_says_so():
+    class Flickering(Changing):
+        def aggregate(self, query, cohort_size):
+            self.then = np.delete(ALL, np.arange(50) + self.n_rounds % 8 * 50)
+            return super().aggregate(query, cohort_size)
+
+    clients = Flickering(EIGHT_NODES, ALL, ALL, at=1)
+    done = fit(clients, n_components=3, n_categories=10, max_size=20, rng=1, max_rounds=12)
+    assert not done.converged
+    assert "while clients left or came in 9 rounds" in done.stopped
+    assert "cohort_size" in done.stopped

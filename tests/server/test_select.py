@@ -9,7 +9,7 @@ from polyurn.model.paper_truths import truth
 from polyurn.server.search.policy import DEFAULT, Policy
 from polyurn.server.select import GRID
 from polyurn.wire import Batch, Initialise, Part, Score
-from searches import problem_of
+from searches import Changing, problem_of
 
 APPENDIX_A = truth("appendix-a")
 
@@ -280,3 +280,14 @@ def test_a_policy_is_passed_on():
     assert {k: len(values) for k, values in first.starts.items()} == {2: 5, 3: 5}
     trials = sum(5 * problem_of(counts, k).trial_cost for k in (2, 3))
     assert first.n_numbers == trials
+
+
+@pytest.mark.parametrize("at", [4, 8, 12])
+@pytest.mark.parametrize("until", [10**9, 10])
+def test_a_node_may_leave_and_come_back_during_a_selection(at, until):
+    counts = APPENDIX_A.sample(1_000, rng=3)
+    clients = Changing(counts, np.arange(1_000), np.arange(125, 1_000), at=at, until=at + until)
+    choice = select(clients, range(1, 5), n_categories=5, max_size=100, rng=0)
+    assert choice.n_components == 3
+    assert not choice.unfinished
+    assert choice.n_rounds < 30

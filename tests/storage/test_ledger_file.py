@@ -88,6 +88,31 @@ def test_a_last_line_that_was_cut_off_is_a_charge_that_was_never_made(path):
     assert [charge.what for charge in opened(path).charges] == ["survey", "score"]
 
 
+def test_a_last_line_that_lacks_only_its_end_is_a_charge(path):
+    opened(path).charge("survey", 9.0, 20)
+    path.write_bytes(path.read_bytes()[:-1])
+    again = opened(path)
+    assert len(again.charges) == 1
+    again.charge("score", 20.0, 32)
+    assert [charge.what for charge in opened(path).charges] == ["survey", "score"]
+
+
+def test_no_bit_that_flips_loses_a_charge(path):
+    ledger = opened(path)
+    ledger.charge("survey", 9.0, 20)
+    ledger.charge("score", 20.0, 32)
+    whole, charges = path.read_bytes(), ledger.charges
+    for place in range(0, len(whole)):
+        for bit in (0, 5):
+            path.write_bytes(
+                whole[:place] + bytes([whole[place] ^ (1 << bit)]) + whole[place + 1 :]
+            )
+            try:
+                assert [*LedgerFile(path).read()][1:] == [*charges]
+            except FileError:
+                continue
+
+
 def _flipped(path, number, old, new):
     lines = path.read_bytes().splitlines(keepends=True)
     assert old in lines[number]

@@ -12,7 +12,7 @@ from polyurn.model.paper_truths import truth
 from polyurn.server.records import FitRecord, SelectionRecord
 from polyurn.storage.mdm_json import load_saved, save
 from polyurn.storage.provenance import DataRecord, Made
-from report_material import fitted, selection
+from report_material import crossed_record, fitted, selection
 
 COUNTS = st.integers(0, 10**9)
 DATA = st.builds(DataRecord, file=st.text(), n_clients=COUNTS, n_categories=COUNTS, n_points=COUNTS)
@@ -24,6 +24,7 @@ KNOWN = {
     "interrupted_after_round",
     "fit",
     "selection",
+    "crossed",
     "more",
     "left_out",
 }
@@ -36,6 +37,7 @@ MADE = st.builds(
     interrupted_after_round=st.none() | COUNTS,
     fit=st.sampled_from([None, FitRecord.of(fitted())]),
     selection=st.sampled_from([None, SelectionRecord.of(selection())]),
+    crossed=st.sampled_from([None, crossed_record()]),
     more=st.dictionaries(st.text().filter(lambda name: name not in KNOWN), COUNTS),
 )
 
@@ -83,6 +85,7 @@ def test_a_seed_of_any_kind_is_a_text(seed):
             {"data": {"file": "a.csv", "n_clients": "six", "n_categories": 2, "n_points": 9}},
             "made.data.n_clients: expected an integer of at least 0, got 'six'",
         ),
+        ({"crossed": "the Rubicon"}, "made.crossed: expected an object, got 'the Rubicon'"),
         (
             {"interrupted_after_round": -1},
             "made.interrupted_after_round: expected an integer of at least 0, got -1",

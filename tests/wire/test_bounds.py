@@ -200,6 +200,31 @@ def test_bounds_of_a_hessian_are_within_a_factor_of_4_where_components_overlap()
     assert min(nearest) > 1 / 2
 
 
+@pytest.mark.parametrize(("n_categories", "max_size", "factor"), [(2, 8, 5), (3, 6, 2)])
+def test_bounds_of_a_hessian_are_within_a_factor_off_its_diagonal_too(
+    n_categories, max_size, factor
+):
+    """Two alike, so that some client has ω = 1/2, as the bounds assume of all of them.
+
+    Where a client's ω is near 0 or 1, as it is where components are far apart, its Hessian is smaller
+    than that by any factor: no client decides what others' responsibilities are. In log τ of two alike
+    it is 0, as ω = τ.
+    """
+    per = n_categories + 1
+    for log_alphas in ([0.0, 0.0, 0.0], [-2.0, -1.0, 0.0], [2.0, 1.0, 1.5], [4.0, 4.0, 4.0]):
+        rows = [log_alphas[:n_categories]] * 2
+        query = Expect(parameters_of(rows, [0.5, 0.5], np.ones((2, max_size))), (0, 1))
+        square = np.zeros((2 * per, 2 * per))
+        square[np.tri(2 * per, dtype=bool)] = used(
+            query, every_client(n_categories, max_size)
+        ).curvature
+        for i, j in itertools.combinations(range(2 * per), 2):
+            if (i + 1) % per and (j + 1) % per:
+                assert square[j, i] > 1 / factor
+            elif (i + 1) % per or (j + 1) % per:
+                assert square[j, i] > ATTAINED - 1e-6  # ω (1 - ω) g at the largest |g|
+
+
 def test_the_hessian_of_one_component_is_within_a_factor_of_2_on_its_diagonal():
     for log_alphas in ([0.0, 0.0], [-3.0, -1.0], [2.0, 1.0], [4.0, 4.0], [-1.0, 2.0]):
         query = Expect(parameters_of([log_alphas], [1.0], np.ones((1, 8))), (0,))
@@ -264,7 +289,7 @@ def test_an_answer_beyond_its_bounds_is_refused_without_showing_a_value():
     with pytest.raises(InputError, match="got number 0 beyond 1 ") as refused:
         check_answer(query, said + said)
     assert "\n" not in str(refused.value)
-    for value in (1e300, -1e300):
+    for value in (1e149, -1e149):
         vector = said.to_vector()
         vector[1] = value
         with pytest.raises(InputError, match="got number 1 beyond"):

@@ -1,7 +1,9 @@
 """The envelope of a node's messages: read back as written, and refused in one line otherwise."""
 
+import tracemalloc
 from contextlib import suppress
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +49,32 @@ def test_damaged_bytes_are_a_message_or_our_error(kind, data):
     cut = data.draw(st.integers(0, len(whole)))
     with suppress(MessageError):
         assert isinstance(kind.decode(bytes(whole[:cut])), kind)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [Ask, Reply])
+def test_20_000_damaged_messages_are_read_or_our_error_within_64_megabytes(kind):
+    rng, n_refused = np.random.default_rng(7), 0
+    whole = [
+        Ask(bytes(16), 5, 1, b"query" * 9, b"body" * 9).encode(),
+        Reply(bytes(16), 5, b"body" * 9).encode(),
+        Reply(bytes(16), 5, refusal=Refusal.FAILED, suspect=3).encode(),
+    ]
+    tracemalloc.start()
+    try:
+        for i in range(20_000):
+            data = bytearray(whole[0] if kind is Ask else whole[1 + i % 2])
+            for at in rng.integers(len(data), size=rng.integers(3)):
+                data[at] = rng.integers(256)
+            data[int(rng.integers(len(data))) :] = rng.bytes(int(rng.integers(60)))
+            try:
+                assert isinstance(kind.decode(bytes(data)), kind)
+            except MessageError:
+                n_refused += 1
+        assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
+    finally:
+        tracemalloc.stop()
+    assert 5_000 < n_refused < 20_000
 
 
 def test_a_later_version_is_refused_as_one():

@@ -28,6 +28,17 @@ def test_an_answer_that_is_not_finite_is_refused(query, number):
 
 
 @pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("number", [1e300, -1e300, np.nextafter(1e150, 2e150)])
+def test_an_answer_that_no_message_could_hold_is_refused(query, number):
+    values = np.zeros(query.n_numbers)
+    values[0] = number
+    with pytest.raises(InputError, match=r"from -1e\+150 to 1e\+150, got a larger one"):
+        query.read(values)
+    values[0] = np.sign(number) * 1e150
+    assert query.read(values).to_vector()[0] == values[0]
+
+
+@pytest.mark.parametrize("query", QUERIES)
 def test_an_answer_that_is_no_list_of_real_numbers_is_refused(query):
     n = query.n_numbers
     ones = np.ones(n)

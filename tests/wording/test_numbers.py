@@ -6,7 +6,7 @@ import pytest
 
 from polyurn.model.paper_truths import truth
 from polyurn.storage.tables import write_histograms
-from polyurn.wording.numbers import counted
+from polyurn.wording.numbers import counted, in_bytes, in_time
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,30 @@ from polyurn.wording.numbers import counted
 )
 def test_one_is_singular_and_thousands_have_commas(n, noun, said):
     assert counted(n, noun) == said
+
+
+@pytest.mark.parametrize(
+    ("n", "said"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1_000, "1.0 kB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (999_960_000, "1.0 GB"),
+        (4_321 * 10**9, "4,321.0 GB"),
+    ],
+)
+def test_bytes_are_in_the_largest_unit_that_they_fill(n, said):
+    assert in_bytes(n) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.04, "0.0 s"), (9.9, "9.9 s"), (61.2, "61 s"), (150, "2 min"), (9e3, "2.5 h")],
+)
+def test_times_are_in_units_that_one_waits_in(seconds, said):
+    assert in_time(seconds) == said
 
 
 ONES = re.compile(

@@ -15,6 +15,7 @@ from polyurn.aggregate.asking import Asking
 from polyurn.aggregate.exchange import Exchange
 from polyurn.aggregate.plain_sum import plain_sum
 from polyurn.aggregate.tally import Crossed, Tally
+from polyurn.client.node_policy import kind_of
 from polyurn.errors import LostRoundError, NodesError, ParameterError
 from polyurn.typed.arguments import checked, got
 from polyurn.wire import Noised, Query, S
@@ -94,6 +95,7 @@ class FederatedAggregator:
         self._rng, self._tally = np.random.default_rng(rng), Tally()
         self._known: set[int] = set()
         self._present: set[int] = set()
+        self._n_begun = 0  # rounds, with those that were left out
 
     @property
     def refused(self) -> dict[int, dict[str, int]]:
@@ -108,7 +110,11 @@ class FederatedAggregator:
     @property
     def crossed(self) -> Crossed:
         """All that crossed so far."""
-        return self._tally.crossed(secure=self._security is not None)
+        return self._tally.crossed(
+            secure=self._security is not None,
+            clients_per_node=self._clients_per_node,
+            known=self._known,
+        )
 
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
         """The sum of the answers of a fresh cohort of nodes; None asks every node.
@@ -132,6 +138,17 @@ class FederatedAggregator:
         A private sum is charged there: an attempt that failed may have told somebody something.
         """
         (choose,) = self.skip()
+        with self._tally.round(self._n_begun, kind=kind_of(query), n_numbers=query.n_numbers):
+            return self._round(query, cohort_size, choose, before)
+
+    def _round(
+        self,
+        query: Query[S],
+        cohort_size: int | None,
+        choose: np.random.Generator,
+        before: Callable[[], None],
+    ) -> S:
+        """A sum, in as many attempts as it takes."""
         for attempt in range(self._retries + 1):
             cohort, needed = self._cohort(cohort_size, choose)
             if isinstance(query, Noised) and query.trust == "distributed":
@@ -153,6 +170,7 @@ class FederatedAggregator:
 
     def skip(self) -> list[np.random.Generator]:
         """Leave a round out: later ones draw what they would have drawn after it."""
+        self._n_begun += 1
         return self._rng.spawn(1)
 
     def __repr__(self) -> str:

@@ -40,7 +40,7 @@ def plain_sum(
     NodesError
     """
     bounds = answer_bounds(query) * clients_per_node
-    total, summed = np.zeros(query.n_numbers), []
+    total, lost, summed = np.zeros(query.n_numbers), np.zeros(query.n_numbers), []
     replies = asking.ask(
         "plain",
         dict.fromkeys(cohort, b""),
@@ -54,7 +54,13 @@ def plain_sum(
         elif (np.abs(vector) > bounds).any():
             asking.tally.refuse(node, "numbers beyond their bounds")
         else:
-            total += vector
+            # Compensated (Neumaier, 1974), so that the sum does not depend on who replied first.
+            before, total = total, total + vector
+            lost += np.where(
+                np.abs(before) >= np.abs(vector),
+                (before - total) + vector,
+                (vector - total) + before,
+            )
             summed.append(node)
     if len(summed) < needed:
         raise NodesError(
@@ -62,7 +68,7 @@ def plain_sum(
             len(summed),
             needed,
         )
-    return total, tuple(summed)
+    return total + lost, tuple(sorted(summed))
 
 
 def _vector(data: bytes, query: Query[Any]) -> NDArray[np.float64] | str:

@@ -141,7 +141,7 @@ def _answer(
             mine = _part(members, buckets, low, high)
             return _answer(inner, rows, mine, buckets, rng, n_threads)
         case Scaled():
-            return answer_scaled(query, rows, members, rng)
+            return answer_scaled(query, rows, members)
         case Bounded():
             return answer_bounded(query, rows, members)
         case _:

@@ -5,6 +5,7 @@ replies, and replies to what it refuses with a code: no text of an error leaves 
 is not known here.
 """
 
+import contextlib
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,7 +20,7 @@ from polyurn.client.node_log import LogEntry, NodeLog
 from polyurn.client.node_policy import NodePolicy, kind_of
 from polyurn.client.rows import pack
 from polyurn.counts import check_counts
-from polyurn.errors import BudgetError, InputError, PolyurnError, SecureSumError
+from polyurn.errors import BudgetError, InputError, PolyurnError, RefusedError, SecureSumError
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.wire import (
     Noised,
@@ -57,6 +58,7 @@ class _Said:
     body: bytes = b""
     kind: str = "unknown"
     n_numbers: int = 0
+    round_name: str = ""
 
 
 class Node:
@@ -154,19 +156,28 @@ class Node:
                     )
                 except Exception as error:
                     # Whatever it is, a bug or no memory: its text may hold a client's numbers.
-                    self._on_failure(error)
+                    self._tell(error)
                     reply = Reply(tag, self._node, refusal=Refusal.FAILED)
                 n_numbers = said.n_numbers if reply.refusal is None else 0
                 name = stage if stage in STAGES else "unknown"
-                self._log.append(LogEntry(self._clock(), name, said.kind, n_numbers, reply.refusal))
+                self._log.append(
+                    LogEntry(
+                        self._clock(), name, said.kind, n_numbers, reply.refusal, said.round_name
+                    )
+                )
         except Exception as error:
             # No line in the log, no answer.
-            self._on_failure(error)
+            self._tell(error)
             reply = Reply(tag, self._node, refusal=Refusal.FAILED)
         return reply.encode()
 
     def __repr__(self) -> str:
         return f"Node({self._node}, {counted(self._rows.n_clients, 'client')})"
+
+    def _tell(self, error: Exception) -> None:
+        """The owner; if that fails, nobody: an error that leaves here is told to the server."""
+        with contextlib.suppress(Exception):
+            self._on_failure(error)
 
     def _read(self, stage: str, message: bytes) -> Ask:
         try:
@@ -192,7 +203,16 @@ class Node:
             raise _DeclinedError(Refusal.OFF_PROTOCOL, suspect) from error
 
     def _take_part(self, rounds: "SecureRounds", stage: str, ask: Ask, said: _Said) -> None:
-        """One stage of a secure sum: the question comes in the first, clients answer in the third."""
+        """One stage of a secure sum: the question comes in the first, clients answer in the third.
+
+        Each stage of a round once, whatever the memory says: who answers a message may die after its
+        reply has left and before what it keeps is kept. Asked again, it would sign a second set of
+        survivors, and both secrets of a node could be had.
+        """
+        said.round_name = rounds.name(ask)
+        if self._log.has_answered(stage, said.round_name, since=self._clock() - _DAY):
+            rounds.forget(ask)
+            raise RefusedError("a stage that was answered before")
         if stage == "advertise":
             self._agreed(ask, said, secure=True)
             said.body = rounds.begin(ask)

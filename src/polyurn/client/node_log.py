@@ -1,7 +1,7 @@
 """The owner's record of what a node was asked: one line per message, for a person to read.
 
-It is also what `NodePolicy.rounds_per_day` is counted by, so that a restart does not forget. The file is
-`storage/node_log_file.py`.
+It is also what `NodePolicy.rounds_per_day` is counted by, and what says that a stage of a secure sum was
+answered, so that a restart does not forget. The file is `storage/node_log_file.py`.
 """
 
 from contextlib import AbstractContextManager
@@ -13,6 +13,7 @@ from polyurn.wire.node_messages import Refusal
 
 _TIME = "%Y-%m-%d %H:%M:%S UTC"
 _SENDS_NUMBERS = ("plain", "mask")
+_OF = " of round "
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class LogEntry:
         How many were sent.
     refusal : Refusal, optional
         None if it was answered.
+    round_name : str
+        Of a secure sum: the same in the lines of all its stages.
 
     Examples
     --------
@@ -38,6 +41,8 @@ class LogEntry:
     '2026-11-17 09:30:00 UTC | plain | survey | 31 numbers sent | answered'
     >>> LogEntry.parse(entry.line()) == entry
     True
+    >>> LogEntry(entry.when, "share", "survey", round_name="5f0c").line()
+    '2026-11-17 09:30:00 UTC | share of round 5f0c | survey | 0 numbers sent | answered'
     """
 
     when: datetime
@@ -45,6 +50,7 @@ class LogEntry:
     kind: str
     n_numbers: int = 0
     refusal: Refusal | None = None
+    round_name: str = ""
 
     @property
     def is_round(self) -> bool:
@@ -56,7 +62,8 @@ class LogEntry:
         """The entry as a line, without its end."""
         why = "answered" if self.refusal is None else f"refused: {self.refusal.text}"
         when = self.when.astimezone(UTC).strftime(_TIME)
-        return " | ".join([when, self.stage, self.kind, f"{self.n_numbers} numbers sent", why])
+        stage = self.stage + (_OF + self.round_name if self.round_name else "")
+        return " | ".join([when, stage, self.kind, f"{self.n_numbers} numbers sent", why])
 
     @classmethod
     def parse(cls, line: str) -> Self | None:
@@ -66,7 +73,8 @@ class LogEntry:
             refusals = {f"refused: {refusal.text}": refusal for refusal in Refusal}
             refusal = None if why == "answered" else refusals[why]
             time = datetime.strptime(when, _TIME).replace(tzinfo=UTC)
-            return cls(time, stage, kind, int(sent.removesuffix(" numbers sent")), refusal)
+            stage, _, name = stage.partition(_OF)
+            return cls(time, stage, kind, int(sent.removesuffix(" numbers sent")), refusal, name)
         except (ValueError, KeyError):
             return None
 
@@ -79,6 +87,9 @@ class NodeLog(Protocol):
 
     def n_rounds_since(self, when: datetime) -> int:
         """How many entries since then are rounds."""
+
+    def has_answered(self, stage: str, round_name: str, *, since: datetime) -> bool:
+        """Whether this stage of this secure sum was answered since then."""
 
     def append(self, entry: LogEntry) -> None:
         """Keeps an entry, on disk when it returns."""

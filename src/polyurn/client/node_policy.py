@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.wire import (
@@ -29,6 +31,9 @@ from polyurn.wire import (
 )
 from polyurn.wire.node_messages import Refusal
 
+# 0.3 and 0.1 + 0.2 are the same end of a part; no client is between them.
+_ROUNDING = 1e-12
+
 
 @checked
 @dataclass(frozen=True)
@@ -44,8 +49,10 @@ class NodePolicy:
     most_numbers : int
         The most numbers that it sends in one answer.
     narrowest_part : float
-        The narrowest interval of buckets that a `Part` may ask. A secure sum is over many nodes, but in
-        a narrow part only one of all their clients may be left.
+        The narrowest interval of buckets that a question may tell apart from others, by a `Part` or by
+        the difference of two. A secure sum is over many nodes, but in a narrow part only one of all
+        their clients may be left, and a `Batch` may have hundreds of them. Two questions are not
+        compared.
     fewest, majority : int, float
         As in `Participant`: the smallest secure sum that it takes part in, itself included, and the
         share that thresholds have to exceed.
@@ -115,11 +122,15 @@ class NodePolicy:
                 return Refusal.TOO_LITTLE_NOISE
         if query.n_numbers > self.most_numbers:
             return Refusal.TOO_MANY_NUMBERS
-        for inner, low, high in _flat(query, 0.0, 1.0):
-            if max(high - low, 0.0) < self.narrowest_part:
-                return Refusal.TOO_NARROW_PART
-            if any(size > self.largest_max_size for size in _max_sizes(inner)):
-                return Refusal.TOO_LARGE_SIZE
+        flat = list(_flat(query, 0.0, 1.0))
+        if any(max(high - low, 0.0) < self.narrowest_part - _ROUNDING for _, low, high in flat):
+            return Refusal.TOO_NARROW_PART
+        ends = np.unique([0.0, 1.0, *(end for _, low, high in flat for end in (low, high))])
+        between = np.diff(ends)
+        if ((between > _ROUNDING) & (between < self.narrowest_part - _ROUNDING)).any():
+            return Refusal.TOO_NARROW_PART
+        if any(n > self.largest_max_size for inner, _, _ in flat for n in _max_sizes(inner)):
+            return Refusal.TOO_LARGE_SIZE
         return None
 
     def noise_of(self, query: Noised[Any]) -> float:

@@ -21,10 +21,11 @@ from polyurn.wire.scaled import Scaled
 _BLOCK_CLIENTS = 2_048
 
 
-def answer_scaled(
-    query: Scaled[Any], rows: Rows, members: NDArray[np.uint32], rng: np.random.Generator
-) -> Statistics:
+def answer_scaled(query: Scaled[Any], rows: Rows, members: NDArray[np.uint32]) -> Statistics:
     """The sum of the members' vectors. A member larger than the declared size sends zeros."""
+    # Fresh entropy: from a stream that somebody knows, all later clients would draw other components
+    # if one of them were not there, and the sum would move by more than its vector.
+    rng = np.random.default_rng()
     scales, total = query.scales, np.zeros(query.n_numbers)
     bins = _bins(query)
     fits = rows.size_values[rows.size_index[members]] <= bins.max_size

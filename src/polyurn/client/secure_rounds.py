@@ -50,20 +50,23 @@ class SecureRounds:
 
     def begin(self, ask: Ask) -> bytes:
         """The signed keys for a new round about the question in `ask`."""
-        name = tag_of(ask.body).hex()
+        name = self.name(ask)
         if name in self._memory:
             raise RefusedError("an invitation to a round that has begun")
         signer, roster = self._about(ask)
         participant = Participant(
             self._node, signer=signer, roster=roster,
-            fewest=self._policy.fewest, majority=self._policy.majority,
-            fewest_summed=_fewest_summed(ask),
+            fewest=self._fewest(ask), majority=self._policy.majority,
         )  # fmt: skip
         said = participant.advertise(ask.body)
         while len(self._memory) >= MOST_OPEN:
             del self._memory[next(iter(self._memory))]  # the oldest
         self._keep(name, ask, participant)
         return said
+
+    def name(self, ask: Ask) -> str:
+        """What the round that a message belongs to is called: its tag, as text."""
+        return tag_of(ask.body).hex()
 
     def question(self, ask: Ask) -> Ask:
         """The message that began the round which `ask` goes on with."""
@@ -76,7 +79,7 @@ class SecureRounds:
             said: bytes = getattr(participant, stage)(ask.body)
             return said
         finally:
-            self._keep(tag_of(ask.body).hex(), begun, participant)
+            self._keep(self.name(ask), begun, participant)
 
     def mask(
         self,
@@ -91,14 +94,14 @@ class SecureRounds:
         try:
             return participant.mask(ask.body, values, bounds=bounds, digits=digits)
         finally:
-            self._keep(tag_of(ask.body).hex(), begun, participant)
+            self._keep(self.name(ask), begun, participant)
 
     def forget(self, ask: Ask) -> None:
         """Takes no further part in a round."""
-        self._memory.pop(tag_of(ask.body).hex(), None)
+        self._memory.pop(self.name(ask), None)
 
     def _kept(self, ask: Ask) -> bytes:
-        kept = self._memory.get(tag_of(ask.body).hex())
+        kept = self._memory.get(self.name(ask))
         if kept is None:
             raise RefusedError("a round that this node is not in")
         return kept
@@ -110,8 +113,7 @@ class SecureRounds:
         signer, roster = self._about(begun)
         participant = Participant.resume(
             begun.body, self._node, signer=signer, roster=roster,
-            fewest=self._policy.fewest, majority=self._policy.majority,
-            fewest_summed=_fewest_summed(begun),
+            fewest=self._fewest(begun), majority=self._policy.majority,
         )  # fmt: skip
         return begun, participant
 
@@ -125,11 +127,14 @@ class SecureRounds:
         digest = question_digest(ask.query, ask.clients_per_node)
         return BoundSigner(self._signer, digest), self._roster.about(digest)
 
+    def _fewest(self, ask: Ask) -> int:
+        """The smallest sum that it takes part in: the owner's, or one with enough shares of noise.
 
-def _fewest_summed(ask: Ask) -> int:
-    """How many nodes have to be in the sum, as the question says that all of them have signed."""
-    match decode_query(ask.query):
-        case Noised(n_reporters=n_reporters):
-            return n_reporters
-        case _:
-            return 2
+        Counted in the node's neighbourhood. On a ring, a server that lies can have the sums of several
+        parts in one round; the part that a node is in has all survivors of its neighbourhood.
+        """
+        match decode_query(ask.query):
+            case Noised(trust="distributed", n_reporters=n_reporters):
+                return max(self._policy.fewest, n_reporters)
+            case _:
+                return self._policy.fewest

@@ -6,6 +6,7 @@ What a command does is in its own module.
 import io
 import shlex
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -30,6 +31,8 @@ from polyurn.commands import (
 )
 from polyurn.commands._shared.console import leave_stdout, talk, visible
 from polyurn.commands._shared.every_command import as_command
+from polyurn.commands.federation import init, join, up
+from polyurn.commands.federation import run as federation_run
 from polyurn.errors import PolyurnError
 
 app = typer.Typer(
@@ -107,7 +110,7 @@ _LEARN = "Learn what the federation looks like"
 _SIMULATE = "Simulate it"
 _JUDGE = "See how good that is"
 
-for panel, name, function in (
+_COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     (_START, "demo", demo.demo_command),
     (_START, "datasets", datasets.datasets_command),
     (_LEARN, "features", features.features_command),
@@ -122,5 +125,22 @@ for panel, name, function in (
     (_JUDGE, "compare", compare.compare_command),
     (_JUDGE, "sweep", sweep.sweep_command),
     (_JUDGE, "report", report.report_command),
-):
+)
+for panel, name, function in _COMMANDS:
     app.command(name, rich_help_panel=panel)(as_command(function, keeps_runs=name == "sweep"))
+
+federation_app = typer.Typer(
+    help="Learn from live nodes: set a federation up, join it, ask it.", no_args_is_help=True
+)
+_FEDERATION_COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("init", init.init_command),
+    ("keys", init.keys_command),
+    ("up", up.up_command),
+    ("join", join.join_command),
+    ("run", federation_run.run_command),
+    ("status", up.status_command),
+    ("down", up.down_command),
+)
+for name, function in _FEDERATION_COMMANDS:
+    federation_app.command(name)(as_command(function))
+app.add_typer(federation_app, name="federation", rich_help_panel=_LEARN)

@@ -6,6 +6,7 @@ What happens in each stage is `demo.py`.
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,8 +19,12 @@ from polyurn.errors import MissingDependencyError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from polyurn.demo import Federation
     from polyurn.model.mdm import MDM
+    from polyurn.server.crossed_record import CrossedRecord
+    from polyurn.server.records import SelectionRecord
     from polyurn.storage.provenance import DataRecord
     from polyurn.storage.run_log import RunRecord
 
@@ -38,6 +43,12 @@ def demo_command(
     ] = None,
     rounds: Annotated[int, typer.Option(help="Rounds that may be asked for.")] = 100,
     training_rounds: Annotated[int, typer.Option(help="Rounds of each training run.")] = 24,
+    federation: Annotated[
+        int | None,
+        typer.Option(
+            help="Ask the clients over a real federation of so many nodes: processes on this machine."
+        ),
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -49,10 +60,8 @@ def demo_command(
 
     from polyurn import demo
     from polyurn.commands._shared.fitted_mdm import mdm_record
-    from polyurn.commands._shared.progress import selection_progress
     from polyurn.commands._shared.verdicts import verdict_record
     from polyurn.report.page import html_report
-    from polyurn.server.records import SelectionRecord
     from polyurn.storage.atomic import check_place, write_whole
     from polyurn.storage.mdm_json import SavedMDM
     from polyurn.storage.provenance import Made
@@ -62,33 +71,30 @@ def demo_command(
     began = time.monotonic()
     streams = np.random.default_rng(seed).spawn(6)
     with _stage("1 True clients") as end:
+        if federation is not None and data is None:
+            data = "digits"  # whose search needs few rounds
         there = demo.federation(data, n_clients=clients, rng=streams[0])
         end(there.story)
-    with _stage("2 Federated fit, all K in the same rounds") as end:
-        with selection_progress(talk) as on_round:
-            choice = demo.learn(there, max_rounds=rounds, rng=streams[1], on_round=on_round)
-        sent = max(r.n_numbers for r in choice.rounds)
-        end(
-            f"{counted(choice.n_components, 'component')} after {counted(choice.n_rounds, 'round')}; "
-            f"a client sent at most {sent:,} numbers a round, and the server saw only sums"
-        )
-        if choice.stopped:
-            say(f"  {choice.stopped}")
+    if federation is None:
+        learned = _learned(there, rounds, streams[1])
+    else:
+        learned = _learned_over_nodes(there, federation, rounds, seed, output)
     with _stage("3 Simulated clients") as end:
-        simulated = demo.simulate(there, choice.mdm, rng=streams[2])
+        simulated = demo.simulate(there, learned.mdm, rng=streams[2])
         n_simulated = counted(len(simulated["mdm"]), "client")
         end(f"{n_simulated} cut from {there.proxy.n_records:,} proxy records")
     with _stage("4 Comparison with true clients that were never fitted") as end:
-        likeness = demo.judge(there, choice.mdm, simulated, rng=streams[3])
+        likeness = demo.judge(there, learned.mdm, simulated, rng=streams[3])
         close, iid = (likeness[name].energy_ratio for name in ("mdm", "iid"))
         end(f"{close:.2f} times the distance that chance alone makes; IID clients {iid:.2f}")
-    runs = _trained(there, choice.mdm, training_rounds)
+    runs = _trained(there, learned.mdm, training_rounds)
     with _stage("6 Report") as end:
         made = Made(
-            **made_by(context, seed), data=_data(there), selection=SelectionRecord.of(choice)
-        )
+            **made_by(context, seed), data=_data(there), selection=learned.selection,
+            crossed=learned.crossed,
+        )  # fmt: skip
         page = html_report(
-            SavedMDM(choice.mdm, there.categories, made),
+            SavedMDM(learned.mdm, there.categories, made),
             comparison=likeness,
             runs=runs,
             clients={"true": there.held_out, "mdm": simulated["mdm"], "iid": simulated["iid"]},
@@ -106,12 +112,80 @@ def demo_command(
                 "n_clients": len(there.live_counts),
                 "report": str(output),
                 "seconds": seconds,
-                "selection": SelectionRecord.of(choice).to_record(),
-                "learned": mdm_record(choice.mdm, there.categories),
+                "selection": learned.selection.to_record(),
+                "learned": mdm_record(learned.mdm, there.categories),
                 "comparison": likeness.to_dict(),
                 "sweep": verdict_record(compare_sweeps(runs)) if runs else None,
             }
         )
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """What the clients were asked for, wherever they are."""
+
+    mdm: "MDM"
+    selection: "SelectionRecord"
+    crossed: "CrossedRecord | None" = None
+
+
+def _learned(there: "Federation", rounds: int, rng: "np.random.Generator") -> _Learned:
+    """Stage 2, in this process."""
+    from polyurn import demo
+    from polyurn.commands._shared.progress import selection_progress
+    from polyurn.server.records import SelectionRecord
+
+    with _stage("2 Federated fit, all K in the same rounds") as end:
+        with selection_progress(talk) as on_round:
+            choice = demo.learn(there, max_rounds=rounds, rng=rng, on_round=on_round)
+        record = SelectionRecord.of(choice)
+        end(f"{_came_to(record)}, and the server saw only sums")
+        if choice.stopped:
+            say(f"  {choice.stopped}")
+    return _Learned(choice.mdm, record)
+
+
+def _learned_over_nodes(
+    there: "Federation", n_nodes: int, rounds: int, seed: int, output: Path
+) -> _Learned:
+    """Stage 2, over a federation of processes, whose files stay beside the report."""
+    from polyurn import demo
+    from polyurn.commands._shared.federated import perform
+    from polyurn.integrations.flower.one_machine import federation_here
+    from polyurn.integrations.flower.owned_node import warm_up
+    from polyurn.storage.federation_job import Job
+    from polyurn.storage.mdm_json import load_saved
+
+    folder = output.absolute().with_name(f"{output.stem}-federation")
+    with _stage(f"2 Federated fit over {n_nodes} nodes, in secure sums") as end:
+        parts = demo.split(there, n_nodes)
+        warm_up()  # once, before the nodes do it all at the same time
+        with federation_here(
+            folder, parts, max_size=there.max_size, categories=there.categories
+        ) as place:
+            say(f"  {counted(n_nodes, 'node')} have joined over TLS, files in {folder}")
+            job = Job(
+                federation=str(place.path),
+                command=None,
+                selects=True,
+                components=demo.FEW_CANDIDATES,
+                max_size=there.max_size,
+                rounds=rounds,
+                seed=seed,
+            )
+            saved = load_saved(perform(place, job).result)
+        record, crossed = saved.made.selection, saved.made.crossed
+        assert record is not None
+        assert crossed is not None
+        end(f"{_came_to(record)}, and the server saw only masked sums")
+    return _Learned(saved.mdm, record, crossed)
+
+
+def _came_to(record: "SelectionRecord") -> str:
+    return (
+        f"{counted(record.chosen, 'component')} after {counted(record.n_rounds, 'round')}; a client "
+        f"sent at most {record.n_numbers:,} numbers a round"
+    )
 
 
 def _trained(there: "Federation", mdm: "MDM", n_rounds: int) -> "tuple[RunRecord, ...]":

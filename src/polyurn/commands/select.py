@@ -43,10 +43,8 @@ from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from polyurn.server.private.choosing import PrivateSelection
-    from polyurn.server.results import Candidate, Selection
+    from polyurn.server.results import Selection
     from polyurn.storage.provenance import Made
 
 
@@ -95,6 +93,7 @@ def select_command(
     from polyurn.commands._shared.client_tables import Reading, largest_size, read_clients
     from polyurn.commands._shared.fitted_mdm import mdm_record
     from polyurn.commands._shared.progress import fit_progress, selection_progress
+    from polyurn.commands._shared.selections import selection_table
     from polyurn.server.private.choosing import select_private
     from polyurn.server.records import SelectionRecord
     from polyurn.server.select import select
@@ -114,8 +113,9 @@ def select_command(
     read = read_clients(table, reading, declared_categories(categories))
     aggregator = LocalAggregator(read.counts, rng=seed, sampling=sampling, n_threads=threads)
     if budget is not None:
-        bounds: dict[str, Any] = {"n_categories": read.shape[1], "max_size": max_size}
-        bounds["sizes"] = sizes or "binned"
+        bounds: dict[str, Any] = {
+            "n_categories": read.shape[1], "max_size": max_size, "sizes": sizes or "binned",
+        }  # fmt: skip
         if numbers == "auto":
             raise ParameterError("expected --components as 1:6 or 2,4,8 with --epsilon, got auto")
         with fit_progress(talk, N_ROUNDS) as on_done:
@@ -158,7 +158,7 @@ def select_command(
     if as_json:
         print_json({**record.to_record(), **mdm_record(choice.mdm, read.categories)})
     else:
-        show(_table(choice))
+        show(selection_table(record))
 
 
 def _write_private(
@@ -214,36 +214,3 @@ def _sentences(choice: "Selection") -> list[str]:
         which = ", ".join(map(str, choice.skipped))
         said.append(f"left out K = {which}: there are not as many clients to fit")
     return said + component_sentences(choice.chosen)
-
-
-def _table(choice: "Selection") -> "Table":
-    """One row per number of components; the chosen one is marked."""
-    from rich.table import Table
-
-    from polyurn.server.results import HALF_WIDTH
-
-    table = Table(
-        title=f"held-out log-likelihood per client ({counted(choice.n_held_out, 'client')})"
-    )
-    if any(c.outdone for c in choice.candidates):
-        table.caption = "stopped early: a smaller K was already better than this one could become"
-    for heading in ("K", "mean ± 95 %", "behind the best (s.e.)", "rounds", "parameters", ""):
-        table.add_column(heading, justify="right")
-    for c in choice.candidates:
-        table.add_row(
-            str(c.n_components),
-            f"{c.log_likelihood:.4f} ± {HALF_WIDTH * c.standard_error:.4f}",
-            f"{c.behind:.4f} ({c.behind_error:.4f})",
-            f"{c.n_rounds:,}",
-            f"{c.n_parameters:,}",
-            _state(c, choice),
-        )
-    return table
-
-
-def _state(candidate: "Candidate", choice: "Selection") -> str:
-    """What became of a candidate, in a word or two."""
-    if candidate.outdone:
-        return "stopped early"
-    words = ["chosen"] if candidate.n_components == choice.n_components else []
-    return ", ".join(words + ([] if candidate.converged else ["unfinished"]))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from polyurn.commands._shared.console import print_json, show
+from polyurn.commands._shared.console import print_json, say, show
 from polyurn.commands._shared.options import AsJson
 
 
@@ -35,3 +35,5 @@ def show_command(
     else:
         show(mdm_table(saved.mdm, saved.categories))
         show(Text(f"privacy: {saved.made.privacy_in_words}"))
+        if saved.made.crossed is not None:
+            say(f"crossed: {saved.made.crossed.line}")

@@ -12,6 +12,7 @@ import numpy as np
 
 from polyurn.comparison.results import Comparison
 from polyurn.errors import MissingDependencyError
+from polyurn.report.crossed_sections import crossed_section
 from polyurn.report.headline import headline
 from polyurn.report.material import Material, Model, SavedComparison, gather
 from polyurn.report.model_sections import choice_section, components_section
@@ -97,6 +98,7 @@ def html_report(
         choice_section(material),
         populations_section(material, rng=rng),
         sweep_section(material),
+        crossed_section(material),
         provenance_section(material),
     )
     return _render(material, title, [section for section in found if section is not None])

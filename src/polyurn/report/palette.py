@@ -72,5 +72,10 @@ def fill_number(i: int, names: Sequence[str]) -> int:
     return grey if names[i] == "other" and i == len(names) - 1 else i % grey
 
 
+def shapes(n: int) -> list[str]:
+    """The shapes of so many kinds of points; the first six differ."""
+    return [_SHAPES[i % len(_SHAPES)] for i in range(n)]
+
+
 def _look(number: int) -> Look:
     return Look(number, _DASHES[number % len(_DASHES)], _SHAPES[number % len(_SHAPES)])

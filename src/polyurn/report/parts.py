@@ -85,7 +85,7 @@ class Section:
     tables : tuple of DataTable
         Tables that are not behind a figure: they are open.
     facts : tuple of (str, str)
-        Terms and what they stand for.
+        Terms and what they stand for; before the figures, where there are some.
     """
 
     name: str

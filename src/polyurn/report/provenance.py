@@ -5,6 +5,7 @@ Facts from the records, in words; nothing is measured here.
 
 from polyurn.report.material import Material
 from polyurn.report.parts import Section
+from polyurn.server.crossed_record import CrossedRecord
 from polyurn.server.records import RoundsRecord, SelectionRecord
 from polyurn.storage.provenance import DataRecord, Made
 from polyurn.wording.numbers import counted
@@ -19,7 +20,7 @@ def provenance_section(material: Material) -> Section:
     if material.made.rounds is not None or material.made.privacy is not None:
         facts.append(("Privacy: what is guaranteed", material.made.privacy_in_words))
     if material.made.rounds is not None:
-        facts += _wire_facts(material.made.rounds)
+        facts += _wire_facts(material.made.rounds, material.made.crossed)
     if material.comparison is not None:
         facts += _made_facts("Comparison", material.comparison_made)
         facts.append(("Comparison", material.comparison.standing))
@@ -60,13 +61,18 @@ def _data_fact(data: DataRecord | str) -> str:
     )
 
 
-def _wire_facts(record: RoundsRecord) -> list[tuple[str, str]]:
+def _wire_facts(record: RoundsRecord, crossed: CrossedRecord | None) -> list[tuple[str, str]]:
     """What a client sent, and how often."""
     total = sum(record.n_numbers_by_round)
+    what = (
+        "sums over clients of addable statistics, never a client’s records or histogram"
+        if crossed is None
+        else f"{crossed.line}; the section of that name has the rest"
+    )
     facts = [
         (
             "Privacy: what crossed the wire",
-            "sums over clients of addable statistics, never a client’s records or histogram",
+            what,
         ),
         (
             "Privacy: numbers per client",

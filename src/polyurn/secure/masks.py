@@ -24,6 +24,7 @@ except ImportError as error:
 
 CONTEXT = b"polyurn secure sum 1|"  # in every key, digest and signature: none is another protocol's
 N_KEY_BYTES, N_NONCE_BYTES, N_SEAL_BYTES = 32, 12, 12 + 16
+_PROBE = X25519PrivateKey.generate()  # keeps no secret: it tries other nodes' keys
 
 
 def private_key() -> bytes:
@@ -34,6 +35,15 @@ def private_key() -> bytes:
 def public_key(private: bytes) -> bytes:
     """The X25519 public key of a private one; 32 bytes."""
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def is_public_key(public: bytes) -> bool:
+    """Whether keys can be agreed on with it: a point of low order agrees with everybody on zero."""
+    try:
+        _PROBE.exchange(X25519PublicKey.from_public_bytes(public))
+    except ValueError:
+        return False
+    return True
 
 
 class KeyPair:

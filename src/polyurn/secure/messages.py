@@ -20,7 +20,9 @@ from polyurn.secure.shamir import N_SHARE_BYTES
 
 MAGIC, VERSION = b"PUSS", 1
 N_TAG_BYTES, N_DIGEST_BYTES = 16, 32
-N_SEALED_BYTES = 2 * N_SHARE_BYTES + N_SEAL_BYTES
+# For one neighbour: commitments to two shares, and both of them sealed.
+N_COMMITTED_BYTES = 2 * N_DIGEST_BYTES
+N_SEALED_BYTES = N_COMMITTED_BYTES + 2 * N_SHARE_BYTES + N_SEAL_BYTES
 _HEADER = struct.Struct("<4sBB16sQ")
 _MOST_SIGNATURE_BYTES = 256  # Ed25519 has 64, ECDSA on P-384 at most 104
 
@@ -202,7 +204,7 @@ class Neighbourhood(Message):
 
 @dataclass(frozen=True)
 class SealedShares(Message):
-    """Node to server: for each neighbour, shares of both secrets that only it can open."""
+    """Node to server: for each neighbour, shares of both secrets that only it can open, committed to."""
 
     KIND = 4
     sealed: Mapping[int, bytes]

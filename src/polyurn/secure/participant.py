@@ -20,6 +20,7 @@ from polyurn.errors import InputError, ParameterError, RefusedError
 from polyurn.secure.fixed_point import FixedPoint
 from polyurn.secure.masks import KeyPair, Words, private_key, public_key, seal, unseal
 from polyurn.secure.messages import (
+    N_COMMITTED_BYTES,
     Advertisement,
     Confirmation,
     Confirmations,
@@ -41,6 +42,7 @@ from polyurn.secure.statements import (
     keys_statement,
     seed_commitment,
     seed_mask,
+    share_commitment,
     survivors_statement,
 )
 
@@ -89,9 +91,6 @@ class Participant:
     fewest : int
         It takes part in no sum over fewer than so many of its neighbourhood, itself included; 2 or
         more. The server and `fewest` - 1 colluding nodes know the last one's numbers.
-    fewest_summed : int
-        It signs, and helps to unmask, no sum over fewer nodes than that in all. With noise in shares,
-        one at each node, it is how many have to be there for enough of it.
     majority : float
         It takes part only if thresholds and quorums are larger than this share; at least 0.5. With
         (1 + c) / 2 no share c of colluding nodes can get both secrets of a node from the others.
@@ -102,19 +101,12 @@ class Participant:
     """
 
     def __init__(
-        self,
-        node: int,
-        *,
-        signer: Signer,
-        roster: Roster,
-        fewest: int = 3,
-        majority: float = 0.5,
-        fewest_summed: int = 2,
+        self, node: int, *, signer: Signer, roster: Roster, fewest: int = 3, majority: float = 0.5
     ) -> None:
         if fewest < 2 or not 0.5 <= majority < 1:
             raise ParameterError("expected fewest as 2 or more, and majority from 0.5 up to 1")
         self._node, self._signer, self._roster = node, signer, roster
-        self._fewest, self._majority, self._fewest_summed = fewest, majority, fewest_summed
+        self._fewest, self._majority = fewest, majority
         self._memory = _Memory()
 
     @property
@@ -151,7 +143,8 @@ class Participant:
             m.shares = {self._node: shares.pop(self._node)}
             pair, about = KeyPair(m.seal_private, m.tag), self._about()
             sealed = {
-                peer: seal(self._seal_key(pair, self._node, peer), both, about=about)
+                peer: self._commitments(self._node, peer, both)
+                + seal(self._seal_key(pair, self._node, peer), both, about=about)
                 for peer, both in shares.items()
             }
             return SealedShares(sealed).encode(tag=m.tag, node=self._node)
@@ -190,7 +183,7 @@ class Participant:
             pair = KeyPair(m.mask_private, m.tag)
             for peer in message.sealed:
                 low, high = sorted((self._node, peer))
-                key = pair.agreed(m.keys[peer][:32], b"mask", low, high)
+                key = self._agreed(pair, peer, b"mask", low, high)
                 (words.add_mask if self._node == low else words.subtract_mask)(key)
             return MaskedVector(words.values).encode(tag=m.tag, node=self._node)
 
@@ -204,11 +197,10 @@ class Participant:
                 raise RefusedError("survivors without this node, or who never were in the round")
             if not near <= set(m.shares):
                 raise RefusedError("a survivor whose shares never arrived here")
-            needed = max(m.quorum, self._fewest_summed)
-            if len(near) < max(m.threshold, self._fewest) or len(set(nodes)) < needed:
+            if len(near) < max(m.threshold, self._fewest) or len(nodes) < m.quorum:
                 raise RefusedError(
-                    f"a sum over {len(near)} of the neighbourhood and {len(set(nodes))} in all, where "
-                    f"{max(m.threshold, self._fewest)} and {needed} are needed"
+                    f"a sum over {len(near)} of the neighbourhood and {len(nodes)} in all, where "
+                    f"{max(m.threshold, self._fewest)} and {m.quorum} are needed"
                 )
             m.survivors = list(nodes)
             signature = self._signer.sign(self._survivors_statement())
@@ -253,13 +245,9 @@ class Participant:
         roster: Roster,
         fewest: int = 3,
         majority: float = 0.5,
-        fewest_summed: int = 2,
     ) -> Self:
         """The participant that was saved. Each saved state may be used once: forget it afterwards."""
-        participant = cls(
-            node, signer=signer, roster=roster, fewest=fewest, majority=majority,
-            fewest_summed=fewest_summed,
-        )  # fmt: skip
+        participant = cls(node, signer=signer, roster=roster, fewest=fewest, majority=majority)
         try:
             values = {name: _from_json(value) for name, value in json.loads(saved).items()}
             blank, participant._memory = vars(_Memory()), _Memory(**values)
@@ -316,15 +304,30 @@ class Participant:
         if len(sealed) + 1 < max(m.threshold, self._fewest):
             raise RefusedError(f"{len(sealed) + 1} of the neighbourhood are left: too few")
         pair, about = KeyPair(m.seal_private, m.tag), self._about()
-        for peer, text in sealed.items():
+        for peer, row in sealed.items():
+            committed, text = row[:N_COMMITTED_BYTES], row[N_COMMITTED_BYTES:]
             try:
-                m.shares[peer] = unseal(self._seal_key(pair, peer, self._node), text, about=about)
+                both = unseal(self._seal_key(pair, peer, self._node), text, about=about)
             except RefusedError as error:
                 raise RefusedError(f"the shares of node {peer} do not open", peer) from error
+            if committed != self._commitments(peer, self._node, both):
+                raise RefusedError(f"node {peer} committed itself to other shares", peer)
+            m.shares[peer] = both
 
     def _seal_key(self, pair: KeyPair, sender: int, recipient: int) -> bytes:
         other = recipient if sender == self._node else sender
-        return pair.agreed(self._memory.keys[other][32:], b"seal", sender, recipient)
+        return self._agreed(pair, other, b"seal", sender, recipient)
+
+    def _agreed(self, pair: KeyPair, peer: int, purpose: bytes, first: int, second: int) -> bytes:
+        mask_key, seal_key = self._memory.keys[peer][:32], self._memory.keys[peer][32:]
+        try:
+            return pair.agreed(mask_key if purpose == b"mask" else seal_key, purpose, first, second)
+        except RefusedError as error:
+            raise RefusedError(f"node {peer} has {error}", peer) from error
+
+    def _commitments(self, owner: int, holder: int, both: bytes) -> bytes:
+        shares = both[:N_SHARE_BYTES], both[N_SHARE_BYTES:]
+        return b"".join(share_commitment(self._memory.tag, owner, holder, one) for one in shares)
 
     def _about(self) -> bytes:
         return cohort_digest(self._memory.tag, self._memory.cohort)

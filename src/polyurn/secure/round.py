@@ -5,7 +5,7 @@ protocol says, has dropped out; `Round.refused` says who and why. Knows no trans
 """
 
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from polyurn.errors import InputError, LostRoundError, RefusedError
 from polyurn.secure.fixed_point import FixedPoint
 from polyurn.secure.graph import Graph, choose_graph, neighbourhoods
-from polyurn.secure.masks import KeyPair, Words, public_key
+from polyurn.secure.masks import KeyPair, Words, is_public_key, public_key
 from polyurn.secure.messages import (
+    N_DIGEST_BYTES,
     N_TAG_BYTES,
     Advertisement,
     Confirmation,
@@ -38,6 +39,7 @@ from polyurn.secure.statements import (
     keys_statement,
     seed_commitment,
     seed_mask,
+    share_commitment,
     survivors_statement,
 )
 
@@ -60,7 +62,8 @@ class Round:
     colluding : float
         The declared share of nodes that may tell the server all they know; see `choose_graph`.
     fewest : int
-        The round is given up if fewer nodes than that are left.
+        The round is given up if its sum would be over fewer nodes than that. Once numbers have arrived,
+        it is the graph that says how many have to stay.
     rng : int or Generator, optional
         Draws the order of the ring. By default fresh entropy; secrets never come from it.
 
@@ -114,6 +117,7 @@ class Round:
         self._next, self._asked = "invite", set(self._nodes)
         self.refused: dict[int, str] = {}
         self.summed: tuple[int, ...] = ()
+        self._false: set[int] = set()  # who revealed shares that are none
 
     def invite(self) -> dict[int, bytes]:
         """The first message to everybody."""
@@ -123,7 +127,9 @@ class Round:
     def advertised(self, replies: Mapping[int, bytes]) -> dict[int, bytes]:
         """Takes signed keys; to each node those of its neighbourhood."""
         self._turn("advertised")
-        self._ads = self._accepted(Advertisement, replies, self._check_keys)
+        self._ads = self._accepted(
+            Advertisement, replies, self._check_keys, needed=max(2, self._fewest)
+        )
         self.graph = choose_graph(
             len(self._ads), dropout=self._shares[0], colluding=self._shares[1]
         )
@@ -146,10 +152,9 @@ class Round:
     def shared(self, replies: Mapping[int, bytes]) -> dict[int, bytes]:
         """Takes sealed shares; to each node those that are sealed for it."""
         self._turn("shared")
-        sealed = self._accepted(
-            SealedShares, replies, self._check_recipients, needed=self.graph.quorum
-        )
-        self._sharing = set(sealed)
+        needed = max(self.graph.quorum, self._fewest)
+        sealed = self._accepted(SealedShares, replies, self._check_recipients, needed=needed)
+        self._sharing, self._sealed = set(sealed), sealed
         digest = bounds_digest(self._bounds)
         return self._messages(
             {
@@ -165,9 +170,8 @@ class Round:
     def masked(self, replies: Mapping[int, bytes]) -> dict[int, bytes]:
         """Takes masked numbers and adds them; to each node the list of those who sent theirs."""
         self._turn("masked")
-        vectors = self._accepted(
-            MaskedVector, replies, self._check_length, needed=self.graph.quorum
-        )
+        needed = max(self.graph.quorum, self._fewest)
+        vectors = self._accepted(MaskedVector, replies, self._check_length, needed=needed)
         self.summed = tuple(vectors)
         self._total = np.zeros(len(self._bounds), dtype=np.uint64)
         for vector in vectors.values():
@@ -197,7 +201,9 @@ class Round:
             If a secret cannot be recovered. There is no sum then, and not a wrong one either.
         """
         self._turn("revealed")
-        shares = self._accepted(RevealedShares, replies, self._check_owners)
+        shares = self._accepted(
+            RevealedShares, replies, self._check_owners, needed=self.graph.threshold
+        )
         held: dict[int, dict[int, bytes]] = {owner: {} for owner in self._sharing}
         for holder, message in shares.items():
             for owner, share in message.shares.items():
@@ -226,32 +232,43 @@ class Round:
     ) -> bytes:
         """A node's secret from the shares of its neighbours, compared with what it advertised.
 
-        Where they do not fit, one share after the other is left out: a single false one is found, and
-        its holder is named and not used again.
+        Where it does not fit, each share is compared with its owner's commitment, which its holder
+        agreed to when it opened it: whoever revealed another one is named and not used again. If the
+        secret does not fit then either, its owner has dealt false shares.
         """
-        holders = [holder for holder in sorted(held) if holder not in self.refused]
+        holders = [holder for holder in sorted(held) if holder not in self._false]
+        secret = self._combined(owner, holders, held)
+        if is_right(owner, secret):
+            return secret
+        others = [holder for holder in holders if holder != owner]
+        for holder in others:
+            if not self._is_committed(owner, holder, held[holder]):
+                self.refused[holder] = "it revealed a share that is none"
+                self._false.add(holder)
+        own = [owner] if owner in holders else []  # to which it is not committed: the last resort
+        true = [holder for holder in others if holder not in self._false] + own
+        secret = self._combined(owner, true, held)
+        if is_right(owner, secret):
+            return secret
+        raise LostRoundError(f"the shares of node {owner}'s secret do not fit together", owner)
+
+    def _combined(self, owner: int, holders: Sequence[int], held: Mapping[int, bytes]) -> bytes:
         threshold = self.graph.threshold
         if len(holders) < threshold:
             raise LostRoundError(
-                f"{len(holders)} shares of node {owner}'s secret, {threshold} are needed", owner
+                f"{len(holders)} shares of node {owner}'s secret, {threshold} are needed",
+                min(self._false, default=None),  # and not its owner, who cannot help it
             )
-        used, spare = holders[:threshold], holders[threshold:]
-        secret = self._combined(used, held)
-        if is_right(owner, secret):
-            return secret
-        for suspect in used if spare else ():
-            others = [holder for holder in used if holder != suspect]
-            secret = self._combined([*others, spare[0]], held)
-            if is_right(owner, secret):
-                self.refused[suspect] = "it revealed a share that is none"
-                return secret
-        raise LostRoundError(f"the shares of node {owner}'s secret do not fit together", owner)
-
-    def _combined(self, holders: Collection[int], held: Mapping[int, bytes]) -> bytes:
         try:
-            return combine({self._place[holder]: held[holder] for holder in holders})
+            return combine({self._place[holder]: held[holder] for holder in holders[:threshold]})
         except RefusedError:
             return bytes(32)  # which fits no commitment
+
+    def _is_committed(self, owner: int, holder: int, share: bytes) -> bool:
+        row = self._sealed[owner].sealed[holder]
+        at = 0 if owner in self.summed else N_DIGEST_BYTES
+        committed = row[at : at + N_DIGEST_BYTES]
+        return committed == share_commitment(self._tag, owner, holder, share)
 
     def _is_seed(self, node: int, secret: bytes) -> bool:
         return seed_commitment(self._tag, node, secret) == self._ads[node].commitment
@@ -262,6 +279,8 @@ class Round:
     def _check_keys(self, node: int, message: Advertisement) -> None:
         statement = keys_statement(self._tag, node, message.keys)
         self._roster.verify(node, statement, message.signature)
+        if not (is_public_key(message.mask_key) and is_public_key(message.seal_key)):
+            raise RefusedError("a public key that is none: it agrees with everybody", node)
 
     def _check_recipients(self, node: int, message: SealedShares) -> None:
         if set(message.sealed) != self._near[node]:
@@ -281,7 +300,7 @@ class Round:
         replies: Mapping[int, bytes],
         check: Callable[[int, M], None],
         *,
-        needed: int = 2,
+        needed: int,
     ) -> dict[int, M]:
         """The replies that keep to the protocol, of those who were asked, in order of their ids."""
         accepted = {}
@@ -293,7 +312,6 @@ class Round:
                 self.refused[node] = str(error)
             else:
                 accepted[node] = message
-        needed = max(needed, self._fewest)
         if len(accepted) < needed:
             raise LostRoundError(f"{len(accepted)} nodes are left, {needed} are needed")
         return accepted

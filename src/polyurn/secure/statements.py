@@ -38,6 +38,15 @@ def survivors_statement(tag: bytes, cohort: bytes, survivors: Sequence[int]) -> 
     return CONTEXT + b"survivors|" + tag + cohort + digest(b"survivors", rows)
 
 
+def share_commitment(tag: bytes, owner: int, holder: int, share: bytes) -> bytes:
+    """What a node says in public about a share that it seals for another; 32 bytes.
+
+    A share is a number of 521 random bits, and its digest says nothing about it. Who reveals one that
+    does not fit lies; if all fit and the secret is wrong, its owner dealt them so.
+    """
+    return digest(b"share", tag, struct.pack("<QQ", owner, holder), share)
+
+
 def seed_commitment(tag: bytes, node: int, seed: bytes) -> bytes:
     """What a node advertises about its seed, so that a wrong one is noticed; 32 bytes."""
     return derived(seed, b"commitment", tag, node)

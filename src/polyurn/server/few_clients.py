@@ -55,6 +55,16 @@ def few_held_out(n_held_out: int) -> str:
     )
 
 
+def check_components(n_clients: float, n_components: int) -> None:
+    """Refuse fewer clients than components."""
+    if n_clients < n_components:
+        needs = counted(n_components, "component needs", "components need")
+        raise ParameterError(
+            f"{needs} at least as many clients, got {n_clients:,.0f}; take fewer components, or ask "
+            "more clients"
+        )
+
+
 def check_parts(n_fitted: float, n_held_out: float, *, held_out: float) -> None:
     """Refuse too few clients in either part of a selection that holds out this share of them."""
     if n_fitted < 1 or n_held_out < _FEWEST_HELD_OUT:

@@ -13,7 +13,7 @@ from polyurn.model.mdm import MDM
 from polyurn.model.sizes import Sizes
 from polyurn.server.em.first_round import survey
 from polyurn.server.em.problem import Problem
-from polyurn.server.few_clients import few_clients
+from polyurn.server.few_clients import check_components, few_clients
 from polyurn.server.results import Fit, Round
 from polyurn.server.search.policy import DEFAULT, Policy
 from polyurn.server.search.race import State
@@ -113,15 +113,17 @@ def fit(
         sampled=cohort_size is not None, policy=policy, patience=patience, max_upload=max_upload,
         tol=tol, rng=np.random.default_rng(rng),
     )  # fmt: skip
+    n_changed = 0
     for number in range(2, max_rounds + 1):
         batch = Batch(tuple(search.queries()))
         state = search.learn(list(aggregator.aggregate(batch, cohort_size).answers))
         rounds.add(search_round(state, number, batch.n_numbers))
+        n_changed += state.changed
         if state.converged:
             break
     mdm, n_dropped = populated(state)
     few = few_clients(cohort_size or said.n_clients, [n_components])
-    stopped = _reason(state, tol, max_rounds, cohort_size or said.n_clients, few)
+    stopped = _reason(state, tol, max_rounds, cohort_size or said.n_clients, few, n_changed)
     return Fit(mdm, tuple(rounds.done), state.converged, stopped, n_dropped, state.n_agreeing)
 
 
@@ -163,7 +165,9 @@ def populated(state: State) -> tuple[MDM, int]:
     return Parameters(weights, best.alphas[kept], masses).mdm(), int((~kept).sum())
 
 
-def _reason(state: State, tol: float, max_rounds: int, n_clients: float, few: str) -> str:
+def _reason(
+    state: State, tol: float, max_rounds: int, n_clients: float, few: str, n_changed: int
+) -> str:
     if state.converged and few:
         return (
             f"converged: rounds gain less than {tol:g} nats per client; so few clients tell no more"
@@ -173,6 +177,9 @@ def _reason(state: State, tol: float, max_rounds: int, n_clients: float, few: st
     fewer = state.n_clients < n_clients
     some = f", judged by {counted(state.n_clients, 'client')} only" if fewer else ""
     advice = f"{few}; take fewer components" if few else "allow more rounds, or fewer components"
+    if n_changed:
+        some += f", while clients left or came in {counted(n_changed, 'round')}"
+        advice += "; if they always do, ask samples of them (cohort_size)"
     return f"stopped at max_rounds={max_rounds} before it converged{some}; {advice}"
 
 
@@ -180,9 +187,4 @@ def check_answered(said: SurveyStatistics, n_components: int) -> None:
     """Refuse to begin with a cohort that is empty, or smaller than the number of components."""
     if said.n_clients == 0:
         raise ParameterError("no client answered the first question; ask a larger cohort")
-    if said.n_clients < n_components:
-        needs = counted(n_components, "component needs", "components need")
-        raise ParameterError(
-            f"{needs} at least as many clients, got {said.n_clients:,.0f}; take fewer components, "
-            "or ask more clients"
-        )
+    check_components(said.n_clients, n_components)

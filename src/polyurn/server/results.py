@@ -36,7 +36,7 @@ class Round:
         round (`fit_paper`); NaN while there are none.
     n_clients : int
         How many clients judged them. Where there are many, a part of them does at first, and the path
-        of log-likelihoods has a step when all of them do.
+        of log-likelihoods has a step when all of them do; and when clients leave or come.
     n_numbers : int
         How many numbers a client sent, at most.
     starts : dict of int to float

@@ -301,7 +301,7 @@ class _Work:
         def is_outdone(i: int, k: int) -> bool:
             after = self.states[k]
             to_gain = after.value - before[k].value + after.promise
-            same = after.n_clients == before[k].n_clients
+            same = after.n_clients == before[k].n_clients and not after.changed
             return same and bool(short[i] - errors[i] > to_gain)
 
         return {

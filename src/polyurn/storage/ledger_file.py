@@ -2,8 +2,8 @@
 
 The first line is {"format": "polyurn.ledger", "version": 1}; every other is a budget or a charge as JSON
 with "check", a checksum of the line and all before it. A charge is on disk before its question is asked.
-A last line that was cut off is a charge that was never made: nothing was asked for it. What entries mean
-is `privacy/ledger.py`.
+A last line that was cut off is a charge that was never made: nothing was asked for it. That whole lines
+are gone from the end cannot be seen. What entries mean is `privacy/ledger.py`.
 """
 
 import hashlib
@@ -80,7 +80,8 @@ class LedgerFile:
     def append(self, entry: Entry) -> None:
         """One more line, on disk when this returns."""
         whole = self._whole()
-        lines = b"" if whole else _HEAD
+        lines = b"\n" if whole and not whole.endswith(b"\n") else b""
+        lines += b"" if whole else _HEAD
         kind = next(name for name, made in _KINDS.items() if isinstance(entry, made))
         body = json.dumps({kind: asdict(entry)}, allow_nan=False)
         check = _check(_last_check(self._parsed(whole)), body)
@@ -100,14 +101,15 @@ class LedgerFile:
                 ) from error
 
     def _whole(self) -> bytes:
-        """The lines that have an end."""
+        """The lines that have an end, and a last one that lacks nothing else."""
         with self._open() as descriptor:
             text = os.read(descriptor, os.fstat(descriptor).st_size)
-        return text[: text.rfind(b"\n") + 1]
+        end = text.rfind(b"\n") + 1
+        return text[:end] if _is_cut_off(text[end:]) else text
 
     def _parsed(self, text: bytes) -> list[tuple[Entry, str]]:
         """Each entry with its checksum."""
-        head, *lines = text.split(b"\n")[:-1] or [b""]
+        head, *lines = text.removesuffix(b"\n").split(b"\n")
         if text:
             self._check_head(head)
         entries: list[tuple[Entry, str]] = []
@@ -143,6 +145,15 @@ class LedgerFile:
             yield descriptor
         finally:
             os.close(descriptor)
+
+
+def _is_cut_off(line: bytes) -> bool:
+    """Whether a line without an end is only the beginning of what was to be written."""
+    try:
+        json.JSONDecoder().raw_decode(line.decode())
+    except ValueError:  # broken UTF-8 is one
+        return True
+    return False
 
 
 def _entry(line: bytes, before: str) -> tuple[Entry, str]:

@@ -63,8 +63,9 @@ def save(
     categories : sequence of str, optional
         The name of each category.
     made : mapping, optional
-        How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "fit", "selection" and
-        "privacy" are for the records of `FitRecord`, `SelectionRecord` and `PrivacyRecord`.
+        How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "fit", "selection",
+        "crossed" and "privacy" are for the records of `FitRecord`, `SelectionRecord`, `CrossedRecord`
+        and `PrivacyRecord`.
     guarantee : Guarantee, optional
         That of `fit_private`, which the file then states; a file without one states that there is none.
     """

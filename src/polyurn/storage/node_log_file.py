@@ -47,6 +47,21 @@ class NodeLogFile:
             n_rounds += entry is not None and entry.is_round
         return n_rounds
 
+    def has_answered(self, stage: str, round_name: str, *, since: datetime) -> bool:
+        """Whether a line says so; read from the end, up to the first line that is older."""
+        # Lines begin with their time, so that hardly any of them has to be parsed.
+        oldest = LogEntry(since, "", "").line()
+        for line in self._backwards():
+            if line < oldest or round_name in line:
+                entry = LogEntry.parse(line)
+                if entry is None:
+                    continue
+                if entry.when < since:
+                    return False
+                if (entry.stage, entry.round_name, entry.refusal) == (stage, round_name, None):
+                    return True
+        return False
+
     def append(self, entry: LogEntry) -> None:
         """One more line, on disk when this returns; a line that a crash cut off is ended first."""
         with self._open() as descriptor:

@@ -1,7 +1,8 @@
 """How a file came about: what stands under "made" in an MDM or a comparison file.
 
-The version, seed and command, the data, and the rounds of the fit or the selection. What a user adds is
-kept as it is. Nothing is measured here, and no file is read or written.
+The version, seed and command, the data, the rounds of the fit or the selection, and what crossed between
+a federation's nodes and the server. What a user adds is kept as it is. Nothing is measured here, and no
+file is read or written.
 """
 
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from typing import Any, Self
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.privacy.statement import Guarantee, in_words
+from polyurn.server.crossed_record import CrossedRecord
 from polyurn.server.records import FitRecord, SelectionRecord
 from polyurn.typed.records import Count, read_value, shown, to_record
 
@@ -81,6 +83,8 @@ class Made:
     fit : FitRecord or None
     selection : SelectionRecord or None
     privacy : PrivacyRecord or None
+    crossed : CrossedRecord or None
+        Of a model that was fitted over the nodes of a federation; older files do not have it.
     more : mapping
         Whatever else the user had to say.
     left_out : tuple of str
@@ -105,6 +109,7 @@ class Made:
     fit: FitRecord | None = None
     selection: SelectionRecord | None = None
     privacy: PrivacyRecord | None = None
+    crossed: CrossedRecord | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
 
@@ -187,5 +192,6 @@ _RECORDS: dict[str, Any] = {
     "fit": FitRecord | None,
     "selection": SelectionRecord | None,
     "privacy": PrivacyRecord | None,
+    "crossed": CrossedRecord | None,
 }
 _KNOWN = {item.name for item in fields(Made)} - {"more", "left_out"}

@@ -17,6 +17,7 @@ from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.typed.arguments import expected_as
 from polyurn.typed.arrays import plain_array
+from polyurn.wire.envelope import LARGEST
 from polyurn.wire.statistics import (
     BatchStatistics,
     ContrastStatistics,
@@ -76,7 +77,7 @@ class Query(ABC, Generic[S]):
         Raises
         ------
         InputError
-            Not as many real, finite numbers as the query asks for.
+            Not as many real, finite numbers as the query asks for, or one beyond 1e150.
         """
         return self.shaped(_real(vector, self.n_numbers))
 
@@ -284,7 +285,7 @@ class Noised(Query[S]):
         secure sum, which is no noise to speak of in its own answer: such a question is answered in
         secure sums only.
     n_reporters : int
-        Distributed: a node takes part in no sum over fewer nodes.
+        Distributed: a node takes part in no sum over fewer nodes of its neighbourhood, itself included.
     n_colluding : int
         Distributed: how many of these may tell the server their noise, or add none. Each node adds a
         variance of sigma² / (n_reporters - n_colluding).
@@ -355,5 +356,10 @@ def _real(vector: ArrayLike, n_numbers: int) -> NDArray[np.float64]:
         raise InputError(
             f"expected an answer of {n_numbers} finite numbers, got infinite ones or NaN; ask with "
             "priors, under which no client has probability zero"
+        )
+    if not (np.abs(values) <= LARGEST).all():
+        raise InputError(
+            f"expected an answer of {n_numbers} numbers from {-LARGEST:g} to {LARGEST:g}, got a larger "
+            "one; leave that answer out"
         )
     return values

@@ -25,5 +25,38 @@ def counted(n: float, one: str, many: str = "") -> str:
     return f"{n:,.0f} {one if n == 1 else many or _plural(one)}"
 
 
+def in_bytes(n: int) -> str:
+    """A number of bytes in the largest unit that it fills; a kB is a thousand.
+
+    Examples
+    --------
+    >>> in_bytes(812), in_bytes(48_000), in_bytes(2_390_104), in_bytes(12 * 10**9)
+    ('812 B', '48.0 kB', '2.4 MB', '12.0 GB')
+    """
+    if n < 1_000:
+        return f"{n} B"
+    for unit, size in (("kB", 10**3), ("MB", 10**6)):
+        if n < 999.95 * size:  # 999.96 would be shown as 1000.0
+            return f"{n / size:.1f} {unit}"
+    return f"{n / 10**9:,.1f} GB"
+
+
+def in_time(seconds: float) -> str:
+    """A time for which somebody waited.
+
+    Examples
+    --------
+    >>> in_time(3.21), in_time(119), in_time(1_500), in_time(7_200)
+    ('3.2 s', '119 s', '25 min', '2.0 h')
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7_200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3_600:,.1f} h"
+
+
 def _plural(noun: str) -> str:
     return f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"

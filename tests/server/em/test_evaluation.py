@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from polyurn import answer
+from polyurn import SizeBins, Sizes, answer
 from polyurn.model.paper_truths import truth
-from polyurn.server.em.evaluation import evaluate
+from polyurn.server.em.evaluation import evaluate, fingerprint
 from polyurn.server.em.parameters import to_x
 from polyurn.server.em.problem import Problem
 from polyurn.wire import Expect, Parameters
@@ -33,6 +33,29 @@ def test_trials_are_judged_together_as_each_alone():
         np.testing.assert_array_equal(found.gradient, alone.gradient)
         np.testing.assert_array_equal(found.image, alone.image)
         np.testing.assert_array_equal(found.masses, alone.masses)
+
+
+def test_a_fingerprint_counts_clients_by_size_and_category_whatever_was_asked():
+    counts = truth("appendix-a").sample(200, rng=1)
+    counts[:20] //= 2
+    counts = counts[counts.sum(axis=1) > 0]
+    bins = SizeBins([1, 20, 60, 101])
+    sizes = bins.locate(counts.sum(axis=1))
+    expected = [*np.bincount(sizes, minlength=3), *(counts > 0).sum(axis=0)]
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        some = Sizes(bins, rng.dirichlet(np.ones(3), size=2))
+        asked = Parameters(rng.dirichlet([1, 1]), rng.gamma(0.5, size=(2, 5)) + 1e-3, some)
+        assert fingerprint([answer(Expect(asked), counts)]) == tuple(expected)
+
+
+def test_a_fingerprint_tells_that_a_client_has_left_or_was_replaced():
+    query = Expect(parameters_of(MDM))
+    everyone = fingerprint([answer(query, COUNTS)])
+    assert fingerprint([answer(query, COUNTS[::-1])]) == everyone  # in another order
+    assert fingerprint([answer(query, COUNTS[1:])]) != everyone
+    other = next(row for row in COUNTS if ((row > 0) != (COUNTS[0] > 0)).any())
+    assert fingerprint([answer(query, np.vstack([other, COUNTS[1:]]))]) != everyone
 
 
 def test_a_value_is_the_mean_log_likelihood_per_client():

@@ -47,6 +47,17 @@ def test_it_never_goes_down():
     np.testing.assert_array_equal(c.point.x, X)
 
 
+def test_once_it_has_forgotten_what_others_said_it_moves_to_its_best_trial_however_low():
+    c = climber(point(X, -3.0, step=0.1), hessian=-np.eye(N))
+    c.forget()
+    c.learn([point(X + 0.1, -5.0), point(X + 0.2, -4.0)], None, DEFAULT)
+    assert c.value == -4.0
+    np.testing.assert_array_equal(c.point.x, X + 0.2)
+    assert c.curvature is None
+    assert c.n_vain == 0
+    assert c.remaining() == np.inf  # nobody knows how much of it was a gain
+
+
 def test_of_several_trials_it_moves_to_the_best():
     c = climber(point(X, -3.0))
     c.learn([point(X + i, v) for i, v in enumerate((-2.5, -2.0, -9.0))], None, DEFAULT)

@@ -241,6 +241,83 @@ def test_what_is_left_to_gain_is_below_tol_when_it_has_converged():
     assert longer[-1].value - states[-1].value < 1e-3
 
 
+# ------------------------------------------------------------------------ clients that leave and come
+
+# Eight nodes with their own shares of three kinds of clients; the first is most unlike the others.
+NODES = [
+    MDM(w, truth("medium/3").alphas, truth("medium/3").sizes).sample(50, rng=i)
+    for i, w in enumerate(np.random.default_rng(3).dirichlet(np.ones(3), size=8))
+]
+
+
+def among(places):
+    return np.vstack([NODES[i] for i in places])
+
+
+def optimum_of(counts):
+    return states_of(race_of(counts, 3, tol=1e-7), counts)[-1].value
+
+
+EVERY = range(8)
+CHANGES = {  # who is there at first, for how many rounds then, and in the end
+    "leaves": (EVERY, EVERY[1:], 0, EVERY[1:]),
+    "comes back": (EVERY, EVERY[1:], 3, EVERY),
+    "two leave": (EVERY, EVERY[1:], 2, EVERY[2:]),
+    "replaced": (EVERY[:-1], EVERY[1:], 0, EVERY[1:]),  # by a node of as many clients
+}
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_it_ends_at_the_optimum_of_those_who_are_there_in_whichever_round_a_node_leaves(how):
+    first, between, n_between, last = (CHANGES[how][i] for i in range(4))
+    best, n_quiet = optimum_of(among(last)), len(rounds_of(race_of(among(last), 3), among(last)))
+    for n_before in range(2, 11, 2):
+        race = race_of(among(first), 3)
+        n_rounds = len(rounds_of(race, among(first), at_most=n_before))
+        if n_between:
+            n_rounds += len(rounds_of(race, among(between), at_most=n_between))
+        states = states_of(race, among(last))
+        assert states[0].changed
+        assert not any(s.changed for s in states[1:])
+        assert states[-1].converged
+        assert states[-1].value == pytest.approx(best, abs=1e-4), n_before
+        assert n_rounds + len(states) <= max(n_rounds, n_quiet) + 8
+
+
+def test_clients_in_another_order_are_the_same_clients():
+    race, rng = race_of(MEDIUM, 3), np.random.default_rng(0)
+    for _ in range(8):
+        (state,) = states_of(race, rng.permutation(MEDIUM), at_most=1)
+        assert not state.changed
+
+
+def test_a_leader_at_rest_does_not_wait_anew_for_every_client_that_is_absent_once():
+    counts = truth("medium/3").sample(3_000, rng=1)
+    quiet = states_of(race_of(counts, 3), counts)
+    race, states = race_of(counts, 3), []
+    while not states or not states[-1].converged:
+        states += states_of(race, np.delete(counts, len(states), axis=0), at_most=1)
+        assert len(states) <= len(quiet) + 2
+    assert sum(s.changed for s in states) >= len(states) - 3  # but where two are alike
+    assert states[-1].value == pytest.approx(quiet[-1].value, abs=0.02)  # of others
+    assert states[-1].best.mdm().logpmf(counts).mean() == pytest.approx(quiet[-1].value, abs=1e-3)
+
+
+def test_a_leader_that_still_climbs_waits_after_a_change():
+    race = race_of(among(EVERY), 3)
+    rounds_of(race, among(EVERY), at_most=3)
+    for state in states_of(race, among(EVERY[1:]), at_most=3):
+        assert not state.converged
+
+
+def test_a_round_without_any_client_is_an_error_that_says_so():
+    race = race_of(MEDIUM, 3)
+    rounds_of(race, MEDIUM, at_most=3)
+    nobody = [q.read(np.zeros(q.n_numbers)) for q in race.queries()]
+    with pytest.raises(ParameterError, match="no client answered"):
+        race.learn(nobody)
+
+
 def test_more_components_than_clients_are_refused():
     few = MEDIUM[:3]
     with pytest.raises(ParameterError, match="4 components need at least as many clients"):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.sizes import Sizes
 from polyurn.server.em.parameters import (
     from_x,
@@ -51,6 +52,39 @@ class Point:
         """Where the EM step leads."""
         k, bins = len(self.masses), self.sizes.bins
         return from_x(self.image, (k, len(self.x) // k - 1), Sizes.unchecked(bins, self.masses))
+
+
+def check_possible(sums: Sequence[ExpectStatistics]) -> None:
+    """Refuse to go on where nobody judges, or no parameters are possible."""
+    if sums[0].n_clients == 0:
+        raise ParameterError(
+            "no client answered a question about parameters; ask when some are there"
+        )
+    if not np.isfinite([s.log_likelihood for s in sums]).any():
+        raise ZeroLikelihoodError(
+            "some client has probability zero under every start; check max_size and n_categories"
+        )
+
+
+def fingerprint(sums: Sequence[ExpectStatistics]) -> tuple[int, ...]:
+    """How many clients are of each size bin, and how many hold each category, whatever was asked.
+
+    A client's responsibilities add up to one, so those of all components together count clients. Rounds
+    whose counts differ were answered by different clients. Equal counts are no proof of the same ones:
+    clients may have been replaced by others who are alike in this.
+
+    Parameters
+    ----------
+    sums : sequence of ExpectStatistics
+        Of one round, and possible (`check_possible`).
+
+    Returns
+    -------
+    tuple of n_size_bins + n_categories int
+    """
+    one = next(s for s in sums if np.isfinite(s.log_likelihood))  # the others count nobody
+    counts = np.concatenate([one.size_counts.sum(axis=0), one.present.sum(axis=0)])
+    return tuple(np.rint(counts).astype(int).tolist())
 
 
 def evaluate(

@@ -2,7 +2,7 @@
 
 A climber asks for its EM step and, when clients have sent the Hessian, for Newton steps of three
 dampings in the same round, and takes the best. The aggregated likelihood is the only judge, so it never
-goes down. Nothing here knows how many climbers there are.
+goes down while the clients are the same. Nothing here knows how many climbers there are.
 """
 
 from dataclasses import dataclass, field
@@ -93,6 +93,10 @@ class Climber:
             shape = len(self.curved), len(where) // len(self.curved) - 1
             x, gradient = self.best.x[where], self.best.gradient[where]
             self.curvature = *np.linalg.eigh(along_cap(hessian, x, gradient, shape)), where
+
+    def forget(self) -> None:
+        """Let go of what other clients said: it moves to its best trial, at least by an EM step."""
+        self.best, self.curvature = None, None
 
     def propose(self, policy: Policy, *, n_curved: int) -> None:
         """Try the EM step, and Newton steps; ask for the Hessian of the components with most to gain."""

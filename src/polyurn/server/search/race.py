@@ -3,6 +3,7 @@
 Its first round groups the clients in random ways, which makes the starts. Then every round is:
 
     judge      every climber moves to its best trial; the aggregated likelihood is the only judge
+               (where clients have left or come, of this round alone)
     halve      who has met a better climber leaves, and every other round the worse half does
                (successive halving: Jamieson and Talwalkar, 2016)
     stop       the leader's quadratic model promises less than tol / 10, no other start will pass it,
@@ -21,16 +22,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polyurn.errors import ParameterError, ZeroLikelihoodError
-from polyurn.server.em.evaluation import evaluate
+from polyurn.server.em.evaluation import check_possible, evaluate, fingerprint
 from polyurn.server.em.parameters import hessian
 from polyurn.server.em.problem import Problem
-from polyurn.server.few_clients import CLIENTS_EACH
+from polyurn.server.few_clients import CLIENTS_EACH, check_components
 from polyurn.server.search.climber import Climber
 from polyurn.server.search.policy import Policy
 from polyurn.server.search.starts import child, starts
 from polyurn.wire import ExpectStatistics, Group, GroupStatistics, Parameters, Query, Statistics
-from polyurn.wording.numbers import counted
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,7 @@ class State:
     converged: bool = False
     nearly_done: bool = False  # the next round may be the last
     promise: float = float("inf")
+    changed: bool = False  # other clients have judged than in the round before
     n_agreeing: int | None = None  # starts that came to the leader's place, if that was counted
 
 
@@ -92,6 +92,7 @@ class Race:
         self._climbers = [] if begin is None else [begin]
         self._retired: list[Climber] = []  # a component of theirs may be of use
         self._values: list[float] = []  # of the leader, round by round
+        self._judges: tuple[int, ...] | None = None  # the fingerprint of those who judged last
 
     @property
     def leader(self) -> Climber:
@@ -106,7 +107,12 @@ class Race:
         """Take in the answers to `queries`, and decide what comes next."""
         if not self._climbers:
             return self._begin([a for a in answers if isinstance(a, GroupStatistics)])
-        n_clients = self._judge([a for a in answers if isinstance(a, ExpectStatistics)])
+        sums = [a for a in answers if isinstance(a, ExpectStatistics)]
+        check_possible(sums)
+        n_clients = float(sums[0].n_clients)
+        before, self._judges = self._judges, fingerprint(sums)
+        changed = before not in (None, self._judges)
+        (self._judge_anew if changed else self._judge)(sums)
         self._climbers.sort(key=lambda c: -c.value)
         leader = self.leader
         self._values.append(leader.value)
@@ -121,6 +127,7 @@ class Race:
             converged=n_flat >= self._patience and self._is_at_rest(rivals, n_clients),
             nearly_done=n_flat >= self._patience - 1,
             promise=max(c.value + 2 * c.remaining() for c in (leader, *rivals)) - leader.value,
+            changed=changed,
             n_agreeing=max(leader.n_met, 1),  # a child that no start has met came there itself
         )  # fmt: skip
         children = self._recombine(grown, len(young))
@@ -130,20 +137,14 @@ class Race:
 
     def _begin(self, sums: Sequence[GroupStatistics]) -> State:
         """The starts, from the moments of the groups."""
-        n_clients, k = float(sums[0].n_clients), self.problem.n_components
-        if n_clients < k:
-            needs = counted(k, "component needs", "components need")
-            raise ParameterError(
-                f"{needs} at least as many clients, got a cohort of {n_clients:.0f}"
-            )
+        n_clients = float(sums[0].n_clients)
+        check_components(n_clients, self.problem.n_components)
         begin = starts(sums, self.problem)
         self._climbers = [Climber.begin(p, next(self._numbers), self._policy) for p in begin]
         return State(n_clients, n_clients)
 
-    def _judge(self, sums: list[ExpectStatistics]) -> float:
+    def _judge(self, sums: list[ExpectStatistics]) -> None:
         """Every climber learns what the clients said about its trials."""
-        check_possible(sums)
-        n_clients = float(sums[0].n_clients)
         trials = [(x, c.sizes) for c in self._climbers for x in c.trials]
         points = evaluate(self.problem, trials, sums)
         for c in self._climbers:
@@ -151,7 +152,16 @@ class Race:
             c.learn(points[:n], hessian(sums[c.asks]), self._policy)
             points, sums = points[n:], sums[n:]
         self._climbers = [c for c in self._climbers if c.best is not None]
-        return n_clients
+
+    def _judge_anew(self, sums: list[ExpectStatistics]) -> None:
+        """The same where clients have left or come: only likelihoods of this round are compared."""
+        leader, expected = self.leader, self.leader.value + self.leader.remaining()
+        for c in self._climbers:
+            c.forget()
+        self._judge(sums)
+        # What the leader gained is not known, and taken for what it could gain: once at rest, it does
+        # not wait anew for every client that is absent for a round.
+        self._values = [v + leader.value - expected for v in self._values]
 
     def _is_young(self, c: Climber) -> bool:
         return c.is_child and len(c.gains) < self._policy.childhood
@@ -208,11 +218,3 @@ class Race:
                 n_curved = n_curved - 1 if c is self.leader and n_curved > 2 else 0
             n_newton, budget = n_newton - (n_curved > 0), budget - cost[n_curved]
             c.propose(self._policy, n_curved=n_curved)
-
-
-def check_possible(sums: Sequence[ExpectStatistics]) -> None:
-    """Refuse to go on where no parameters are possible."""
-    if not np.isfinite([s.log_likelihood for s in sums]).any():
-        raise ZeroLikelihoodError(
-            "some client has probability zero under every start; check max_size and n_categories"
-        )

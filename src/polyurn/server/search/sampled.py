@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.model.sizes import Sizes
-from polyurn.server.em.evaluation import Point, evaluate
+from polyurn.server.em.evaluation import Point, check_possible, evaluate
 from polyurn.server.em.m_step import Surrogate
 from polyurn.server.em.parameters import from_x, hessian, to_x
 from polyurn.server.em.problem import Problem
 from polyurn.server.search.policy import Policy
-from polyurn.server.search.race import State, check_possible
+from polyurn.server.search.race import State
 from polyurn.server.search.starts import starts
 from polyurn.wire import (
     Expect,

@@ -1,0 +1,1 @@
+"""`polyurn federation`: the commands of a live federation, a module each."""

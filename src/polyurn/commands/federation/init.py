@@ -1,0 +1,87 @@
+"""`polyurn federation init` and `keys`: the files of a federation, and the keys of a node.
+
+Nothing is started.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from polyurn.commands._shared.console import say
+from polyurn.commands._shared.options import declared_categories
+from polyurn.errors import ParameterError
+from polyurn.wording.numbers import counted
+
+
+def init_command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make.")],
+    categories: Annotated[
+        str, typer.Option(help="Categories: a number C (0 to C-1) or names, comma-separated.")
+    ],
+    max_size: Annotated[int, typer.Option(help="Declared largest number of points of a client.")],
+    nodes: Annotated[int, typer.Option(help="How many nodes get keys that are made here.")] = 0,
+    node: Annotated[
+        list[Path] | None,
+        typer.Option(help="Public keys of a node, from `polyurn federation keys`; repeat it."),
+    ] = None,
+    address: Annotated[
+        str, typer.Option(help="Where nodes find the server: host:port.")
+    ] = "localhost:8000",
+    host: Annotated[
+        list[str] | None,
+        typer.Option(help="Another name or address of the server, for its certificate; repeat it."),
+    ] = None,
+    clients_per_node: Annotated[
+        int, typer.Option(help="Declared largest number of clients of a node.")
+    ] = 1000,
+) -> None:
+    """Make the folder of a federation: certificates, keys, roster, policies, and the Flower app.
+
+    Give each node's folder, DIR/nodes/NAME, to its owner; it goes to the node's machine as it is.
+
+    Example: `polyurn federation init fed --nodes 8 --categories 10 --max-size 60`
+    """
+    from polyurn.integrations.flower.setting_up import set_up
+    from polyurn.storage.federation_folder import load_public_keys
+
+    files = node or []
+    if nodes < 0 or nodes + len(files) < 1:
+        raise ParameterError("expected nodes: --nodes 8, or --node KEYS.json for each of them")
+    public = [load_public_keys(file, number=nodes + i) for i, file in enumerate(files, start=1)]
+    declared = declared_categories(categories)
+    assert declared is not None
+    made = set_up(
+        folder,
+        address=address,
+        categories=declared,
+        max_size=max_size,
+        clients_per_node=clients_per_node,
+        n_nodes=nodes,
+        public=public,
+        hosts=host or [],
+    )
+    say(f"made {folder} for {counted(nodes + len(files), 'node')} at {address}")
+    if nodes:
+        say(
+            f"private keys of {counted(nodes, 'node')} were made here: whoever has this folder can "
+            "speak for them; let owners make their own with `polyurn federation keys`"
+        )
+    say(f"next: polyurn federation up {folder}; the folders for the nodes are in {made.nodes}")
+
+
+def keys_command(
+    folder: Annotated[Path, typer.Argument(metavar="NODE_DIR", help="Folder to make.")],
+    name: Annotated[str, typer.Option(help="What the node is called in the federation.")],
+) -> None:
+    """Make the keys of a node on its own machine; the private ones never leave it.
+
+    Send NODE_DIR/NAME.json, the public keys, to whoever sets the federation up, and put what comes back,
+    `node.json`, `policy.toml` and `ca.crt`, into NODE_DIR.
+
+    Example: `polyurn federation keys my-node --name hospital-a`
+    """
+    from polyurn.integrations.flower.setting_up import make_keys
+
+    place = make_keys(folder, name)
+    say(f"wrote {place}: send it to whoever sets the federation up; the other files stay here")

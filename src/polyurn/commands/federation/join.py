@@ -1,0 +1,80 @@
+"""`polyurn federation join`: a node that answers for the clients of a table.
+
+What it answers is `client/node.py`; how messages reach it is `integrations/flower/supernode.py`.
+"""
+
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from polyurn.commands._shared.console import say
+from polyurn.commands._shared.options import Category, Client, Count, DropEmpty, TableArgument
+from polyurn.errors import FederationError
+from polyurn.wording.numbers import counted
+
+
+def join_command(
+    context: typer.Context,
+    folder: Annotated[
+        Path, typer.Argument(metavar="NODE_DIR", help="Folder of the node, as `init` made it.")
+    ],
+    table: TableArgument,
+    client: Client = None,
+    category: Category = None,
+    count: Count = None,
+    drop_empty: DropEmpty = False,
+    background: Annotated[
+        bool, typer.Option("--background", help="Leave the node running, with its log in NODE_DIR.")
+    ] = False,
+) -> None:
+    """Join a federation with the clients of a table, and answer until Ctrl-C.
+
+    What it may be asked stands in NODE_DIR/policy.toml, and what it was asked in NODE_DIR/questions.log.
+
+    Example: `polyurn federation join fed/nodes/node-1 clients.csv`
+    """
+    from polyurn.client.layout import Columns
+    from polyurn.commands._shared.client_tables import Reading, read_clients
+    from polyurn.integrations.flower.one_machine import start_node
+    from polyurn.integrations.flower.owned_node import open_node, warm_up
+    from polyurn.integrations.flower.processes import alive, ended_like_ctrl_c, keep_pid
+    from polyurn.integrations.flower.setting_up import TRANSPORT_KEY
+    from polyurn.integrations.flower.supernode import Connection, knock, serve
+    from polyurn.storage.federation_folder import read_node
+
+    place = read_node(folder)
+    if (pid := alive(place.pid)) is not None:
+        raise FederationError(f"{place.name} is running already (process {pid})")
+    reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
+    read = read_clients(table, reading, place.federation.declared)
+    node = open_node(place, read, on_failure=lambda error: _told("an answer", error))
+    connection = Connection(
+        place.federation.address, place.ca_certificate, place.secret(TRANSPORT_KEY)
+    )
+    knock(connection.address, connection.certificate)
+    if background:
+        words = shlex.split(context.obj)
+        arguments = [word for word in words[words.index("join") + 1 :] if word != "--background"]
+        started = start_node(place, arguments)
+        say(f"{place.name} has joined (process {started.wait()}, log {started.log})")
+        return
+    say("getting ready to answer")
+    warm_up()
+
+    def joined(_: int) -> None:
+        keep_pid(place.pid, os.getpid())
+        say(f"{place.name} has joined with {counted(read.shape[0], 'client')}; Ctrl-C leaves")
+
+    try:
+        with ended_like_ctrl_c():
+            serve(connection, node.answer, on_joined=joined, on_failure=lambda e: _told("link", e))
+    finally:
+        place.pid.unlink(missing_ok=True)
+
+
+def _told(where: str, error: Exception) -> None:
+    """Tell the owner, and nobody else, what failed."""
+    say(f"{where} failed: {type(error).__name__}: {error}")

@@ -1,0 +1,159 @@
+"""`polyurn federation run`: learn what a live federation looks like.
+
+The nodes are asked by polyurn's ServerApp, a process that Flower starts; this command submits the job,
+shows how it goes on, and takes the result. What the process does is `integrations/flower/server_app.py`.
+"""
+
+import shutil
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from polyurn.commands._shared.console import print_json, say, show
+from polyurn.commands._shared.invocation import check_output, refuse_options
+from polyurn.commands._shared.options import (
+    AsJson,
+    Checkpoint,
+    MaxUpload,
+    Output,
+    Patience,
+    Rounds,
+    Seed,
+    Tol,
+    component_numbers,
+)
+from polyurn.commands.federation.up import FolderArgument
+from polyurn.errors import ParameterError
+from polyurn.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from polyurn.storage.mdm_json import SavedMDM
+
+
+def run_command(
+    context: typer.Context,
+    folder: FolderArgument,
+    components: Annotated[
+        str, typer.Option(help="One number of components; or to choose from: 1:6, 2,4,8 or auto.")
+    ] = "1:6",
+    output: Output = None,
+    checkpoint: Checkpoint = None,
+    max_size: Annotated[
+        int | None, typer.Option(help="Largest size of a client; as declared at init by default.")
+    ] = None,
+    held_out: Annotated[
+        float, typer.Option(help="Share of the clients that scores and is never fitted.")
+    ] = 0.2,
+    rounds: Rounds = 50,
+    tol: Tol = 1e-3,
+    patience: Patience = 3,
+    cohort: Annotated[
+        int | None, typer.Option(help="Nodes per round, not clients; all of them by default.")
+    ] = None,
+    sizes: Annotated[
+        Literal["exact", "binned", "shared"],
+        typer.Option(help="Sizes one by one, in bins, or in bins that all components share."),
+    ] = "binned",
+    max_upload: MaxUpload = 50_000,
+    plain: Annotated[
+        bool,
+        typer.Option("--plain", help="Without masks: the server sees every node's numbers."),
+    ] = False,
+    min_nodes: Annotated[int, typer.Option(help="Fewest nodes that a sum may be over.")] = 3,
+    min_fraction: Annotated[
+        float, typer.Option(help="Smallest share of the nodes that a sum may be over.")
+    ] = 0.7,
+    timeout: Annotated[float, typer.Option(help="Seconds that a node has for a reply.")] = 60.0,
+    settling: Annotated[
+        float, typer.Option(help="Longest wait for all nodes before the first round, in seconds.")
+    ] = 60.0,
+    dropout: Annotated[
+        float, typer.Option(help="Share of nodes that may leave during a secure sum.")
+    ] = 0.3,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a mixture from the nodes of a federation; the server sees masked sums only.
+
+    With one number of components it is fitted; with several, held-out clients choose. `--cohort`,
+    `--min-nodes` and `--min-fraction` count nodes.
+
+    Example: `polyurn federation run fed --components 3 -o mdm.json --checkpoint rounds`
+    """
+    from polyurn.commands._shared.federated import perform
+    from polyurn.storage.atomic import check_place
+    from polyurn.storage.federation_folder import FederationFolder
+    from polyurn.storage.federation_job import Job
+    from polyurn.storage.mdm_json import load_saved
+
+    place = FederationFolder(folder)
+    federation = place.read()
+    numbers = component_numbers(components)
+    selects = numbers == "auto" or len(numbers) > 1
+    if not selects:
+        refuse_options(context, ["held_out"], "with one number of components")
+    if max_size is not None and not 1 <= max_size <= federation.max_size:
+        raise ParameterError(
+            f"expected --max-size from 1 to {federation.max_size:,}, which nodes have agreed to"
+        )
+    if output is not None:
+        check_output(context, output)
+        check_place(output)
+    job = Job(
+        federation=str(place.path),
+        command=context.obj,
+        selects=selects,
+        components=() if numbers == "auto" else numbers,
+        max_size=max_size or federation.max_size,
+        rounds=rounds,
+        patience=patience,
+        max_upload=max_upload,
+        seed=seed,
+        tol=tol,
+        held_out=held_out,
+        cohort=cohort,
+        sizes=sizes,
+        secure=not plain,
+        min_nodes=min_nodes,
+        min_fraction=min_fraction,
+        timeout=timeout,
+        settling=settling,
+        dropout=dropout,
+        checkpoint=None if checkpoint is None else str(checkpoint.absolute()),
+    )
+    done = perform(place, job)
+    saved = load_saved(done.result)
+    for sentence in _sentences(saved):
+        say(sentence)
+    if output is not None:
+        shutil.copyfile(done.result, output)
+        say(f"wrote {output}")
+    _show(saved, as_json=as_json, is_kept=output is not None)
+
+
+def _sentences(saved: "SavedMDM") -> list[str]:
+    from polyurn.commands._shared.fitted_mdm import component_sentences
+
+    if (fit := saved.made.fit) is not None:
+        return [f"{counted(fit.n_rounds, 'round')}; {fit.stopped}", *component_sentences(fit)]
+    choice = saved.made.selection
+    assert choice is not None
+    judges = counted(choice.n_held_out, "held-out client")
+    chosen = next(c for c in choice.candidates if c.n_components == choice.chosen)
+    said = [f"{counted(choice.chosen, 'component')}, by {judges}"]
+    said += [choice.stopped] if not choice.stopped.startswith("converged") else []
+    return said + component_sentences(chosen)
+
+
+def _show(saved: "SavedMDM", *, as_json: bool, is_kept: bool) -> None:
+    from polyurn.commands._shared.fitted_mdm import mdm_record, mdm_table
+    from polyurn.commands._shared.selections import selection_table
+
+    fit, choice = saved.made.fit, saved.made.selection
+    if as_json:
+        record = (fit or choice).to_record()  # type: ignore[union-attr]
+        print_json({**record, **mdm_record(saved.mdm, saved.categories)})
+    elif choice is not None:
+        show(selection_table(choice))
+    elif not is_kept:
+        show(mdm_table(saved.mdm, saved.categories))

@@ -1,0 +1,120 @@
+"""`polyurn federation up`, `status` and `down`: the server's processes.
+
+What they are is `integrations/flower/superlink.py`.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from polyurn.commands._shared.console import print_json, say, show
+from polyurn.commands._shared.options import AsJson
+from polyurn.wording.numbers import counted
+
+_ENDS_WITHIN = 10.0  # seconds
+
+FolderArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder that `polyurn federation init` made.")
+]
+
+
+def up_command(
+    folder: FolderArgument,
+    listen: Annotated[
+        str, typer.Option(help="Address of this machine to listen on; 0.0.0.0 for all of them.")
+    ] = "127.0.0.1",
+    renew: Annotated[
+        bool, typer.Option("--renew", help="Make a new certificate of the server first.")
+    ] = False,
+) -> None:
+    """Start the server of a federation, a Flower SuperLink, and register the nodes.
+
+    It goes on until `polyurn federation down`. Nodes of other machines reach it with --listen 0.0.0.0.
+
+    Example: `polyurn federation up fed`
+    """
+    from polyurn.integrations.flower import setting_up, superlink
+    from polyurn.storage.federation_folder import FederationFolder
+
+    place = FederationFolder(folder)
+    federation = place.read()
+    if renew:
+        setting_up.renew(place)
+    pid = superlink.start(place, host=listen)
+    say(f"the SuperLink listens on {listen}, port {federation.address.rpartition(':')[2]} "
+        f"(process {pid}, log {place.log})")  # fmt: skip
+    ids = superlink.register(place)
+    say(f"{counted(len(ids), 'node')} may join: polyurn federation join NODE_DIR clients.csv")
+
+
+def status_command(folder: FolderArgument, as_json: AsJson = False) -> None:
+    """Show whether the server runs, which nodes are connected, and which runs there were.
+
+    Example: `polyurn federation status fed`
+    """
+    from rich.table import Table
+
+    from polyurn.integrations.flower import superlink
+    from polyurn.integrations.flower.processes import alive
+    from polyurn.storage.federation_folder import FederationFolder
+
+    place = FederationFolder(folder)
+    federation = place.read()
+    pid = alive(place.pid)
+    state: dict[str, Any] = {
+        "address": federation.address,
+        "superlink": pid,
+        "nodes": [],
+        "runs": [],
+    }
+    if pid is not None:
+        said = {int(node["node-id"]): node for node in superlink.nodes(place)}
+        numbers = {number: key for key, number in place.flower_ids().items()}
+        for node in federation.nodes:
+            about = said.get(numbers.get(node.number, -1), {})
+            state["nodes"].append(
+                {"number": node.number, "name": node.name,
+                 "status": about.get("status", "not registered")}
+            )  # fmt: skip
+        state["runs"] = [
+            {"id": run["run-id"], "status": run["status"]} for run in superlink.runs(place)
+        ]
+    if as_json:
+        print_json(state)
+        return
+    if pid is None:
+        say(f"the server is down: polyurn federation up {folder}")
+        return
+    online = sum(node["status"] == "online" for node in state["nodes"])
+    say(
+        f"the SuperLink runs (process {pid}); {online} of {len(federation.nodes)} nodes are connected"
+    )
+    table = Table(title=f"the federation at {federation.address}")
+    for heading in ("node", "name", "state"):
+        table.add_column(heading)
+    for node in state["nodes"]:
+        table.add_row(str(node["number"]), node["name"], node["status"])
+    show(table)
+    for run in state["runs"]:
+        say(f"run {run['id']}: {run['status']}")
+
+
+def down_command(folder: FolderArgument) -> None:
+    """End the server, what it runs, and nodes that were joined in the background from DIR/nodes.
+
+    Example: `polyurn federation down fed`
+    """
+    from polyurn.integrations.flower import superlink
+    from polyurn.integrations.flower.processes import end_processes
+    from polyurn.storage.federation_folder import FederationFolder
+
+    place = FederationFolder(folder)
+    federation = place.read()
+    pids = [place.node(node.name) / "node.pid" for node in federation.nodes]
+    n_ended = end_processes(pids, within=_ENDS_WITHIN)
+    was_up = superlink.stop(place)
+    say(
+        f"ended {'the SuperLink' if was_up else 'nothing of the server, which was down,'} and "
+        f"{counted(n_ended, 'node')}"
+    )

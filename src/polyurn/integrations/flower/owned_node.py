@@ -1,0 +1,105 @@
+"""A node from its owner's folder: its table, policy, keys and log, and what answers for them.
+
+How messages reach it is `supernode.py`, or Flower's own SuperNode with `client_app.py`.
+"""
+
+from collections.abc import Callable, MutableMapping
+
+import numpy as np
+
+from polyurn.aggregate.local import LocalAggregator
+from polyurn.client.histogram import Histograms
+from polyurn.client.node import Node
+from polyurn.counts import check_counts, client_sizes
+from polyurn.errors import CountsError, InputError
+from polyurn.integrations.flower.setting_up import SIGNING_KEY, roster_of
+from polyurn.secure.roster import SigningKey
+from polyurn.server.select import select
+from polyurn.storage.federation_folder import NodeFolder
+from polyurn.storage.node_key import bucket_key
+from polyurn.storage.node_log_file import NodeLogFile
+from polyurn.storage.node_policy_toml import read_policy
+from polyurn.wording.numbers import counted
+
+POLICY, BUCKET_KEY, QUESTIONS = "policy.toml", "bucket.key", "questions.log"
+
+
+def open_node(
+    folder: NodeFolder,
+    clients: Histograms,
+    *,
+    memory: MutableMapping[str, bytes] | None = None,
+    on_failure: Callable[[Exception], None] = lambda _: None,
+) -> Node:
+    """The node that answers for some clients.
+
+    Parameters
+    ----------
+    folder : NodeFolder
+    clients : Histograms
+        Of the federation's categories.
+    memory, on_failure
+        As in `Node`.
+
+    Raises
+    ------
+    CountsError
+        The clients are not what the federation has declared.
+    FileError
+        A file of the folder is missing, damaged, or may be read by others.
+    InputError
+        The signing key is not the one of the roster.
+    """
+    check_clients(folder, clients)
+    signer = SigningKey(folder.secret(SIGNING_KEY))
+    entry = folder.federation.nodes[folder.number - 1]
+    if signer.public.split()[:2] != entry.signing.encode().split()[:2]:
+        raise InputError(
+            f"{folder.path / SIGNING_KEY} is not the key of {entry.name} in the roster: take the folder "
+            "of one federation"
+        )
+    return Node(
+        folder.number,
+        clients.counts,
+        ids=list(clients.clients),
+        key=bucket_key(folder.path / BUCKET_KEY),
+        policy=read_policy(folder.path / POLICY),
+        log=NodeLogFile(folder.path / QUESTIONS),
+        signer=signer,
+        roster=roster_of(folder.federation),
+        memory=memory,
+        on_failure=on_failure,
+    )
+
+
+def check_clients(folder: NodeFolder, clients: Histograms) -> None:
+    """Nothing, if the clients are as the federation has declared them; else `CountsError`."""
+    declared = folder.federation
+    counts = check_counts(clients.counts)
+    if clients.shape[1] != declared.n_categories:
+        raise CountsError(
+            f"the federation has {counted(declared.n_categories, 'category')}, the table "
+            f"{clients.shape[1]}"
+        )
+    if clients.shape[0] > declared.clients_per_node:
+        raise CountsError(
+            f"the federation has declared at most {declared.clients_per_node:,} clients a node, the "
+            f"table has {clients.shape[0]:,}: set it up anew with a larger --clients-per-node, or take "
+            "fewer clients"
+        )
+    largest = int(np.max(client_sizes(counts)))
+    if largest > declared.max_size:
+        raise CountsError(
+            f"the federation has declared at most {declared.max_size:,} points a client, one has "
+            f"{largest:,}: cap them with `polyurn histogram --cap {declared.max_size}`, or set the "
+            "federation up anew with a larger --max-size"
+        )
+
+
+def warm_up() -> None:
+    """Compile what answers are computed with, or load it; the first time, it takes half a minute.
+
+    No round should wait for that. A small selection in this process asks every kind of question once.
+    """
+    counts = np.random.default_rng(0).multinomial(9, [0.5, 0.3, 0.2], size=60)
+    select(LocalAggregator(counts, rng=0), (1, 2), n_categories=3, max_size=9, max_rounds=6, rng=0)

@@ -1,0 +1,140 @@
+"""A run of a federation as files: what is asked for, what happens meanwhile, and what came of it.
+
+The command writes `job.json` and reads the rest; the process that asks the nodes reads `job.json` and
+writes the rest: `events.jsonl`, a line for each round, then `mdm.json` or `failed.json`. Nothing is
+fitted here.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from polyurn.errors import FileError
+from polyurn.storage.atomic import AGAIN, load_record, save_record
+from polyurn.typed.records import Count, Finite, read_record, to_record
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What a federation is asked for.
+
+    Attributes
+    ----------
+    federation : str
+        The folder of the federation.
+    command : str or None
+        How the user asked.
+    selects : bool
+        Whether the number of components is chosen, or `components` has the one that is wanted.
+    components : tuple of int
+        Empty for "auto".
+    max_size, rounds, patience, max_upload, seed : int
+    tol, held_out : float
+    cohort : int or None
+        A number of nodes.
+    sizes : str
+    secure : bool
+    min_nodes : int
+    min_fraction, timeout, settling, dropout : float
+    checkpoint : str or None
+        Folder that keeps the sum of every round.
+    """
+
+    federation: str
+    command: str | None
+    selects: bool
+    components: tuple[Count, ...]
+    max_size: Count
+    rounds: Count = 50
+    patience: Count = 3
+    max_upload: Count = 50_000
+    seed: Count = 0
+    tol: Finite = 1e-3
+    held_out: Finite = 0.2
+    cohort: Count | None = None
+    sizes: str = "binned"
+    secure: bool = True
+    min_nodes: Count = 3
+    retries: Count = 2
+    min_fraction: Finite = 0.7
+    timeout: Finite = 60.0
+    settling: Finite = 60.0
+    dropout: Finite = 0.3
+    checkpoint: str | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decides about the rounds: a run that goes on has to have the same."""
+        record = to_record(self)
+        no_matter = ("command", "checkpoint", "timeout", "settling", "retries")
+        kept = {name: value for name, value in record.items() if name not in no_matter}
+        if not self.selects:
+            del kept["rounds"]  # a fit that was to take fewer rounds begins in the same way
+        return kept
+
+
+class JobFolder:
+    """The files of one run.
+
+    Parameters
+    ----------
+    path : path
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(os.path.abspath(path))
+        self.result, self.pid = self.path / "mdm.json", self.path / "server.pid"
+        self._events, self._failed = self.path / "events.jsonl", self.path / "failed.json"
+
+    @classmethod
+    def make(cls, runs: Path, job: Job) -> "JobFolder":
+        """The folder of a new run: the next number that is free."""
+        try:
+            runs.mkdir(parents=True, exist_ok=True)
+            number = 1 + max((int(p.name) for p in runs.iterdir() if p.name.isdecimal()), default=0)
+            folder = cls(runs / f"{number:04d}")
+            folder.path.mkdir()
+            folder._events.touch()
+        except OSError as error:
+            raise FileError(f"cannot write {runs}: {error.strerror}") from error
+        save_record(to_record(job), folder.path / "job.json", kind="job", version=_VERSION)
+        return folder
+
+    def read(self) -> Job:
+        """What is asked for."""
+        place = self.path / "job.json"
+        try:
+            return read_record(Job, load_record(place, kind="job", version=_VERSION))
+        except FileError as error:
+            raise FileError(f"{place} is damaged: {error}; {AGAIN}") from error
+
+    def tell(self, event: Mapping[str, Any]) -> None:
+        """One more line about what happens."""
+        with open(self._events, "a", encoding="utf-8") as file:
+            file.write(json.dumps(dict(event)) + "\n")
+
+    def fail(self, reason: str) -> None:
+        """The run has ended without a result."""
+        save_record({"reason": reason}, self._failed, kind="failed", version=_VERSION)
+
+    @property
+    def failure(self) -> str | None:
+        """Why the run has ended without a result; None if it has not."""
+        if not self._failed.exists():
+            return None
+        return str(load_record(self._failed, kind="failed", version=_VERSION).get("reason"))
+
+    def events(self) -> Iterator[dict[str, Any] | None]:
+        """The lines so far and those to come, without end; None where there is no new one yet."""
+        rest = ""
+        with open(self._events, encoding="utf-8") as file:
+            while True:
+                rest += file.read()
+                *lines, rest = rest.split("\n")
+                yield from (json.loads(line) for line in lines)
+                yield None

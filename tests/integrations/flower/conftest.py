@@ -1,0 +1,50 @@
+"""What tests of a Flower federation share: a clock, an identity, and the folder of a federation."""
+
+import pytest
+
+from polyurn.errors import MissingDependencyError
+
+
+@pytest.fixture(autouse=True)
+def identity(monkeypatch):
+    """Flower makes messages in its own processes only, which know who they are."""
+    identities = pytest.importorskip("flwr.supercore.task_identity")
+    for name, value in {"_run_id": 7, "_task_id": 7, "_node_id": 1}.items():
+        monkeypatch.setattr(identities.TaskIdentity, name, value)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that nobody waits for, in the modules that look again and again."""
+    from flower_grids import Clock
+    from polyurn.integrations.flower import aggregator, exchange
+
+    clock = Clock()
+    monkeypatch.setattr(exchange, "time", clock)
+    monkeypatch.setattr(aggregator, "time", clock)
+    return clock
+
+
+@pytest.fixture(scope="session")
+def federation(tmp_path_factory):
+    """Files of a federation of four nodes, which tests do not change."""
+    try:
+        from polyurn.integrations.flower.setting_up import set_up
+    except MissingDependencyError:
+        pytest.skip("needs the extra flower")
+    return set_up(
+        tmp_path_factory.mktemp("federation") / "fed",
+        address="localhost:8000",
+        categories=("a", "b", "c"),
+        max_size=20,
+        clients_per_node=50,
+        n_nodes=4,
+    )
+
+
+@pytest.fixture
+def node_folder(federation, tmp_path):
+    """A copy of a node's folder, which may be changed."""
+    import shutil
+
+    return shutil.copytree(federation.node("node-2"), tmp_path / "node-2")

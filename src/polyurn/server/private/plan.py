@@ -25,7 +25,7 @@ class Plan:
         Shares of the rounds in which several starts climb, and of those in which the chosen one does.
     n_starts : pair of int
         The fewest and the most starts that climb in the first round of the race, beside a single
-        Dirichlet-multinomial: as many as `race_cost` and `race_numbers` allow.
+        Dirichlet-multinomial: as many as `race_cost` allows, and `race_numbers`.
     racing : tuple of float
         Which share of them is in each round (successive halving, Jamieson and Talwalkar 2016).
     racing_each : tuple of int
@@ -33,7 +33,7 @@ class Plan:
     race_cost : float
         Nats per client that the noise of one round may cost each start of a race.
     race_numbers : int
-        Numbers that a client sends in a round of the race, unless the fewest starts need more.
+        Numbers that a client sends in a round of the race, or those of six starts if they are more.
     of_gains : float
         Share of a race's round that compares the starts.
     groups : int
@@ -60,7 +60,7 @@ class Plan:
     survey: float = 0.04
     sketch: float = 0.14
     race: tuple[float, ...] = (0.08, 0.08, 0.08, 0.08, 0.08)
-    n_starts: tuple[int, int] = (6, 14)
+    n_starts: tuple[int, int] = (2, 14)
     racing: tuple[float, ...] = (1.0, 1.0, 0.8, 0.5, 0.25)
     race_cost: float = 0.03
     race_numbers: int = 600
@@ -93,7 +93,8 @@ class Plan:
         ((14, 14, 11, 7, 4), (8, 8, 6, 4, 2))
         """
         affordable = 2 * self.race_cost * (n_clients / (n_coordinates * sigma)) ** 2
-        first = int(np.clip(min(affordable, self.race_numbers / n_coordinates), *self.n_starts))
+        fitting = max(self.race_numbers / n_coordinates, 6)
+        first = int(np.clip(min(affordable, fitting), *self.n_starts))
         return tuple(max(2, round(share * first)) for share in self.racing)
 
     @property

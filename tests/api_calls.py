@@ -17,8 +17,12 @@ import pyarrow as pa
 
 import polyurn as pu
 from polyurn.comparison.estimates import Estimate
+from polyurn.privacy.ledger import Charge
+from polyurn.privacy.noise import discrete_gaussian
+from polyurn.server.private.choosing import PrivateCandidate
+from polyurn.server.private.plan import CHOOSING
 from polyurn.server.search.policy import DEFAULT, Policy
-from polyurn.wire import Initialise
+from polyurn.wire import Initialise, Noised, Scaled
 
 Call = tuple[Callable[..., Any], dict[str, Any]]
 
@@ -120,6 +124,25 @@ def _fit_paper() -> Call:
     }  # fmt: skip
 
 
+def _fit_private() -> Call:
+    return pu.fit_private, {
+        "aggregator": clients(), "epsilon": 1.0, "delta": 1e-6, "n_components": 1,
+        "n_categories": 3, "max_size": 9, "sizes": "binned", "trust": "central",
+        "ledger": pu.PrivacyLedger(1.0, 1e-6), "noise": _no_noise, "plan": None, "rng": 0,
+        "on_round": lambda done: None,
+    }  # fmt: skip
+
+
+def _no_noise(n_numbers: int, scale: float) -> Any:
+    return np.zeros(n_numbers, np.int64)
+
+
+def _select_private() -> Call:
+    _, asked = _fit_private()
+    del asked["n_components"]
+    return pu.select_private, asked | {"candidates": [1, 2], "plan": CHOOSING}
+
+
 def _select() -> Call:
     _, asked = _fit()
     return pu.select, asked | {"n_components": [1], "max_rounds": 4, "held_out": 0.5}
@@ -210,6 +233,18 @@ def _recorded() -> pu.RecordedAggregator:
     return pu.RecordedAggregator(clients(), [])
 
 
+def ledger() -> pu.PrivacyLedger:
+    return pu.PrivacyLedger(2.0, 1e-6)
+
+
+def private() -> pu.PrivateAggregator:
+    return pu.PrivateAggregator(clients(), ledger=ledger())
+
+
+def _guarantee() -> pu.Guarantee:
+    return pu.Guarantee.of([Charge("survey", 9.0, 20)], 1e-6)
+
+
 def _feature_differences() -> Call:
     players = pu.LocalAggregator(np.tile(COUNTS, 2), rng=0)
     sizes_ = {"n_labels": 2, "n_values": 3, "cohort_size": 30}
@@ -263,6 +298,14 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "FedAvg.evaluates": lambda: (settings().evaluates, {"round_": 1}),
     "FeatureDifference": lambda: _fields(_difference()),
     "Fit": lambda: _fields(fitted()),
+    "Guarantee": lambda: _fields(_guarantee()),
+    "Guarantee.of": lambda: (
+        pu.Guarantee.of,
+        {"charges": [Charge("survey", 9.0, 20)], "delta": 1e-6, "earlier": []},
+    ),
+    "Guarantee.from_record": lambda: (
+        pu.Guarantee.from_record, {"record": _guarantee().to_record()},
+    ),
     "Heterogeneity": lambda: _fields(_heterogeneity()),
     "Histograms": lambda: _fields(pu.histograms(["a", "b"], [0, 1], categories=2)),
     "IID": lambda: (pu.IID, {"marginal": [5, 3], "sizes": [4, 9]}),
@@ -304,6 +347,21 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Partition.renumbered": lambda: (parts().renumbered, {"positions": np.arange(200)}),
     "PartitionReport": lambda: _fields(pu.partition(LABELS, COUNTS, rng=0).report),
     "Policy": lambda: _fields(Policy()),
+    "PrivacyLedger": lambda: (pu.PrivacyLedger, {"epsilon": 1.0, "delta": 1e-6, "entries": None}),
+    "PrivacyLedger.charge": lambda: (
+        ledger().charge,
+        {"what": "survey", "sigma": 9.0, "n_numbers": 20, "trust": "local", "change_norm": 1.0,
+         "run": "first"},
+    ),
+    "PrivacyLedger.raise_to": lambda: (ledger().raise_to, {"epsilon": 3.0}),
+    "PrivateAggregator": lambda: (
+        pu.PrivateAggregator,
+        {"aggregator": clients(), "ledger": ledger(), "trust": "distributed", "n_reporters": 5,
+         "n_colluding": 1, "run": "first", "noise": discrete_gaussian},
+    ),
+    "PrivateAggregator.aggregate": lambda: (
+        private().aggregate, {"query": Noised(Scaled(query()), 9.0), "cohort_size": None},
+    ),
     "RecordedAggregator": lambda: (
         pu.RecordedAggregator, {"aggregator": clients(), "answers": []},
     ),
@@ -316,6 +374,10 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "RunRecord": lambda: _fields(record()),
     "RunRecord.from_json": lambda: (pu.RunRecord.from_json, {"line": record().to_json()}),
     "Selection": lambda: _fields(selection()),
+    "PrivateSelection": lambda: (
+        pu.PrivateSelection,
+        {"n_components": 1, "fit": fitted(), "candidates": (PrivateCandidate(1, 0.0, 0.0),)},
+    ),
     "SizeBins": lambda: (pu.SizeBins, {"edges": [1, 2, 5]}),
     "SizeBins.exact": lambda: (pu.SizeBins.exact, {"max_size": 9}),
     "SizeBins.logarithmic": lambda: (
@@ -369,6 +431,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "fit": _fit,
     "fit_paper": _fit_paper,
+    "fit_private": _fit_private,
     "heterogeneity": lambda: (pu.heterogeneity, {"counts": COUNTS, "n_bootstrap": 10, "rng": 0}),
     "histogram": lambda: (
         pu.histogram, {"values": [0, 1, 1], "categories": 2, "cap": 2, "rng": 0},
@@ -381,6 +444,9 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "load": _load,
     "load_partition": _load_partition,
     "partition": _partition,
+    "open_ledger": lambda: (
+        pu.open_ledger, {"path": place(), "epsilon": 1.0, "delta": 1e-6},
+    ),
     "read_runs": _read_runs,
     "read_table": _read_table,
     "save": lambda: (
@@ -398,6 +464,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         },
     ),
     "select": _select,
+    "select_private": _select_private,
     "split_clients": lambda: (pu.split_clients, {"counts": COUNTS, "held_out": 0.2, "rng": 0}),
     "sweep": _sweep,
     "table_features": _table_features,

@@ -78,6 +78,11 @@ def reply(query, take, bins, c, bucket):
         low, high = take(2)
         said = reply(query["query"], take, bins, c, bucket)
         return said if low <= bucket < high else [0.0] * len(said)
+    if kind in BOUNDED:
+        return unit(bounded(query, take, bins, c))
+    if kind == "scaled":
+        parameters, said = inner(query["query"], take, bins, c, bucket)
+        return unit([x * s for x, s in zip(said, scales(parameters, len(said)), strict=True)])
     if kind == "contrast":
         return contrast(query["n_labels"], query["n_values"], c, n)
     if kind == "score":
@@ -96,6 +101,45 @@ def reply(query, take, bins, c, bucket):
     return (
         update(model(query, take, bins), c, n) if kind == "update" else expect(query, take, bins, c)
     )
+
+
+def inner(query, take, bins, c, bucket):
+    """The answer to an inner query, and its parameters: None of `initialise`."""
+    if query["kind"] == "initialise":
+        return None, reply(query, take, bins, c, bucket)
+    parameters = model(query, take, bins)
+    return parameters, update(parameters, c, sum(c))
+
+
+def scales(parameters, n_numbers):
+    third = math.sqrt(1 / 3)
+    if parameters is None:
+        return [0.0] + [third] * (n_numbers - 1)
+    bins, tau, alphas, _ = parameters
+    most = int(bins.largest)
+    largest, totals = 0.0, []
+    for row in alphas:
+        increments = []
+        for a in row:
+            t = 0.0
+            for m in range(most):
+                more = t + (a / (a + m) if a else 0.0)
+                increments.append(more**2 - t**2)
+                t = more
+        largest = max(largest, sum(sorted(increments)[-most:]))
+        totals.append(sum(sum(row) / (sum(row) + m) for m in range(most)))
+    return [
+        *[0.0] * (2 + len(tau)),
+        *[third] * (len(tau) * bins.n_bins),
+        *(third * a / math.sqrt(largest) for row in alphas for a in row),
+        *(third * sum(row) / max(totals) for row in alphas),
+    ]
+
+
+def unit(vector):
+    norm = math.sqrt(sum(x * x for x in vector))
+    factor = min(1.0, (1 - 2**-30) / norm) if norm else 1.0
+    return [math.trunc(x * factor * 2**28) / 2**28 for x in vector]
 
 
 def one_at(place, n, value=1.0):
@@ -236,3 +280,72 @@ def gradient(k, j, alphas, c, n):
         return 1.0
     a0 = sum(alphas[k])
     return rises(1.0, alphas[k][j], c[j], 1, True) - alphas[k][j] / a0 * rises(1.0, a0, n, 1, True)
+
+
+# ---------------------------------------------------------------------------------- bounded queries
+
+BOUNDED = (
+    "bounded_survey", "sketch", "whitened_score", "differences", "size_membership", "shares",
+)  # fmt: skip
+
+
+def bounded(query, take, bins, c):
+    kind, n = query["kind"], sum(c)
+    p = [v / n for v in c]
+    kappa = sum(v * (v - 1) for v in c) / (n * (n - 1)) if n > 1 else 0.0
+    if kind == "shares":
+        shares = take(len(query["queries"]))
+        parts = [bounded(q, take, bins, c) for q in query["queries"]]
+        return [s**0.5 * v for s, part in zip(shares, parts, strict=True) for v in part]
+    if kind == "bounded_survey":
+        mine = bins[query["bins"]]
+        assert n <= mine.largest  # otherwise so many points at random
+        sizes = one_at(mine.of(n), mine.n_bins, 0.2**0.5)
+        return [0.1**0.5, 0.3**0.5 * kappa, *sizes, *(0.4**0.5 * v for v in p)]
+    if kind == "sketch":
+        g, shape = query["n_groups"], (query["n_groups"], len(c))
+        prototypes, directions, (radius,) = take.table(*shape), take.table(*shape), take(1)
+        likeness = [sum(d * v for d, v in zip(row, p, strict=True)) for row in directions]
+        mine = likeness.index(max(likeness))
+        rest = cut([v - w for v, w in zip(p, prototypes[mine], strict=True)], radius)
+        row = [0.3**0.5, *(0.6**0.5 * v / radius for v in rest), 0.1**0.5 * kappa]
+        return [v for i in range(g) for v in (row if i == mine else [0.0] * len(row))]
+    if kind == "differences":
+        logs = [mixture_e_step(*mixture(m, take), c, n)[1] for m in query["models"]]
+        bounds = take(len(logs) - 1)
+        gains = [(v - logs[0]) / b for v, b in zip(logs[1:], bounds, strict=True)]
+        return [max(-1.0, min(1.0, g)) / len(gains) ** 0.5 for g in gains]
+    tau, alphas = mixture(query, take)
+    omega, _ = mixture_e_step(tau, alphas, c, n)
+    if kind == "size_membership":
+        mine = bins[query["bins"]]
+        return [v for w in omega for v in one_at(mine.of(n), mine.n_bins, w)]
+    score = []
+    for k, w in enumerate(omega):
+        score += [w * gradient(k, j, alphas, c, n) for j in range(len(c))]
+        score.append(w - tau[k])
+    whitener, (clip,) = take.table(len(score), query["n_directions"]), take(1)
+    z = [
+        sum(s * row[i] for s, row in zip(score, whitener, strict=True))
+        for i in range(len(whitener[0]))
+    ]
+    return [v / clip for v in cut(z, clip)]
+
+
+def cut(vector, longest):
+    norm = math.sqrt(sum(v * v for v in vector))
+    return [v * min(1.0, longest / norm) for v in vector] if norm > 0 else vector
+
+
+def mixture(record, take):
+    return take(record["n_components"]), take.table(record["n_components"], record["n_categories"])
+
+
+def mixture_e_step(tau, alphas, c, n):
+    """As the other E-step, with sizes that are alike in all components."""
+    return e_step(AnySize, tau, alphas, [[1.0]] * len(tau), c, n)
+
+
+class AnySize:
+    of = staticmethod(lambda n: 0)
+    log_inside = staticmethod(lambda n: 0.0)

@@ -2,7 +2,7 @@
 
     python tests/wire_cases.py
 
-writes tests/wire/vectors again: only when the format has a new version.
+writes tests/wire/vectors again: only when the format has a new version, or a new kind.
 """
 
 import json
@@ -14,19 +14,28 @@ import numpy as np
 
 from polyurn import answer
 from polyurn.model.mdm import MDM
+from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.wire import (
     Batch,
+    BoundedSurvey,
     Contrast,
+    Differences,
     Expect,
     Group,
     Initialise,
+    Noised,
     Parameters,
     Part,
     Query,
+    Scaled,
     Score,
+    Shares,
+    SizeMembership,
+    Sketch,
     Survey,
     Update,
+    WhitenedScore,
     encode_query,
     encode_statistics,
 )
@@ -55,6 +64,21 @@ def _group(bins: SizeBins, seed: int) -> Group:
     return Group(rng.normal(size=(3, 6)), rng.normal(size=3), bins)
 
 
+def _mixture(seed: int) -> Mixture:
+    parameters = _parameters(EXACT, seed)
+    return Mixture(parameters.weights, parameters.alphas)
+
+
+def _sketch(seed: int) -> Sketch:
+    prototypes = np.random.default_rng(seed).dirichlet(np.ones(4), 3)
+    return Sketch(prototypes, np.log(prototypes), 0.25, 12)
+
+
+def _whitened(seed: int, clip: float) -> WhitenedScore:
+    whitener = np.random.default_rng(seed).normal(size=(15, 6))
+    return WhitenedScore(_mixture(seed), whitener, clip, 12)
+
+
 _LACKING = MDM(
     [0.75, 0.25],
     [[0.5, 2.0, 0.0, 9.0], [1e-6, 1.0, 1e6, 0.1]],
@@ -81,12 +105,25 @@ QUERIES: dict[str, Query[Any]] = {
     "expect": Expect(_parameters(BINNED, 3)),
     "expect-curvature": Expect(_parameters(SPIKED, 4), (0, 2)),
     "score": Score((_mdm(EXACT, 5), _mdm(SPIKED, 5))),
+    "scaled-initialise": Scaled(Initialise(1, 4, BINNED)),
+    "scaled-update": Scaled(Update(_mdm(SPIKED, 2))),
     "part-outside": Part(Contrast(2, 2), 0.5, 1.0),
     "nested": _NESTED,
+    "bounded-survey": BoundedSurvey(4, BINNED),
+    "sketch": _sketch(11),
+    "whitened-score": _whitened(12, 1e3),
+    "whitened-score-clipped": _whitened(13, 0.5),
+    "differences": Differences((_mixture(14), _mixture(15), _mixture(16)), (50.0, 2.0), 12),
+    "size-membership": SizeMembership(_mixture(17), BINNED),
+    "shares": Shares(
+        (_whitened(18, 9.0), _sketch(19), SizeMembership(_mixture(20), EXACT)), (0.5, 0.25, 0.125)
+    ),
 }
 
 # What a test vector would not show, or a plain client could not answer.
 MORE: dict[str, Query[Any]] = {
+    "noised": Noised(Scaled(Initialise(1, 4, BINNED)), 2.0),
+    "noised in shares": Noised(Scaled(Update(_mdm(SPIKED, 2))), 0.5, "distributed", 10, 3),
     "many components": Initialise(5, 4, EXACT),
     "zeros": Update(_LACKING),
     "scored with zeros": Score((_LACKING, _LACKING)),

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from polyurn.populations import Dirichlet as Dirichlet
     from polyurn.populations import Oracle as Oracle
     from polyurn.populations import Population as Population
+    from polyurn.privacy.aggregator import PrivateAggregator as PrivateAggregator
+    from polyurn.privacy.ledger import PrivacyLedger as PrivacyLedger
+    from polyurn.privacy.statement import Guarantee as Guarantee
     from polyurn.report.page import html_report as html_report
     from polyurn.server.features import FeatureDifference as FeatureDifference
     from polyurn.server.features import Recommendation as Recommendation
@@ -52,11 +55,15 @@ if TYPE_CHECKING:
     from polyurn.server.features import recommend_feature as recommend_feature
     from polyurn.server.fit import fit as fit
     from polyurn.server.paper import fit_paper as fit_paper
+    from polyurn.server.private.choosing import PrivateSelection as PrivateSelection
+    from polyurn.server.private.choosing import select_private as select_private
+    from polyurn.server.private.fitting import fit_private as fit_private
     from polyurn.server.results import Fit as Fit
     from polyurn.server.results import Round as Round
     from polyurn.server.results import Selection as Selection
     from polyurn.server.select import select as select
     from polyurn.storage.journal import Journal as Journal
+    from polyurn.storage.ledger_file import open_ledger as open_ledger
     from polyurn.storage.mdm_json import load as load
     from polyurn.storage.mdm_json import save as save
     from polyurn.storage.partitions import load_partition as load_partition
@@ -103,6 +110,7 @@ _HOME = {
     "save": "storage.mdm_json",
     "write_histograms": "storage.tables",
     "Journal": "storage.journal",
+    "open_ledger": "storage.ledger_file",
     "MDM": "model.mdm",
     "dirichlet_multinomial_logpmf": "model.mdm",
     "load_partition": "storage.partitions",
@@ -116,6 +124,9 @@ _HOME = {
     "IID": "populations",
     "Oracle": "populations",
     "Population": "populations",
+    "Guarantee": "privacy.statement",
+    "PrivacyLedger": "privacy.ledger",
+    "PrivateAggregator": "privacy.aggregator",
     "html_report": "report.page",
     "fit": "server.fit",
     "FeatureDifference": "server.features",
@@ -123,6 +134,9 @@ _HOME = {
     "feature_differences": "server.features",
     "recommend_feature": "server.features",
     "fit_paper": "server.paper",
+    "fit_private": "server.private.fitting",
+    "PrivateSelection": "server.private.choosing",
+    "select_private": "server.private.choosing",
     "Fit": "server.results",
     "Round": "server.results",
     "Selection": "server.results",

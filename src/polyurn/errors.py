@@ -14,7 +14,8 @@ PolyurnError
 ├── FitError              (also a RuntimeError) the fit cannot go on
 │   ├── EmptyComponentError                     a component received no client
 │   ├── ZeroLikelihoodError                     a client is impossible under the current parameters
-│   └── NodesError                              too few nodes of a federation are there, or answer
+│   ├── NodesError                              too few nodes of a federation are there, or answer
+│   └── BudgetError                             a question would cost more privacy than is left
 ├── TrainingError         (also a RuntimeError) a training run or a sweep cannot go on
 ├── SecureSumError        (also a RuntimeError) a secure sum cannot go on
 │   ├── RefusedError                            a message that does not keep to the protocol
@@ -171,6 +172,10 @@ class NodesError(FitError):
     def __init__(self, text: str, n_nodes: int = 0, n_needed: int = 0) -> None:
         super().__init__(text)
         self.n_nodes, self.n_needed = n_nodes, n_needed
+
+
+class BudgetError(FitError):
+    """A question would cost more privacy than the ledger's budget has left; it was not asked."""
 
 
 class TrainingError(PolyurnError, RuntimeError):

@@ -17,15 +17,21 @@ from federations import (
     text,
 )
 from polyurn import RecordedAggregator, SizeBins, fit, select
+from polyurn.aggregate.asking import Asking
 from polyurn.aggregate.exchange import InProcessExchange
 from polyurn.aggregate.federated import FederatedAggregator
+from polyurn.aggregate.secure_sum import Security, secure_sum
+from polyurn.aggregate.tally import Tally
 from polyurn.client.node_policy import NodePolicy
-from polyurn.errors import NodesError, ParameterError
+from polyurn.errors import LostRoundError, NodesError, ParameterError
+from polyurn.privacy.aggregator import PrivateAggregator
+from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.secure.messages import Advertisement, RevealedShares, SealedShares, tag_of
 from polyurn.secure.roster import BoundSigner, Roster
 from polyurn.secure.statements import keys_statement
-from polyurn.wire import Part, Survey, decode_query, encode_query
-from polyurn.wire.node_messages import Ask, Reply, question_digest
+from polyurn.wire import Initialise, Noised, Part, Scaled, Survey, decode_query, encode_query
+from polyurn.wire.grid import STEP
+from polyurn.wire.node_messages import Ask, Refusal, Reply, question_digest
 
 BOUNDS = {"n_categories": 10, "max_size": 20, "rng": 2}
 QUERY = Survey(10, SizeBins.exact(20), pairs=True)
@@ -604,3 +610,88 @@ def test_rounds_of_a_resumed_run_have_the_numbers_that_they_would_have_had(tmp_p
 def test_settings_out_of_range_are_refused(tmp_path, options, why):
     with pytest.raises(ParameterError, match=why):
         Federation(tmp_path, 3, 2).aggregator(**options)
+
+
+# ------------------------------------------------------------------------------- noise in shares
+
+PRIVATE = Scaled(Initialise(1, 10, SizeBins.exact(20)))
+SHARES = Noised(PRIVATE, 3.0, "distributed", n_reporters=7, n_colluding=2)
+
+
+def private_noise(federation, gone=()):
+    """What was added to the exact sum over the nodes that stayed."""
+    places = [place for place in range(10) if place not in gone]
+    exact = federation.local(places).aggregate(PRIVATE, None).to_vector()
+    clients = federation.aggregator(secure=True, retries=0)
+    return clients.aggregate(SHARES, None).to_vector() - exact
+
+
+@pytest.mark.parametrize("gone", [(), (1, 4, 8)])
+def test_a_secure_sum_has_the_noise_of_every_node_that_is_in_it(tmp_path, gone):
+    faults = {place: at("mask", crash) for place in gone}
+    federation = Federation(tmp_path, 10, faults=faults)
+    noise = np.concatenate([private_noise(federation, gone) for _ in range(4)])
+    # Each adds a variance of 9 / (7 - 2); 5 standard errors of 168 draws.
+    expected = np.sqrt((10 - len(gone)) * 9 / 5)
+    assert expected > 3.0
+    assert abs(noise.std() / expected - 1) < 5 / np.sqrt(2 * len(noise))
+    assert np.array_equal(np.rint(noise / STEP), noise / STEP)
+
+
+def test_below_the_declared_reporters_there_is_no_sum(tmp_path):
+    faults = {place: at("mask", crash) for place in range(4)}
+    federation = Federation(tmp_path, 10, faults=faults)
+    with pytest.raises(NodesError, match="7 are needed"):
+        federation.aggregator(secure=True, min_fraction=0.3, retries=0).aggregate(SHARES, None)
+
+
+def test_nodes_do_not_help_a_server_to_a_sum_with_too_little_noise(tmp_path):
+    """The server goes on with six; each of them refuses to sign, and no mask comes off."""
+    faults = {place: at("mask", crash) for place in range(4)}
+    federation = Federation(tmp_path, 10, faults=faults)
+    asking = Asking(federation.exchange, Tally(), timeout=1.0)
+    security = Security(federation.roster, dropout=0.4, colluding=0.1)
+    with pytest.raises(LostRoundError, match="0 nodes are left"):
+        secure_sum(
+            SHARES, federation.ids, asking=asking, clients_per_node=25, needed=2, security=security
+        )
+    for place in range(4, 10):
+        last = federation.log(place).read_text().splitlines()[-1]
+        assert "confirm" in last
+        assert Refusal.OFF_PROTOCOL.text in last
+
+
+def test_on_a_ring_a_node_counts_only_the_shares_of_its_neighbourhood(tmp_path):
+    """A server that lies can have the sums of several parts of a ring in one round."""
+    federation = Federation(tmp_path, 130, 1)
+    clients = federation.aggregator(secure=True, dropout=0.05, colluding=0.0)
+    query = Noised(PRIVATE, 3.0, "distributed", n_reporters=120)
+    with pytest.raises(ParameterError, match="n_reporters of at most "):
+        clients.aggregate(query, None)
+
+
+def test_a_private_round_is_charged_for_every_attempt(tmp_path):
+    faults = {place: at("mask", crash) for place in range(4)}
+    federation = Federation(tmp_path, 10, faults=faults)
+    ledger = PrivacyLedger(10.0, 1e-6)
+    clients = PrivateAggregator(
+        federation.aggregator(secure=True, retries=2), ledger=ledger, trust="distributed",
+        n_reporters=7, n_colluding=2,
+    )  # fmt: skip
+    with pytest.raises(NodesError):
+        clients.aggregate(Noised(PRIVATE, 3.0), None)
+    assert [(charge.sigma, charge.trust) for charge in ledger.charges] == [(3.0, "distributed")] * 3
+
+
+@pytest.mark.parametrize("trust", ["central", "local"])
+def test_private_sums_over_plain_nodes_have_noise_too(tmp_path, trust):
+    federation = Federation(tmp_path, 4)
+    clients = PrivateAggregator(
+        federation.aggregator(), ledger=PrivacyLedger(50.0, 1e-6), trust=trust
+    )
+    exact = federation.local().aggregate(PRIVATE, None).to_vector()
+    noise = np.concatenate(
+        [clients.aggregate(Noised(PRIVATE, 3.0), None).to_vector() - exact for _ in range(4)]
+    )
+    expected = 3.0 if trust == "central" else 3.0 * np.sqrt(100)
+    assert abs(noise.std() / expected - 1) < 5 / np.sqrt(2 * len(noise))

@@ -18,8 +18,21 @@ from polyurn.client.secure_rounds import MOST_OPEN
 from polyurn.errors import FileError, InputError, NodesError
 from polyurn.secure.messages import Invitation
 from polyurn.secure.participant import Participant
+from polyurn.storage.ledger_file import open_ledger
 from polyurn.storage.node_log_file import NodeLogFile
-from polyurn.wire import Contrast, Expect, Parameters, Part, Survey, decode_statistics, encode_query
+from polyurn.wire import (
+    Batch,
+    Contrast,
+    Expect,
+    Initialise,
+    Noised,
+    Parameters,
+    Part,
+    Scaled,
+    Survey,
+    decode_statistics,
+    encode_query,
+)
 from polyurn.wire.node_messages import Ask, Refusal, Reply
 
 QUERY = Survey(10, SizeBins.exact(20), pairs=False)
@@ -384,3 +397,57 @@ def test_ids_that_are_not_one_for_each_client_are_an_error_for_the_owner(tmp_pat
     federation.names = federation.names[:-1]
     with pytest.raises(InputError, match="expected 25 ids, got 24"):
         federation.node(0)
+
+
+# ------------------------------------------------------------------------------------ private ones
+
+PRIVATE = Scaled(Initialise(1, 10, SizeBins.exact(20)))
+
+
+def test_a_node_that_answers_with_noise_only_refuses_every_other_question(tmp_path):
+    federation = Federation(tmp_path, 1, policy=NodePolicy(secure_only=False, least_noise=2.0))
+    node = federation.node(0)
+    for query in (QUERY, PRIVATE, Batch((PRIVATE,))):
+        assert asked(node, question(federation, query)).refusal is Refusal.PRIVATE_ONLY
+    assert asked(node, question(federation, Noised(PRIVATE, 2.0))).refusal is None
+    too_little = question(federation, Noised(PRIVATE, 1.99))
+    assert asked(node, too_little).refusal is Refusal.TOO_LITTLE_NOISE
+
+
+def test_every_client_of_a_node_adds_all_of_the_noise_if_it_trusts_nobody(tmp_path):
+    federation = Federation(tmp_path, 1)
+    query, exact = Noised(PRIVATE, 2.0), answer(PRIVATE, federation.counts).to_vector()
+    replies = [asked(federation.node(0), question(federation, query)).body for _ in range(60)]
+    noise = np.array([decode_statistics(body, query).to_vector() - exact for body in replies])
+    # 25 clients: five times as much; 5 standard errors of 60 x 41 draws.
+    assert abs(noise.std() / 10.0 - 1) < 5 / np.sqrt(2 * noise.size)
+
+
+def test_noise_in_shares_is_refused_outside_of_a_secure_sum(tmp_path):
+    federation = Federation(tmp_path, 1)
+    query = Noised(PRIVATE, 2.0, "distributed", 5, 1)
+    assert asked(federation.node(0), question(federation, query)).refusal is Refusal.SECURE_ONLY
+
+
+def test_an_owner_who_fears_colluding_nodes_does_not_count_their_shares(tmp_path):
+    policy = NodePolicy(least_noise=2.0, majority=0.75)
+    enough = Noised(PRIVATE, 2.0, "distributed", n_reporters=10, n_colluding=5)
+    assert policy.objection(enough, secure=True) is None
+    too_trusting = Noised(PRIVATE, 2.0, "distributed", n_reporters=10, n_colluding=4)
+    assert policy.objection(too_trusting, secure=True) is Refusal.TOO_LITTLE_NOISE
+
+
+def test_the_owners_budget_holds_whatever_the_server_says(tmp_path):
+    federation = Federation(tmp_path, 1)
+    node = federation.node(0, ledger=open_ledger(tmp_path / "ledger", epsilon=1.0, delta=1e-6))
+    query = question(federation, Noised(PRIVATE, 5.0))
+    assert asked(node, query).refusal is None
+    again = federation.node(0, ledger=open_ledger(tmp_path / "ledger", epsilon=1.0, delta=1e-6))
+    assert asked(again, query).refusal is Refusal.BUDGET_SPENT
+    assert asked(again, question(federation, QUERY)).refusal is Refusal.PRIVATE_ONLY
+
+
+def test_what_a_node_was_asked_with_noise_is_in_its_log(tmp_path):
+    federation = Federation(tmp_path, 1)
+    asked(federation.node(0), question(federation, Noised(PRIVATE, 5.0)))
+    assert "noised initialise" in federation.log(0).read_text()

@@ -171,8 +171,8 @@ def test_what_crossed_adds_a_section_and_leaves_the_rest_of_a_page_as_it_was_to_
     page = re.sub(r',"crossed-bytes-0":.*?(?=</script>)', "}", page)
     line = federated().made.crossed.line
     page = page.replace(
-        f"{line}; the section of that name has the rest;",
-        "sums over clients of addable statistics, never a client’s records or histogram;",
+        f"{line}; the section of that name has the rest",
+        "sums over clients of addable statistics, never a client’s records or histogram",
     )
     assert page == without
 

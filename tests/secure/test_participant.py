@@ -439,6 +439,23 @@ def test_a_server_with_other_bounds_is_refused():
         case.answer(case.request)
 
 
+def test_numbers_that_would_lose_digits_are_not_sent():
+    """Bounds of up to 100,000 and six nodes leave 62 - 17 - 3 of them."""
+    for digits, is_fine in ((42, True), (43, False)):
+        case = Case("mask")
+        values = case.federation.values[case.node]
+        case.federation.bounds[:] = 1e5
+        case.request = case.request.replace(
+            case.decoded(ForwardedShares).bounds, bounds_digest(case.federation.bounds)
+        )
+        mask = case.me.mask
+        if is_fine:
+            assert mask(case.request, values, bounds=case.federation.bounds, digits=digits)
+        else:
+            with pytest.raises(RefusedError, match="no room for 43 binary digits"):
+                mask(case.request, values, bounds=case.federation.bounds, digits=digits)
+
+
 def test_damaged_shares_name_the_neighbour_that_they_came_from():
     case = Case("mask")
     message = case.decoded(ForwardedShares)

@@ -39,6 +39,7 @@ from polyurn.wire import (
     encode_query,
     encode_statistics,
 )
+from polyurn.wire.grid import STEP
 from strategies import counts, mdms_with_zeros
 
 ALL = {**wire_cases.QUERIES, **wire_cases.MORE}
@@ -202,7 +203,8 @@ def test_there_are_no_other_test_vectors():
 def assert_close(said, expected, query):
     """Kernels differ in the last bits from machine to machine."""
     one, other = (decode_statistics(m, query).to_vector() for m in (said, expected))
-    assert (np.abs(one - other) <= 1e-9 * answer_bounds(query)).all()
+    step = STEP if query.unit_norm else 0.0  # a last bit may cut a number off one step lower
+    assert (np.abs(one - other) <= 1e-9 * answer_bounds(query) + step).all()
 
 
 # ---------------------------------------------------------------------------------------- refusals

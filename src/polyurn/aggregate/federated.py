@@ -5,6 +5,7 @@ are cohorts of nodes.
 """
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from polyurn.aggregate.tally import Crossed, Tally
 from polyurn.client.node_policy import kind_of
 from polyurn.errors import LostRoundError, NodesError, ParameterError
 from polyurn.typed.arguments import checked, got
-from polyurn.wire import Query, S
+from polyurn.wire import Noised, Query, S
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -129,14 +130,30 @@ class FederatedAggregator:
         NodesError
             Too few nodes are there, or answer; with the numbers.
         """
+        return self.retried(query, cohort_size, before=_nothing)
+
+    def retried(self, query: Query[S], cohort_size: int | None, *, before: Callable[[], None]) -> S:
+        """`aggregate`, with a function that is called before each attempt; what it raises ends them.
+
+        A private sum is charged there: an attempt that failed may have told somebody something.
+        """
         (choose,) = self.skip()
         with self._tally.round(self._n_begun, kind=kind_of(query), n_numbers=query.n_numbers):
-            return self._round(query, cohort_size, choose)
+            return self._round(query, cohort_size, choose, before)
 
-    def _round(self, query: Query[S], cohort_size: int | None, choose: np.random.Generator) -> S:
+    def _round(
+        self,
+        query: Query[S],
+        cohort_size: int | None,
+        choose: np.random.Generator,
+        before: Callable[[], None],
+    ) -> S:
         """A sum, in as many attempts as it takes."""
         for attempt in range(self._retries + 1):
             cohort, needed = self._cohort(cohort_size, choose)
+            if isinstance(query, Noised) and query.trust == "distributed":
+                needed = max(needed, query.n_reporters)
+            before()
             self._tally.n_attempts += 1
             asking = Asking(self._exchange, self._tally, timeout=self._timeout)
             try:
@@ -237,6 +254,10 @@ def _security(roster: object, dropout: float, colluding: float) -> "Security":
         )
     choose_graph(2, dropout=dropout, colluding=colluding)
     return Security(roster, dropout, colluding)
+
+
+def _nothing() -> None:
+    """What happens before an attempt that nobody has to be told of."""
 
 
 def _listed(nodes: list[int]) -> str:

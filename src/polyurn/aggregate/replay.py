@@ -5,6 +5,7 @@ answers of a run that was stopped brings it back to where it was, to the last bi
 there. Only sums are kept; where they are kept is `storage/journal.py`.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -56,6 +57,12 @@ class RecordedAggregator:
     def n_clients(self) -> int:
         """How many clients there are, if the other aggregator says so (AttributeError if not)."""
         return int(self._aggregator.n_clients)  # type: ignore[attr-defined]
+
+    @property
+    def guarantee(self) -> Callable[[], object]:
+        """What the answers guarantee, if the other aggregator is private (AttributeError if not)."""
+        guarantee: Callable[[], object] = self._aggregator.guarantee  # type: ignore[attr-defined]
+        return guarantee
 
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
         """The recorded answer of this round, or a fresh one, recorded before it is returned."""

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.aggregate.asking import Asking
-from polyurn.errors import LostRoundError
+from polyurn.errors import LostRoundError, ParameterError
 from polyurn.secure.roster import Roster
 from polyurn.secure.round import Round
-from polyurn.wire import Query, answer_bounds, encode_query, node_bounds
+from polyurn.wire import Noised, Query, answer_bounds, encode_query, node_bounds
 from polyurn.wire.bounds import ROUNDING
 from polyurn.wire.node_messages import question_digest
 
@@ -71,6 +71,7 @@ def secure_sum(
         ask = round_.invite()
         said = asking.ask("advertise", ask, query=data, clients_per_node=clients_per_node)
         ask = round_.advertised(dict(said))
+        _check_neighbourhoods(query, round_.graph.n_neighbours)
         ask = round_.shared(dict(asking.ask("share", ask)))
         ask = round_.masked(dict(asking.ask("mask", ask)))
         ask = round_.confirmed(dict(asking.ask("confirm", ask)))
@@ -83,3 +84,13 @@ def secure_sum(
     if (np.abs(total) > most * (1 + ROUNDING)).any():
         raise LostRoundError("the sum is beyond its bounds: some node sent numbers that are none")
     return total, round_.summed
+
+
+def _check_neighbourhoods(query: Query[Any], n_neighbours: int) -> None:
+    """Refuse what every node would: noise in more shares than it has neighbours to count on."""
+    match query:
+        case Noised(trust="distributed", n_reporters=n) if n > n_neighbours + 1:
+            raise ParameterError(
+                f"expected n_reporters of at most {n_neighbours + 1}, a node and its neighbours in the "
+                f"secure sum, got {n}; a node counts no share that it cannot see"
+            )

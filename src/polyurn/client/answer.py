@@ -11,9 +11,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.client.added_noise import check_reporters, with_noise
+from polyurn.client.bounded import answer_bounded
 from polyurn.client.contrast import answer_contrast
 from polyurn.client.e_step import answer_expects, answer_update
 from polyurn.client.rows import Rows, pack
+from polyurn.client.scaled_sums import answer_scaled
 from polyurn.client.survey import answer_groups, answer_initialise, answer_survey
 from polyurn.counts import check_counts
 from polyurn.errors import CountsError, ParameterError
@@ -22,13 +25,16 @@ from polyurn.typed.arrays import floats
 from polyurn.wire import (
     Batch,
     BatchStatistics,
+    Bounded,
     Contrast,
     Expect,
     Group,
     Initialise,
+    Noised,
     Part,
     Query,
     S,
+    Scaled,
     Score,
     ScoreStatistics,
     Statistics,
@@ -112,7 +118,12 @@ def answer_rows(
         )
     who = np.arange(rows.n_clients, dtype=np.uint32) if members is None else members
     some = who.astype(np.uint32, copy=False)
-    return cast(S, _answer(query, rows, some, buckets, np.random.default_rng(rng), n_threads))
+    asked: Query[Any] = query
+    if isinstance(asked, Noised):
+        check_reporters(asked, len(some))  # each client is played as a node of its own
+        asked = asked.query
+    sums = cast(S, _answer(asked, rows, some, buckets, np.random.default_rng(rng), n_threads))
+    return with_noise(query, sums, n_adders=len(some)) if isinstance(query, Noised) else sums
 
 
 def _answer(
@@ -129,6 +140,23 @@ def _answer(
         case Part(inner, low, high):
             mine = _part(members, buckets, low, high)
             return _answer(inner, rows, mine, buckets, rng, n_threads)
+        case Scaled():
+            return answer_scaled(query, rows, members)
+        case Bounded():
+            return answer_bounded(query, rows, members)
+        case _:
+            return _answer_plain(query, rows, members, rng, n_threads)
+
+
+def _answer_plain(
+    query: Query[Any],
+    rows: Rows,
+    members: NDArray[np.uint32],
+    rng: np.random.Generator,
+    n_threads: int,
+) -> Statistics:
+    """The answer to a query that has no other inside it, and whose sums are exact."""
+    match query:
         case Initialise():
             return answer_initialise(query, rows, members, rng)
         case Survey():

@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polyurn.client.added_noise import with_noise
 from polyurn.client.answer import answer_rows
 from polyurn.client.buckets import keyed_buckets
 from polyurn.client.node_log import LogEntry, NodeLog
 from polyurn.client.node_policy import NodePolicy, kind_of
 from polyurn.client.rows import pack
 from polyurn.counts import check_counts
-from polyurn.errors import InputError, PolyurnError, RefusedError, SecureSumError
+from polyurn.errors import BudgetError, InputError, PolyurnError, RefusedError, SecureSumError
+from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.wire import (
+    Noised,
     Query,
     Statistics,
     answer_bounds,
@@ -29,6 +32,7 @@ from polyurn.wire import (
     encode_statistics,
     node_bounds,
 )
+from polyurn.wire.grid import DIGITS as GRID_DIGITS
 from polyurn.wire.node_messages import N_TAG_BYTES, STAGES, Ask, Refusal, Reply
 from polyurn.wording.numbers import counted
 
@@ -72,6 +76,9 @@ class Node:
     policy : NodePolicy
     log : NodeLog
         Without a line in it nothing is answered.
+    ledger : PrivacyLedger, optional
+        The owner's budget for all that is ever asked of these clients; with it, questions that come
+        without noise of the node's own are refused, and so are those that the budget does not allow.
     signer, roster : Signer, Roster, optional
         Its long-lived key and everybody's public ones, for secure sums.
     memory : mutable mapping of str to bytes, optional
@@ -96,6 +103,7 @@ class Node:
         key: bytes,
         policy: NodePolicy,
         log: NodeLog,
+        ledger: PrivacyLedger | None = None,
         signer: "Signer | None" = None,
         roster: "Roster | None" = None,
         memory: MutableMapping[str, bytes] | None = None,
@@ -104,7 +112,7 @@ class Node:
         rng: int | np.random.Generator | None = None,
     ) -> None:
         self._node, self._policy, self._log, self._clock = node, policy, log, clock
-        self._on_failure = on_failure
+        self._on_failure, self._ledger = on_failure, ledger
         self._rows = pack(check_counts(counts))
         if len(ids) != self._rows.n_clients:
             raise InputError(f"expected {self._rows.n_clients} ids, got {len(ids)}")
@@ -222,7 +230,9 @@ class Node:
             raise
         said.n_numbers = query.n_numbers
         bounds = node_bounds(query, begun.clients_per_node)
-        said.body = rounds.mask(ask, statistics.to_vector(), bounds=bounds)
+        # Shares of noise protect an exact sum: a node's numbers may not be rounded on the way.
+        digits = GRID_DIGITS if isinstance(query, Noised) else None
+        said.body = rounds.mask(ask, statistics.to_vector(), bounds=bounds, digits=digits)
 
     def _agreed(self, ask: Ask, said: _Said, *, secure: bool) -> Query[Any]:
         """The question, if the owner agrees to it."""
@@ -231,6 +241,8 @@ class Node:
         except InputError as error:
             raise _DeclinedError(Refusal.UNREADABLE) from error
         said.kind = kind_of(query)
+        if self._ledger is not None and not isinstance(query, Noised):
+            raise _DeclinedError(Refusal.PRIVATE_ONLY)
         objection = self._policy.objection(query, secure=secure)
         if objection is not None:
             raise _DeclinedError(objection)
@@ -244,9 +256,28 @@ class Node:
 
     def _statistics(self, query: Query[Any], clients_per_node: int) -> Statistics:
         """The clients' sum, within its bounds; one code for all that depends on the data."""
+        if isinstance(query, Noised):
+            self._charge(query)
+        inner = query.query if isinstance(query, Noised) else query
         try:
-            sums: Statistics = answer_rows(query, self._rows, buckets=self._buckets, rng=self._rng)
-            check_answer(query, sums, answer_bounds(query) * clients_per_node)
+            sums: Statistics = answer_rows(inner, self._rows, buckets=self._buckets, rng=self._rng)
+            check_answer(inner, sums, answer_bounds(inner) * clients_per_node)
         except PolyurnError as error:
             raise _DeclinedError(Refusal.NO_ANSWER) from error
-        return sums
+        if not isinstance(query, Noised):
+            return sums
+        n_adders = self._rows.n_clients if query.trust == "local" else 1
+        noised: Statistics = with_noise(query, sums, n_adders=n_adders)
+        return noised
+
+    def _charge(self, query: Noised[Any]) -> None:
+        """What an answer costs is the owner's to allow, whatever the server's own ledger says."""
+        if self._ledger is None:
+            return
+        try:
+            self._ledger.charge(
+                kind_of(query), self._policy.noise_of(query), query.n_numbers, trust=query.trust,
+                change_norm=query.query.change_norm,
+            )  # fmt: skip
+        except BudgetError as error:
+            raise _DeclinedError(Refusal.BUDGET_SPENT) from error

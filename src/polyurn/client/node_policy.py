@@ -4,6 +4,7 @@ A file of it is read by `storage/node_policy_toml.py`. Whether a question has an
 here.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,16 +13,19 @@ from typing import Any
 import numpy as np
 
 from polyurn.errors import ParameterError
-from polyurn.model.sizes import SizeBins
 from polyurn.typed.arguments import checked
 from polyurn.wire import (
     Batch,
+    Bounded,
     Expect,
     Group,
     Initialise,
+    Noised,
     Part,
     Query,
+    Scaled,
     Score,
+    Shares,
     Survey,
     Update,
 )
@@ -54,6 +58,9 @@ class NodePolicy:
         share that thresholds have to exceed.
     rounds_per_day : int
         How many questions it puts to its clients in any 24 hours.
+    least_noise : float
+        The least noise multiplier of a question. Above 0, it answers with noise of its own only, local
+        or in shares of a secure sum: noise that a server promises to add is none.
 
     Examples
     --------
@@ -70,6 +77,7 @@ class NodePolicy:
     fewest: int = 3
     majority: float = 0.5
     rounds_per_day: int = 200
+    least_noise: float = 0.0
 
     def __post_init__(self) -> None:
         least = {"largest_max_size": 1, "most_numbers": 1, "fewest": 2, "rounds_per_day": 0}
@@ -78,6 +86,8 @@ class NodePolicy:
                 raise ParameterError(
                     f"expected {name} of at least {lowest}, got {getattr(self, name)}"
                 )
+        if not 0 <= self.least_noise < math.inf:
+            raise ParameterError(f"expected least_noise of at least 0, got {self.least_noise}")
         if not (0 <= self.narrowest_part <= 1 and 0.5 <= self.majority < 1):
             raise ParameterError(
                 "expected narrowest_part from 0 to 1, and majority from 0.5 to less than 1, got "
@@ -95,14 +105,21 @@ class NodePolicy:
 
         Examples
         --------
+        >>> from polyurn.model.sizes import SizeBins
         >>> query = Survey(2, SizeBins.exact(50), pairs=False)
         >>> NodePolicy().objection(query, secure=False).name
         'SECURE_ONLY'
         >>> NodePolicy(largest_max_size=20).objection(query, secure=True).name
         'TOO_LARGE_SIZE'
         """
-        if self.secure_only and not secure:
+        in_shares = isinstance(query, Noised) and query.trust == "distributed"
+        if (self.secure_only or in_shares) and not secure:
             return Refusal.SECURE_ONLY
+        if self.least_noise > 0:
+            if not isinstance(query, Noised):
+                return Refusal.PRIVATE_ONLY
+            if self.noise_of(query) < self.least_noise:
+                return Refusal.TOO_LITTLE_NOISE
         if query.n_numbers > self.most_numbers:
             return Refusal.TOO_MANY_NUMBERS
         flat = list(_flat(query, 0.0, 1.0))
@@ -112,33 +129,56 @@ class NodePolicy:
         between = np.diff(ends)
         if ((between > _ROUNDING) & (between < self.narrowest_part - _ROUNDING)).any():
             return Refusal.TOO_NARROW_PART
-        if any(b.max_size > self.largest_max_size for inner, _, _ in flat for b in _bins(inner)):
+        if any(n > self.largest_max_size for inner, _, _ in flat for n in _max_sizes(inner)):
             return Refusal.TOO_LARGE_SIZE
         return None
+
+    def noise_of(self, query: Noised[Any]) -> float:
+        """The noise multiplier that the owner can count on, whatever the server declares.
+
+        In shares, the owner trusts that no more than c = 2 `majority` - 1 of the nodes collude, for the
+        secure sum too: the shares of the others count.
+
+        Examples
+        --------
+        >>> from polyurn.model.sizes import SizeBins
+        >>> query = Scaled(Initialise(1, 2, SizeBins.exact(50)))
+        >>> asked = Noised(query, 3.0, "distributed", n_reporters=10)
+        >>> NodePolicy().noise_of(asked), round(NodePolicy(majority=0.6).noise_of(asked), 2)
+        (3.0, 2.68)
+        """
+        if query.trust == "local":
+            return query.sigma
+        n_colluding = math.ceil((2 * self.majority - 1) * query.n_reporters - 1e-9)
+        return min(query.sigma, query.share * math.sqrt(query.n_reporters - n_colluding))
 
 
 def _flat(query: Query[Any], low: float, high: float) -> Iterator[tuple[Query[Any], float, float]]:
     """Every question inside a question, with the buckets that are asked."""
     match query:
-        case Batch(queries):
+        case Batch(queries) | Shares(queries):
             for one in queries:
                 yield from _flat(one, low, high)
         case Part(inner, least, most):
             yield from _flat(inner, max(low, least), min(high, most))
+        case Noised(inner) | Scaled(inner):
+            yield from _flat(inner, low, high)
         case _:
             yield query, low, high
 
 
-def _bins(query: Query[Any]) -> list[SizeBins]:
+def _max_sizes(query: Query[Any]) -> list[int]:
     match query:
         case Initialise(_, _, bins) | Survey(_, bins) | Group(_, _, bins):
-            return [bins]
+            return [bins.max_size]
         case Update(mdm):
-            return [mdm.sizes.bins]
+            return [mdm.max_size]
         case Expect(parameters):
-            return [parameters.sizes.bins]
+            return [parameters.sizes.max_size]
         case Score(mdms):
-            return [mdm.sizes.bins for mdm in mdms]
+            return [mdm.max_size for mdm in mdms]
+        case Bounded():
+            return [query.max_size]
         case _:
             return []
 
@@ -148,6 +188,7 @@ def kind_of(query: Query[Any]) -> str:
 
     Examples
     --------
+    >>> from polyurn.model.sizes import SizeBins
     >>> survey = Survey(2, SizeBins.exact(50), pairs=False)
     >>> kind_of(survey), kind_of(Batch((survey, Part(survey, 0.0, 0.5))))
     ('survey', 'batch of 2 survey')
@@ -159,5 +200,9 @@ def kind_of(query: Query[Any]) -> str:
             return f"batch of {inside}"
         case Part():
             return f"part of {inside}"
+        case Shares():
+            return f"shares of {inside}"
+        case Noised():
+            return f"noised {next(iter(names))}"
         case _:
             return next(iter(names))

@@ -14,6 +14,7 @@ from polyurn.errors import RefusedError
 from polyurn.secure.messages import tag_of
 from polyurn.secure.participant import Participant, Stage
 from polyurn.secure.roster import BoundSigner, Roster, Signer
+from polyurn.wire import Noised, decode_query
 from polyurn.wire.node_messages import Ask, question_digest
 
 # A server that begins rounds and ends none does not fill a node's memory.
@@ -55,7 +56,7 @@ class SecureRounds:
         signer, roster = self._about(ask)
         participant = Participant(
             self._node, signer=signer, roster=roster,
-            fewest=self._policy.fewest, majority=self._policy.majority,
+            fewest=self._fewest(ask), majority=self._policy.majority,
         )  # fmt: skip
         said = participant.advertise(ask.body)
         while len(self._memory) >= MOST_OPEN:
@@ -80,11 +81,18 @@ class SecureRounds:
         finally:
             self._keep(self.name(ask), begun, participant)
 
-    def mask(self, ask: Ask, values: NDArray[np.float64], *, bounds: NDArray[np.float64]) -> bytes:
+    def mask(
+        self,
+        ask: Ask,
+        values: NDArray[np.float64],
+        *,
+        bounds: NDArray[np.float64],
+        digits: int | None = None,
+    ) -> bytes:
         """The reply of "mask": the node's numbers behind its masks; both of shape (n_numbers,)."""
         begun, participant = self._taken(ask)
         try:
-            return participant.mask(ask.body, values, bounds=bounds)
+            return participant.mask(ask.body, values, bounds=bounds, digits=digits)
         finally:
             self._keep(self.name(ask), begun, participant)
 
@@ -105,7 +113,7 @@ class SecureRounds:
         signer, roster = self._about(begun)
         participant = Participant.resume(
             begun.body, self._node, signer=signer, roster=roster,
-            fewest=self._policy.fewest, majority=self._policy.majority,
+            fewest=self._fewest(begun), majority=self._policy.majority,
         )  # fmt: skip
         return begun, participant
 
@@ -118,3 +126,15 @@ class SecureRounds:
     def _about(self, ask: Ask) -> tuple[Signer, Roster]:
         digest = question_digest(ask.query, ask.clients_per_node)
         return BoundSigner(self._signer, digest), self._roster.about(digest)
+
+    def _fewest(self, ask: Ask) -> int:
+        """The smallest sum that it takes part in: the owner's, or one with enough shares of noise.
+
+        Counted in the node's neighbourhood. On a ring, a server that lies can have the sums of several
+        parts in one round; the part that a node is in has all survivors of its neighbourhood.
+        """
+        match decode_query(ask.query):
+            case Noised(trust="distributed", n_reporters=n_reporters):
+                return max(self._policy.fewest, n_reporters)
+            case _:
+                return self._policy.fewest

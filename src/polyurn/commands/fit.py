@@ -19,7 +19,11 @@ from polyurn.commands._shared.options import (
     Client,
     Cohort,
     Count,
+    Delta,
     DropEmpty,
+    Epsilon,
+    Ledger,
+    LedgerEpsilon,
     MaxSize,
     MaxUpload,
     Output,
@@ -33,6 +37,7 @@ from polyurn.commands._shared.options import (
     Tol,
     declared_categories,
 )
+from polyurn.commands._shared.private_fits import N_ROUNDS, private_budget
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -64,6 +69,10 @@ def fit_command(
         Literal["first", "most_frequent", "pooled"],
         typer.Option(help="Where the paper's method starts: moments of which category."),
     ] = "first",
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    ledger: Ledger = None,
+    ledger_epsilon: LedgerEpsilon = None,
     sizes: SizesOption = None,
     size_prior: Annotated[
         float | None, typer.Option(help="Pseudo-clients per component, over the size bins.")
@@ -81,7 +90,8 @@ def fit_command(
     """Learn a mixture of Dirichlet-multinomials from a table of clients.
 
     The table's clients are played in this process: the fit sees sums over them. Unless they are
-    given, sizes and priors are binned, 1 and 0.001; for `--method paper` exact, and none.
+    given, sizes and priors are binned, 1 and 0.001; for `--method paper` exact, and none. With
+    `--epsilon` sums have noise, and the file states the guarantee.
 
     Example: `polyurn fit clients.csv --components 3 -o mdm.json`
     """
@@ -89,17 +99,17 @@ def fit_command(
     from polyurn.client.layout import Columns
     from polyurn.commands._shared.checkpoints import recorded
     from polyurn.commands._shared.client_tables import Reading, largest_size, read_clients
-    from polyurn.commands._shared.fitted_mdm import mdm_record, mdm_table
     from polyurn.commands._shared.progress import fit_progress
     from polyurn.server.few_clients import few_clients
     from polyurn.server.fit import fit
     from polyurn.server.paper import fit_paper
-    from polyurn.server.records import FitRecord
+    from polyurn.server.private.fitting import fit_private
     from polyurn.storage.atomic import check_place
-    from polyurn.storage.mdm_json import save
     from polyurn.storage.provenance import Made
 
-    _check_options(context, method, cohort)
+    budget = private_budget(context, epsilon=epsilon, delta=delta)
+    if budget is None:
+        _check_options(context, method, cohort)
     made = Made(**made_by(context, seed))
     if output is not None:
         check_output(context, output)
@@ -113,36 +123,59 @@ def fit_command(
     if few := few_clients(cohort or read.shape[0], [components]):
         say(few)
     try:
-        with fit_progress(talk, rounds, kept.append) as on_round:
+        most = rounds if budget is None else N_ROUNDS
+        with fit_progress(talk, most, kept.append) as on_round:
             asked = recorded(aggregator, checkpoint, settings(context), read, say)
             common = {
                 "n_components": components,
                 "n_categories": read.shape[1],
                 "max_size": largest_size(max_size, read, say),
-                "cohort_size": cohort,
                 "on_round": on_round,
                 **given,
             }
-            if method == "paper":
-                done = fit_paper(asked, n_rounds=rounds, moments=moments, **common)
+            if budget is not None:
+                done = fit_private(asked, rng=seed, **budget, **common)
+            elif method == "paper":
+                done = fit_paper(
+                    asked, n_rounds=rounds, moments=moments, cohort_size=cohort, **common
+                )
             else:
                 done = fit(
-                    asked, max_rounds=rounds, tol=tol, patience=patience, max_upload=max_upload,
-                    rng=seed, **common,
+                    asked, max_rounds=rounds, cohort_size=cohort, tol=tol, patience=patience,
+                    max_upload=max_upload, rng=seed, **common,
                 )  # fmt: skip
     except KeyboardInterrupt:
         _keep_interrupted(kept, output, checkpoint, read, made)
     for sentence in _sentences(done):
         say(sentence)
-    record = FitRecord.of(done)
+    # How many clients and points there are is private too.
+    data = read.record if budget is None else table.name
+    _write(done, replace(made, data=data), output, read.categories, as_json)
+
+
+def _write(
+    done: "Fit",
+    made: "Made",
+    output: Path | None,
+    categories: tuple[str, ...] | None,
+    as_json: bool,
+) -> None:
+    """The file, and what is shown."""
+    from polyurn.commands._shared.fitted_mdm import mdm_record, mdm_table
+    from polyurn.server.records import FitRecord
+    from polyurn.storage.mdm_json import save
+    from polyurn.storage.provenance import PrivacyRecord
+
+    record, privacy = FitRecord.of(done), PrivacyRecord.of(done.guarantee)
     if output is not None:
-        made = replace(made, data=read.record, fit=record)
-        save(done.mdm, output, categories=read.categories, made=made.to_record())
+        made = replace(made, fit=record, privacy=privacy)
+        save(done.mdm, output, categories=categories, made=made.to_record())
         say(f"wrote {output}")
     if as_json:
-        print_json({**record.to_record(), **mdm_record(done.mdm, read.categories)})
+        shown = {**record.to_record(), **mdm_record(done.mdm, categories)}
+        print_json({**shown, "privacy": privacy.statement})
     elif output is None:
-        show(mdm_table(done.mdm, read.categories))
+        show(mdm_table(done.mdm, categories))
 
 
 def _check_options(context: typer.Context, method: str, cohort: int | None) -> None:
@@ -158,8 +191,11 @@ def _check_options(context: typer.Context, method: str, cohort: int | None) -> N
 def _sentences(done: "Fit") -> list[str]:
     """What there is to say about a fit besides its parameters."""
     from polyurn.commands._shared.fitted_mdm import component_sentences
+    from polyurn.privacy.statement import in_words
 
     said = [f"{counted(done.n_rounds, 'round')}; {done.stopped}"]
+    if done.guarantee is not None:
+        said = [f"stopped {done.stopped}", in_words(done.guarantee)]
     if done.n_agreeing is not None and done.mdm.n_components > 1:
         said.append(f"starts that ended at this optimum: {done.n_agreeing}")
     return said + component_sentences(done)

@@ -3,8 +3,9 @@
 Parses, calls one library function, writes.
 """
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +19,11 @@ from polyurn.commands._shared.options import (
     Client,
     Cohort,
     Count,
+    Delta,
     DropEmpty,
+    Epsilon,
+    Ledger,
+    LedgerEpsilon,
     MaxSize,
     MaxUpload,
     Output,
@@ -33,10 +38,14 @@ from polyurn.commands._shared.options import (
     component_numbers,
     declared_categories,
 )
+from polyurn.commands._shared.private_fits import N_ROUNDS, private_budget
+from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
+    from polyurn.server.private.choosing import PrivateSelection
     from polyurn.server.results import Selection
+    from polyurn.storage.provenance import Made
 
 
 def select_command(
@@ -59,6 +68,10 @@ def select_command(
     patience: Patience = 3,
     cohort: Cohort = None,
     sampling: Sampling = "fixed",
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    ledger: Ledger = None,
+    ledger_epsilon: LedgerEpsilon = None,
     sizes: SizesOption = None,
     max_upload: MaxUpload = 50_000,
     checkpoint: Checkpoint = None,
@@ -69,7 +82,8 @@ def select_command(
 ) -> None:
     """Choose the number of components by the likelihood of held-out clients.
 
-    All are fitted in the same rounds; the smallest within one standard error of the best is kept.
+    All are fitted in the same rounds; the smallest within one standard error of the best is kept. With
+    `--epsilon` sums have noise, nobody is held out, and the file states the guarantee.
 
     Example: `polyurn select clients.csv --components 1:6 -o mdm.json`
     """
@@ -78,15 +92,17 @@ def select_command(
     from polyurn.commands._shared.checkpoints import recorded
     from polyurn.commands._shared.client_tables import Reading, largest_size, read_clients
     from polyurn.commands._shared.fitted_mdm import mdm_record
-    from polyurn.commands._shared.progress import selection_progress
+    from polyurn.commands._shared.progress import fit_progress, selection_progress
     from polyurn.commands._shared.selections import selection_table
+    from polyurn.server.private.choosing import select_private
     from polyurn.server.records import SelectionRecord
     from polyurn.server.select import select
     from polyurn.storage.atomic import check_place
     from polyurn.storage.mdm_json import save
-    from polyurn.storage.provenance import Made
+    from polyurn.storage.provenance import Made, PrivacyRecord
 
-    if cohort is None:
+    budget = private_budget(context, epsilon=epsilon, delta=delta)
+    if budget is None and cohort is None:
         refuse_options(context, ["sampling"], "without --cohort")
     made = Made(**made_by(context, seed))
     if output is not None:
@@ -96,6 +112,18 @@ def select_command(
     reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
     read = read_clients(table, reading, declared_categories(categories))
     aggregator = LocalAggregator(read.counts, rng=seed, sampling=sampling, n_threads=threads)
+    if budget is not None:
+        bounds: dict[str, Any] = {
+            "n_categories": read.shape[1], "max_size": max_size, "sizes": sizes or "binned",
+        }  # fmt: skip
+        if numbers == "auto":
+            raise ParameterError("expected --components as 1:6 or 2,4,8 with --epsilon, got auto")
+        with fit_progress(talk, N_ROUNDS) as on_done:
+            private = select_private(
+                aggregator, numbers, rng=seed, on_round=on_done, **budget, **bounds
+            )
+        _write_private(private, output, replace(made, data=table.name), read.categories, as_json)
+        return
     try:
         with selection_progress(talk) as on_round:
             choice = select(
@@ -123,13 +151,53 @@ def select_command(
         say(sentence)
     record = SelectionRecord.of(choice)
     if output is not None:
-        made = replace(made, data=read.record, selection=record)
+        privacy = PrivacyRecord.of(None)
+        made = replace(made, data=read.record, selection=record, privacy=privacy)
         save(choice.mdm, output, categories=read.categories, made=made.to_record())
         say(f"wrote {output}")
     if as_json:
         print_json({**record.to_record(), **mdm_record(choice.mdm, read.categories)})
     else:
         show(selection_table(record))
+
+
+def _write_private(
+    choice: "PrivateSelection",
+    output: Path | None,
+    made: "Made",
+    categories: tuple[str, ...] | None,
+    as_json: bool,
+) -> None:
+    """What a private choice came to, in words, in its file, and as a table or JSON."""
+    from rich.table import Table
+
+    from polyurn.commands._shared.fitted_mdm import component_sentences, mdm_record
+    from polyurn.privacy.statement import in_words
+    from polyurn.server.records import FitRecord
+    from polyurn.storage.mdm_json import save
+    from polyurn.storage.provenance import PrivacyRecord
+
+    done = choice.fit
+    say(f"{counted(choice.n_components, 'component')}, {done.stopped}")
+    for sentence in (*component_sentences(done), in_words(done.guarantee)):
+        say(sentence)
+    record, privacy = FitRecord.of(done), PrivacyRecord.of(done.guarantee)
+    if output is not None:
+        made = replace(made, fit=record, privacy=privacy)
+        save(done.mdm, output, categories=categories, made=made.to_record())
+        say(f"wrote {output}")
+    if as_json:
+        candidates = [asdict(candidate) for candidate in choice.candidates]
+        shown = {**record.to_record(), **mdm_record(done.mdm, categories)}
+        print_json({**shown, "candidates": candidates, "privacy": privacy.statement})
+        return
+    table = Table(title="log-likelihood per client, with noise")
+    for heading in ("K", "behind the best", "noise (s.d.)", ""):
+        table.add_column(heading, justify="right")
+    for one in choice.candidates:
+        chosen = "chosen" if one.n_components == choice.n_components else ""
+        table.add_row(str(one.n_components), f"{one.behind:.4f}", f"{one.noise:.4f}", chosen)
+    show(table)
 
 
 def _sentences(choice: "Selection") -> list[str]:

@@ -4,7 +4,7 @@ Parses, calls one library function, prints.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,17 +16,24 @@ def show_command(
     mdm: Annotated[Path, typer.Argument(metavar="MDM", help="File that `fit` wrote.")],
     as_json: AsJson = False,
 ) -> None:
-    """The components of an MDM as a table.
+    """The components of an MDM as a table, and what is guaranteed to its clients.
 
     Example: `polyurn show mdm.json`
     """
+    from rich.text import Text
+
     from polyurn.commands._shared.fitted_mdm import mdm_record, mdm_table
     from polyurn.commands._shared.model_files import read_model
 
     saved = read_model(mdm)
     if as_json:
-        print_json(mdm_record(saved.mdm, saved.categories))
+        privacy = saved.made.privacy
+        record: dict[str, Any] = {"statement": saved.made.privacy_in_words, "guarantee": None}
+        if privacy is not None and privacy.guarantee is not None:
+            record["guarantee"] = privacy.guarantee.to_record()
+        print_json({**mdm_record(saved.mdm, saved.categories), "privacy": record})
     else:
         show(mdm_table(saved.mdm, saved.categories))
+        show(Text(f"privacy: {saved.made.privacy_in_words}"))
         if saved.made.crossed is not None:
             say(f"crossed: {saved.made.crossed.line}")

@@ -17,6 +17,8 @@ def provenance_section(material: Material) -> Section:
 
     facts = [("Page", f"written by polyurn {__version__}")]
     facts += _made_facts("Model", material.made)
+    if material.made.rounds is not None or material.made.privacy is not None:
+        facts.append(("Privacy: what is guaranteed", material.made.privacy_in_words))
     if material.made.rounds is not None:
         facts += _wire_facts(material.made.rounds, material.made.crossed)
     if material.comparison is not None:
@@ -70,7 +72,7 @@ def _wire_facts(record: RoundsRecord, crossed: CrossedRecord | None) -> list[tup
     facts = [
         (
             "Privacy: what crossed the wire",
-            f"{what}; no noise was added unless the command above says so",
+            what,
         ),
         (
             "Privacy: numbers per client",

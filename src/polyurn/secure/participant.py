@@ -149,7 +149,9 @@ class Participant:
             }
             return SealedShares(sealed).encode(tag=m.tag, node=self._node)
 
-    def mask(self, forwarded: bytes, values: ArrayLike, *, bounds: ArrayLike) -> bytes:
+    def mask(
+        self, forwarded: bytes, values: ArrayLike, *, bounds: ArrayLike, digits: int | None = None
+    ) -> bytes:
         """The node's numbers, scaled by their bounds, behind its own mask and one for each neighbour.
 
         Parameters
@@ -158,6 +160,9 @@ class Participant:
             The server's message.
         values, bounds : float array of shape (n_numbers,)
             This node's summand, and the largest |value| that it may have.
+        digits : int, optional
+            How many binary digits after the point have to be kept of each number; by default as many
+            as there is room for.
 
         Raises
         ------
@@ -170,6 +175,8 @@ class Participant:
             scale = FixedPoint(np.asarray(bounds, dtype=np.float64), n_summands=len(m.cohort))
             if message.bounds != bounds_digest(scale.bounds):
                 raise RefusedError("the server has other bounds than this node")
+            if digits is not None and (scale.exponents < digits).any():
+                raise RefusedError(f"no room for {digits} binary digits after the point")
             self._open(message.sealed)
             words = Words(scale.encode(values))
             words.add_mask(seed_mask(m.tag, self._node, m.seed))

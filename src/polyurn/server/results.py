@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.model.mdm import MDM
+from polyurn.privacy.statement import Guarantee
 from polyurn.server.em.m_step import multinomial
 from polyurn.server.few_clients import few_clients, few_held_out
 from polyurn.typed.arguments import checked
@@ -69,6 +70,8 @@ class Fit:
     n_agreeing : int or None
         How many starts of the search ended at the same optimum (within `tol`, and close in every
         parameter), this one included. None where nothing was counted: `fit_paper`, sampled cohorts.
+    guarantee : Guarantee or None
+        What the releases of `fit_private` guarantee to a client; None: nothing is guaranteed.
     """
 
     mdm: MDM
@@ -77,6 +80,7 @@ class Fit:
     stopped: str
     n_dropped: int = 0
     n_agreeing: int | None = None
+    guarantee: Guarantee | None = None
 
     @property
     def n_rounds(self) -> int:

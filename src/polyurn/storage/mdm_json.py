@@ -16,10 +16,11 @@ from polyurn.counts import check_names
 from polyurn.errors import FileError, InputError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.privacy.statement import Guarantee
 from polyurn.storage.atomic import AGAIN, load_record, save_record
-from polyurn.storage.provenance import Made, checked_made
+from polyurn.storage.provenance import Made, PrivacyRecord, checked_made
 from polyurn.typed.arguments import Json, checked
-from polyurn.typed.records import Count, Finite, read_record, shown
+from polyurn.typed.records import Count, Finite, read_record, shown, to_record
 
 _VERSION = 2  # 1 had no size_profile
 _MOST_DIGITS = 12  # of a size
@@ -51,6 +52,7 @@ def save(
     *,
     categories: Sequence[str] | None = None,
     made: Json | None = None,
+    guarantee: Guarantee | None = None,
 ) -> None:
     """Write an MDM as JSON.
 
@@ -61,9 +63,15 @@ def save(
     categories : sequence of str, optional
         The name of each category.
     made : mapping, optional
-        How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "fit", "selection" and
-        "crossed" are for the records of `FitRecord`, `SelectionRecord` and `CrossedRecord`.
+        How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "fit", "selection",
+        "crossed" and "privacy" are for the records of `FitRecord`, `SelectionRecord`, `CrossedRecord`
+        and `PrivacyRecord`.
+    guarantee : Guarantee, optional
+        That of `fit_private`, which the file then states; a file without one states that there is none.
     """
+    said = dict(made or {})
+    if guarantee is not None:
+        said["privacy"] = to_record(PrivacyRecord.of(guarantee))
     record = {
         "n_components": mdm.n_components,
         "n_categories": mdm.n_categories,
@@ -73,7 +81,7 @@ def save(
         "size_edges": _edges_record(mdm.sizes.bins.edges),
         "size_profile": _profile_record(mdm.sizes.bins),
     }
-    save_record(record, path, kind="mdm", version=_VERSION, made=checked_made(made or {}))
+    save_record(record, path, kind="mdm", version=_VERSION, made=checked_made(said))
 
 
 @checked

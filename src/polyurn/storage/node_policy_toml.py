@@ -9,6 +9,7 @@ For instance:
     fewest = 5
     majority = 0.5
     rounds_per_day = 100
+    least_noise = 0.0
 
 What a name means is `client/node_policy.py`.
 """

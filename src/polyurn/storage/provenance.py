@@ -10,9 +10,12 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Self
 
 from polyurn.errors import FileError, ParameterError
+from polyurn.privacy.statement import Guarantee, in_words
 from polyurn.server.crossed_record import CrossedRecord
 from polyurn.server.records import FitRecord, SelectionRecord
 from polyurn.typed.records import Count, read_value, shown, to_record
+
+UNKNOWN_ORIGIN = "no guarantee: the file does not say how it was made"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,32 @@ class DataRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PrivacyRecord:
+    """What the releases that a model was made of guarantee, in words and in numbers.
+
+    Attributes
+    ----------
+    statement : str
+        For whoever reads the file. Programs go by `guarantee`, and make the words again.
+    guarantee : Guarantee or None
+        None: nothing is guaranteed.
+
+    Examples
+    --------
+    >>> PrivacyRecord.of(None).statement[:13]
+    'no guarantee:'
+    """
+
+    statement: str
+    guarantee: Guarantee | None
+
+    @classmethod
+    def of(cls, guarantee: Guarantee | None) -> Self:
+        """The record of a fit's guarantee, or that it has none."""
+        return cls(statement=in_words(guarantee), guarantee=guarantee)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Made:
     """How a file came about; what it does not say is None.
 
@@ -53,6 +82,7 @@ class Made:
         The round after which the user ended the fit.
     fit : FitRecord or None
     selection : SelectionRecord or None
+    privacy : PrivacyRecord or None
     crossed : CrossedRecord or None
         Of a model that was fitted over the nodes of a federation; older files do not have it.
     more : mapping
@@ -78,6 +108,7 @@ class Made:
     interrupted_after_round: Count | None = None
     fit: FitRecord | None = None
     selection: SelectionRecord | None = None
+    privacy: PrivacyRecord | None = None
     crossed: CrossedRecord | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
@@ -86,6 +117,13 @@ class Made:
     def rounds(self) -> FitRecord | SelectionRecord | None:
         """The rounds of the selection or the fit, if the file keeps them."""
         return self.selection or self.fit
+
+    @property
+    def privacy_in_words(self) -> str:
+        """What is guaranteed to a client; a file that does not say guarantees nothing."""
+        if self.privacy is not None:
+            return in_words(self.privacy.guarantee)
+        return in_words(None) if self.rounds is not None else UNKNOWN_ORIGIN
 
     def to_record(self) -> dict[str, Any]:
         """What is said, for JSON."""
@@ -153,6 +191,7 @@ _RECORDS: dict[str, Any] = {
     "interrupted_after_round": Count | None,
     "fit": FitRecord | None,
     "selection": SelectionRecord | None,
+    "privacy": PrivacyRecord | None,
     "crossed": CrossedRecord | None,
 }
 _KNOWN = {item.name for item in fields(Made)} - {"more", "left_out"}

@@ -5,6 +5,27 @@ whose only operation is `+`; the server sees the sum over a cohort, never a summ
 flat-vector form for masking and noise, and one as bytes for transport.
 """
 
+from polyurn.wire.bounded import (
+    Bounded as Bounded,
+)
+from polyurn.wire.bounded import (
+    BoundedSurvey as BoundedSurvey,
+)
+from polyurn.wire.bounded import (
+    Differences as Differences,
+)
+from polyurn.wire.bounded import (
+    Shares as Shares,
+)
+from polyurn.wire.bounded import (
+    SizeMembership as SizeMembership,
+)
+from polyurn.wire.bounded import (
+    Sketch as Sketch,
+)
+from polyurn.wire.bounded import (
+    WhitenedScore as WhitenedScore,
+)
 from polyurn.wire.bounds import (
     answer_bounds as answer_bounds,
 )
@@ -45,6 +66,9 @@ from polyurn.wire.queries import (
     Initialise as Initialise,
 )
 from polyurn.wire.queries import (
+    Noised as Noised,
+)
+from polyurn.wire.queries import (
     Parameters as Parameters,
 )
 from polyurn.wire.queries import (
@@ -62,8 +86,14 @@ from polyurn.wire.queries import (
 from polyurn.wire.queries import (
     Update as Update,
 )
+from polyurn.wire.scaled import (
+    Scaled as Scaled,
+)
 from polyurn.wire.statistics import (
     BatchStatistics as BatchStatistics,
+)
+from polyurn.wire.statistics import (
+    BoundedStatistics as BoundedStatistics,
 )
 from polyurn.wire.statistics import (
     ContrastStatistics as ContrastStatistics,

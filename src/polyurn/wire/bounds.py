@@ -19,12 +19,14 @@ from polyurn.errors import InputError
 from polyurn.model.mdm import MDM
 from polyurn.model.rising_factorials import digamma_rise, log_rising, trigamma_fall
 from polyurn.model.sizes import SizeBins
+from polyurn.wire.bounded import Bounded, Shares
 from polyurn.wire.queries import (
     Batch,
     Contrast,
     Expect,
     Group,
     Initialise,
+    Noised,
     Parameters,
     Part,
     Query,
@@ -36,6 +38,8 @@ from polyurn.wire.statistics import Statistics
 
 # The bounds are of exact arithmetic; a client's float64 sums may be off by a few thousand roundings.
 ROUNDING = 1e-9
+# No Gaussian draw is so many standard deviations away: the probability is below 1e-300.
+TAIL = 40.0
 
 
 def answer_bounds(query: Query[Any]) -> NDArray[np.float64]:
@@ -63,10 +67,15 @@ def answer_bounds(query: Query[Any]) -> NDArray[np.float64]:
             return np.concatenate([answer_bounds(one) for one in queries])
         case Part(inner):
             return answer_bounds(inner)
-        case Initialise() | Group() | Contrast():
+        case Shares(queries, shares):
+            parts = zip(queries, shares, strict=True)
+            return np.concatenate([answer_bounds(one) * np.sqrt(share) for one, share in parts])
+        case Noised(inner):
+            return answer_bounds(inner) + TAIL * query.share
+        case Initialise() | Group() | Contrast() | Bounded():
             blocks = [
                 np.ones(query.n_numbers)
-            ]  # counts of one client, its shares, and squares of them
+            ]  # counts of one client, its shares, squares of them, and vectors of norm 1
         case Survey():
             blocks = _survey(query)
         case Update(mdm):
@@ -76,6 +85,8 @@ def answer_bounds(query: Query[Any]) -> NDArray[np.float64]:
         case Score(mdms):
             logs = np.array([log_bound(mdm) for mdm in mdms])
             blocks = [np.ones(1), logs, np.outer(logs, logs)]
+        case Query() if query.unit_norm:
+            blocks = [np.ones(query.n_numbers)]
         case _:
             raise InputError(f"expected a query of polyurn.wire, got {type(query).__name__}")
     bounds = np.concatenate([np.ravel(block) for block in blocks]) * (1 + ROUNDING)
@@ -104,7 +115,12 @@ def node_bounds(query: Query[Any], clients_per_node: int) -> NDArray[np.float64]
     >>> node_bounds(Contrast(2, 2), 25)[:2].tolist()
     [32.0, 32.0]
     """
-    _, exponents = np.frexp(answer_bounds(query) * clients_per_node)
+    match query:
+        case Noised(inner, trust="distributed"):  # one share of noise, however many clients
+            bounds = answer_bounds(inner) * clients_per_node + TAIL * query.share
+        case _:
+            bounds = answer_bounds(query) * clients_per_node
+    _, exponents = np.frexp(bounds)
     return np.ldexp(np.ones(query.n_numbers), exponents)
 
 

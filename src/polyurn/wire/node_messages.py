@@ -59,6 +59,9 @@ class Refusal(IntEnum):
     OFF_PROTOCOL = 10
     NO_ANSWER = 11
     FAILED = 12
+    PRIVATE_ONLY = 13
+    BUDGET_SPENT = 14
+    TOO_LITTLE_NOISE = 15
 
     @property
     def text(self) -> str:
@@ -79,6 +82,9 @@ _TEXTS = {
     Refusal.OFF_PROTOCOL: "the secure sum does not keep to what it demands",
     Refusal.NO_ANSWER: "its clients have no answer to the question",
     Refusal.FAILED: "it failed",
+    Refusal.PRIVATE_ONLY: "it answers with its own noise only",
+    Refusal.TOO_LITTLE_NOISE: "the question has less noise than it demands",
+    Refusal.BUDGET_SPENT: "the question would cost more privacy than its owner allows",
 }
 
 

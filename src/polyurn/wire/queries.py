@@ -1,12 +1,13 @@
 """What crosses from server to client: frozen values that say what the server wants to know.
 
-"All K in one round", "many starts in one round" and "only these clients" are queries too. How a client
-answers is `client/answer.py`.
+"All K in one round", "many starts in one round", "only these clients" and "with noise" are queries too.
+How a client answers is `client/answer.py`.
 """
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, cast
+from typing import Any, ClassVar, Generic, Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,6 +54,12 @@ class Query(ABC, Generic[S]):
     """What the server wants to know; S is the kind of statistics that answers it."""
 
     answer_type: ClassVar[type[Statistics]]
+    # Whether one client's answer is a vector of norm at most 1 on the grid of `grid.py`, which the
+    # client sees to: only then does noise of a known size hide it.
+    unit_norm: ClassVar[bool] = False
+    # How far the answer moves at most if one record of the client becomes another; 2 follows from the
+    # norm, and less has to be proved.
+    change_norm: ClassVar[float] = 2.0
 
     @property
     @abstractmethod
@@ -249,6 +256,65 @@ class Part(Query[S]):
     query: Query[S]
     low: float
     high: float
+
+    @property
+    def dimensions(self) -> Dimensions:
+        return self.query.dimensions
+
+    @property
+    def n_numbers(self) -> int:
+        return self.query.n_numbers
+
+    def shaped(self, vector: NDArray[np.float64]) -> S:
+        return self.query.shaped(vector)
+
+
+@dataclass(frozen=True, eq=False)
+class Noised(Query[S]):
+    """A private query whose clients add noise themselves, before anybody adds their answers.
+
+    Attributes
+    ----------
+    query : Query
+        One whose answer has norm at most 1.
+    sigma : float
+        The noise multiplier of the release: the standard deviation of the noise in each place of the
+        sum, or of each client's answer.
+    trust : {"local", "distributed"}
+        Every client adds all of the noise to its own answer; or every node adds its share inside a
+        secure sum, which is no noise to speak of in its own answer: such a question is answered in
+        secure sums only.
+    n_reporters : int
+        Distributed: a node takes part in no sum over fewer nodes of its neighbourhood, itself included.
+    n_colluding : int
+        Distributed: how many of these may tell the server their noise, or add none. Each node adds a
+        variance of sigma² / (n_reporters - n_colluding).
+    """
+
+    query: Query[S]
+    sigma: float
+    trust: Literal["local", "distributed"] = "local"
+    n_reporters: int = 1
+    n_colluding: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.query.unit_norm:
+            raise ParameterError(
+                "expected a query whose answer has norm at most 1 to be noised, got "
+                f"{type(self.query).__name__}"
+            )
+        if not 0 <= self.n_colluding < self.n_reporters:
+            raise ParameterError(
+                "expected n_colluding of at least 0 and below n_reporters, got "
+                f"{self.n_colluding} and {self.n_reporters}"
+            )
+        if not 0 < self.share < math.inf:
+            raise ParameterError(f"expected a noise multiplier above 0, got {self.sigma}")
+
+    @property
+    def share(self) -> float:
+        """The standard deviation of what one client (local) or one node (distributed) adds."""
+        return self.sigma / math.sqrt(self.n_reporters - self.n_colluding)
 
     @property
     def dimensions(self) -> Dimensions:

@@ -27,6 +27,7 @@ class Dimensions(NamedTuple):
     n_curvature: int = 0
     n_models: int = 0
     n_labels: int = 0
+    n_values: int = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -301,6 +302,18 @@ class ContrastStatistics(Statistics):
         "feature_squares": (),
         "feature_matches": (),
     }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BoundedStatistics(Statistics):
+    """Answer to any `Bounded` query: one vector, of L2 norm at most 1 for one client.
+
+    What stands where, and the proof, is in the docstring of each query (`bounded.py`).
+    """
+
+    values: NDArray[np.float64]
+
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {"values": ("n_values",)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

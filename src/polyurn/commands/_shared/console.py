@@ -79,8 +79,8 @@ def warn(text: str) -> None:
     talk.quiet = quiet
 
 
-def show(table: "Table") -> None:
-    """A table as the command's result."""
+def show(table: "Table | Text") -> None:
+    """A table, or a line, as the command's result."""
     _Terminal(file=_stdout()).print(table)
 
 

@@ -63,6 +63,22 @@ MaxUpload = Annotated[int, typer.Option(help="Numbers that a client may send in 
 Checkpoint = Annotated[
     Path | None, typer.Option(help="Folder that keeps each round, so that a stopped run goes on.")
 ]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="Fit with differential privacy: epsilon, for one client added or removed."),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(help="With --epsilon: delta, well below one over the number of clients."),
+]
+Ledger = Annotated[
+    Path | None,
+    typer.Option(help="With --epsilon: file that adds up what is spent on these clients."),
+]
+LedgerEpsilon = Annotated[
+    float | None,
+    typer.Option(help="With --ledger: its whole budget; that of this fit if the file is new."),
+]
 Threads = Annotated[int, typer.Option(help="Threads.")]
 DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Leave out clients without points.")]
 Seed = Annotated[int, typer.Option(callback=check_seed, help="Seed of everything that is random.")]

@@ -46,9 +46,8 @@ def fit_progress(
     def line(done: "Round") -> str:
         nonlocal previous
         if math.isnan(done.log_likelihood):
-            return (
-                f"round {done.number}, looking where to start, {counted(done.n_clients, 'client')}"
-            )
+            doing = "looking where to start," if done.mdm is None else "with noise, about"
+            return f"round {done.number}, {doing} {counted(done.n_clients, 'client')}"
         change = done.log_likelihood - previous
         previous = done.log_likelihood
         step = "" if math.isnan(change) else f" ({change:+.2e})"

@@ -1,0 +1,127 @@
+"""A mixture given sizes, and the score of each client: the gradient of its log-likelihood.
+
+Sizes are given here: a client's score is that of log q(c | n) with sizes that do not tell components
+apart. Server and clients compute the same: the server of clients that it draws itself, a client of its
+own histogram. What is done with scores is `server/private/` and `client/bounded.py`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.typed.arrays import FrozenArrays
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(FrozenArrays):
+    """τ and A of a mixture of Dirichlet-multinomials, in an order that does not change.
+
+    Its coordinates θ are log α_k1, ..., log α_kC and the logit of τ_k, component after component:
+    K (C + 1) numbers, of which one is redundant (adding to all logits changes nothing).
+
+    Attributes
+    ----------
+    weights : float array of shape (n_components,)
+        Positive, sum to one.
+    alphas : float array of shape (n_components, n_categories)
+        Positive.
+    """
+
+    weights: NDArray[np.float64]
+    alphas: NDArray[np.float64]
+
+    @property
+    def n_components(self) -> int:
+        return len(self.weights)
+
+    @property
+    def n_categories(self) -> int:
+        return int(self.alphas.shape[1])
+
+    @property
+    def n_coordinates(self) -> int:
+        """The length of θ."""
+        return int(self.alphas.size) + len(self.weights)
+
+    @property
+    def concentrations(self) -> NDArray[np.float64]:
+        """α_0 of each component, shape (n_components,)."""
+        return np.asarray(self.alphas.sum(axis=1))
+
+
+def log_likelihoods(mixture: Mixture, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Log q(c | n) of each client, up to the multinomial coefficient, which no parameter changes.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    counts : int array of shape (n_clients, n_categories)
+
+    Returns
+    -------
+    float array of shape (n_clients,)
+
+    Examples
+    --------
+    >>> coin = Mixture(np.array([1.0]), np.array([[1.0, 1.0]]))
+    >>> np.exp(log_likelihoods(coin, np.array([[2, 0], [1, 1]]))).round(4).tolist()
+    [0.3333, 0.1667]
+    """
+    return _Tables(mixture, counts).values
+
+
+def responsibilities(mixture: Mixture, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """ω of each client, given its size, shape (n_clients, n_components)."""
+    return _Tables(mixture, counts).omega
+
+
+def scores(mixture: Mixture, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The gradient of log q(c | n) in θ, client by client.
+
+    With responsibilities ω it is ω_k α_kj [ψ(c_j + α_kj) - ψ(α_kj) - ψ(n + α_k0) + ψ(α_k0)] in log α_kj,
+    and ω_k - τ_k in the logit of τ_k. Its expectation under the mixture itself is 0.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    counts : int array of shape (n_clients, n_categories)
+
+    Returns
+    -------
+    float array of shape (n_clients, n_components * (n_categories + 1))
+
+    Examples
+    --------
+    >>> coin = Mixture(np.array([1.0]), np.array([[1.0, 1.0]]))
+    >>> scores(coin, np.array([[2, 0]])).round(3).tolist()
+    [[0.667, -0.833, 0.0]]
+    """
+    return _Tables(mixture, counts).scores()
+
+
+class _Tables:
+    """What the kernels gather from, for one mixture and some clients."""
+
+    def __init__(self, mixture: Mixture, counts: NDArray[np.int64]) -> None:
+        from polyurn.model import score_kernels as kernels
+
+        self._kernels, self._mixture, self._counts = kernels, mixture, counts
+        self._sizes = counts.sum(axis=1)
+        largest = counts.max(axis=0, initial=0)
+        self._starts, logs, self._rises = kernels.tabulate(mixture.alphas, largest)
+        most = np.array([self._sizes.max(initial=0)])
+        alpha_0 = mixture.concentrations[:, None]
+        _, size_logs, self._size_rises = kernels.tabulate(alpha_0, most)
+        self.omega = np.empty((len(counts), mixture.n_components))
+        self.values: NDArray[np.float64] = kernels.e_step(
+            counts, self._sizes, np.log(mixture.weights), self._starts, logs, size_logs, self.omega
+        )
+
+    def scores(self) -> NDArray[np.float64]:
+        mixture, out = self._mixture, np.empty((len(self._counts), self._mixture.n_coordinates))
+        self._kernels.gradients(
+            self._counts, self._sizes, mixture.weights, mixture.alphas, self._starts, self._rises,
+            self._size_rises, self.omega, out,
+        )  # fmt: skip
+        return out

@@ -1,0 +1,222 @@
+"""A budget of privacy and what was spent of it: every release is charged before it is asked for.
+
+Whatever is asked of the same clients goes on the same ledger: a round that is asked again, another fit,
+another K. A charge is never taken back, whether or not an answer came. The file is
+`storage/ledger_file.py`; what a charge costs is `accounting.py`.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from polyurn.errors import BudgetError, ParameterError
+from polyurn.privacy.accounting import check_budget, epsilon_of, sigma_for, spent
+from polyurn.typed.arguments import checked
+from polyurn.typed.records import Count, Finite
+
+Trust: TypeAlias = Literal["central", "distributed", "local"]
+
+# A plan's shares add up to its budget; their sum in float64 may be a little above it.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be spent: all charges before and after it together."""
+
+    epsilon: Finite
+    delta: Finite
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon, self.delta)
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One release.
+
+    Attributes
+    ----------
+    what : str
+        The question, in a word.
+    sigma : float
+        Its noise multiplier.
+    n_numbers : int
+        How many numbers each client was asked for.
+    trust : str
+        Who adds the noise: "central", "distributed" or "local".
+    change_norm : float
+        How far a client's vector moves at most if one of its records becomes another.
+    run : str
+        What it was a part of: a fit has the same in all its rounds, also after it was stopped and went
+        on.
+    """
+
+    what: str
+    sigma: Finite
+    n_numbers: Count
+    trust: str = "central"
+    change_norm: Finite = 2.0
+    run: str = ""
+
+    def __post_init__(self) -> None:
+        if not (self.sigma > 0 and 0 < self.change_norm <= 2):
+            raise ParameterError(
+                "expected a charge with sigma above 0 and a change_norm above 0 and at most 2, got "
+                f"{self.sigma} and {self.change_norm}"
+            )
+
+
+Entry: TypeAlias = Budget | Charge
+
+
+class Entries(Protocol):
+    """A list of entries that outlives the process."""
+
+    def turn(self) -> AbstractContextManager[object]:
+        """Keeps other processes waiting, from reading to appending."""
+
+    def read(self) -> Sequence[Entry]:
+        """All entries so far, in their order."""
+
+    def append(self, entry: Entry) -> None:
+        """Keeps one more, on disk when it returns."""
+
+
+class _InMemory:
+    """Entries for the time being."""
+
+    def __init__(self) -> None:
+        self._kept: list[Entry] = []
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        yield
+
+    def read(self) -> Sequence[Entry]:
+        return self._kept
+
+    def append(self, entry: Entry) -> None:
+        self._kept.append(entry)
+
+
+@checked
+class PrivacyLedger:
+    """The privacy budget of some clients.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget, for one client added or removed. A ledger that has one already is opened with the
+        same; `raise_to` is the way to a larger one.
+    entries : Entries, optional
+        Where it is kept: `polyurn.storage.ledger_file.LedgerFile`. By default in memory, which forgets
+        what was spent when the process ends.
+
+    Examples
+    --------
+    >>> ledger = PrivacyLedger(1.0, 1e-6)
+    >>> ledger.charge("survey", 6.0, 20)
+    >>> round(ledger.epsilon_spent, 3)
+    0.686
+    >>> ledger.charge("score", 5.0, 32)
+    Traceback (most recent call last):
+    ...
+    polyurn.errors.BudgetError: score (sigma 5) would bring epsilon to 1.108 of 1 (delta 1e-06); it was
+    not asked: give it more noise, or raise the budget
+    """
+
+    def __init__(self, epsilon: float, delta: float, *, entries: Entries | None = None) -> None:
+        given = Budget(epsilon, delta)
+        self._entries: Entries = _InMemory() if entries is None else entries
+        with self._entries.turn():
+            kept = self._entries.read()
+            if not kept:
+                self._entries.append(given)
+            elif _budget(kept) != given:
+                was = _budget(kept)
+                raise ParameterError(
+                    f"expected the ledger's budget, epsilon {was.epsilon:g} and delta {was.delta:g}, "
+                    f"got {epsilon:g} and {delta:g}; open it with its own, and raise_to a larger one"
+                )
+
+    @property
+    def budget(self) -> Budget:
+        """What may be spent in all."""
+        return _budget(self._entries.read())
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What was charged so far, in its order."""
+        return _charges(self._entries.read())
+
+    @property
+    def epsilon_spent(self) -> float:
+        """The ε of everything that was charged, at the ledger's δ."""
+        return epsilon_of([charge.sigma for charge in self.charges], self.budget.delta)
+
+    @property
+    def sigma_left(self) -> float:
+        """The noise multiplier of all further releases together that uses the budget up; may be inf."""
+        kept = self._entries.read()
+        budget = _budget(kept)
+        left = sigma_for(budget.epsilon, budget.delta) ** -2 - spent(
+            c.sigma for c in _charges(kept)
+        )
+        return 1 / math.sqrt(left) if left > 0 else math.inf
+
+    def charge(
+        self,
+        what: str,
+        sigma: float,
+        n_numbers: int,
+        *,
+        trust: Trust = "central",
+        change_norm: float = 2.0,
+        run: str = "",
+    ) -> None:
+        """Spend what one release costs, before it is asked for.
+
+        Raises
+        ------
+        BudgetError
+            It would be more than the budget. Nothing was spent, and nothing may be asked.
+        """
+        entry = Charge(what, float(sigma), int(n_numbers), trust, float(change_norm), run)
+        with self._entries.turn():
+            kept = self._entries.read()
+            budget = _budget(kept)
+            sigmas = [charge.sigma for charge in (*_charges(kept), entry)]
+            if spent(sigmas) > sigma_for(budget.epsilon, budget.delta) ** -2 * (1 + _ROUNDING):
+                raise BudgetError(
+                    f"{what} (sigma {sigma:g}) would bring epsilon to "
+                    f"{epsilon_of(sigmas, budget.delta):.4g} of {budget.epsilon:g} "
+                    f"(delta {budget.delta:g}); it was not asked: give it more noise, or raise the "
+                    "budget"
+                )
+            self._entries.append(entry)
+
+    def raise_to(self, epsilon: float) -> None:
+        """Decide on a larger budget, at the same δ; the decision is kept among the charges."""
+        with self._entries.turn():
+            was = _budget(self._entries.read())
+            if not epsilon > was.epsilon:
+                raise ParameterError(f"expected epsilon above {was.epsilon:g}, got {epsilon:g}")
+            self._entries.append(Budget(epsilon, was.delta))
+
+    def __repr__(self) -> str:
+        budget = self.budget
+        return (
+            f"PrivacyLedger(epsilon {self.epsilon_spent:.4g} of {budget.epsilon:g} spent, "
+            f"delta {budget.delta:g})"
+        )
+
+
+def _budget(entries: Sequence[Entry]) -> Budget:
+    return next(entry for entry in reversed(entries) if isinstance(entry, Budget))
+
+
+def _charges(entries: Sequence[Entry]) -> tuple[Charge, ...]:
+    return tuple(entry for entry in entries if isinstance(entry, Charge))

@@ -1,0 +1,144 @@
+"""What differential privacy would cost, by simulation: nothing is spent, and no client is asked.
+
+Federations are drawn from known mixtures and fitted with and without privacy; the loss is what fresh
+clients lose by the fitted parameters, against the known ones.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polyurn.errors import ParameterError
+from polyurn.model.mdm import MDM
+from polyurn.model.sizes import Sizes
+from polyurn.privacy.noise import Noise
+from polyurn.server.fit import fit
+from polyurn.server.private.fitting import fit_private
+from polyurn.typed.arguments import checked
+from polyurn.typed.records import to_record
+from polyurn.wire import Aggregator
+from polyurn.wording.numbers import counted
+
+# Clients that nothing is fitted to.
+_N_FRESH = 20_000
+# Concentrations of random components: from clients of a few categories to all but alike.
+_CONCENTRATIONS = (2.0, 50.0)
+# δ as a power of the number of clients, where it is not given.
+_DELTA_POWER = -1.1
+
+
+@dataclass(frozen=True)
+class ExpectedLoss:
+    """What one ε costs, in nats per client below the truth.
+
+    Attributes
+    ----------
+    epsilon : float or None
+        None: without privacy.
+    mean, worst : float
+        Over the simulated federations.
+    single : float
+        What one Dirichlet-multinomial, fitted without privacy, loses on average: a mixture that does
+        not lose less is not worth its budget.
+    """
+
+    epsilon: float | None
+    mean: float
+    worst: float
+    single: float
+
+    def to_record(self) -> dict[str, Any]:
+        """The fields, for JSON."""
+        return to_record(self)
+
+
+@checked
+def expected_losses(
+    play: Callable[..., Any],
+    epsilons: Sequence[float],
+    *,
+    n_clients: int,
+    n_categories: int,
+    n_components: int,
+    size: int = 20,
+    delta: float | None = None,
+    n_runs: int = 3,
+    like: MDM | None = None,
+    rng: int = 0,
+    on_run: Callable[[str], None] | None = None,
+) -> list[ExpectedLoss]:
+    """The expected loss of a private fit for each ε, the first one without privacy.
+
+    Parameters
+    ----------
+    play : callable
+        Makes an aggregator of a table of histograms: `LocalAggregator`.
+    epsilons : sequence of float
+    n_clients, n_categories, n_components, size : int
+        Of the federation that is to come.
+    delta : float, optional
+        n_clients^-1.1 by default.
+    n_runs : int
+    like : MDM, optional
+        What clients are drawn from; random mixtures by default. Its categories count then.
+    rng : int
+        A seed: the same federations for every ε.
+    on_run : callable, optional
+        Told in words what was done.
+
+    Returns
+    -------
+    list of ExpectedLoss
+    """
+    if n_clients < 100 or n_runs < 1 or size < 1:
+        raise ParameterError(
+            "expected at least 100 clients of at least 1 point and at least 1 run, got "
+            f"{n_clients}, {size} and {n_runs}"
+        )
+    delta = n_clients**_DELTA_POWER if delta is None else delta
+    streams = np.random.default_rng(rng).spawn(n_runs)
+    names: list[float | None] = [None, *epsilons]
+    losses = np.empty((n_runs, len(names) + 1))
+    for i, stream in enumerate(streams):
+        known = like or _random(n_components, n_categories, size, stream)
+        counts, fresh = known.sample(n_clients, rng=stream), known.sample(_N_FRESH, rng=stream)
+        best = known.logpmf_given_size(fresh).mean()
+        bounds: dict[str, Any] = {"n_categories": known.n_categories, "max_size": known.max_size}
+        clients: Aggregator = play(counts, rng=stream)
+
+        def lost(mdm: MDM, fresh: Any = fresh, best: float = best) -> float:
+            return float(best - mdm.logpmf_given_size(fresh).mean())
+
+        losses[i, -1] = lost(fit(clients, n_components=1, rng=stream, **bounds).mdm)
+        for j, epsilon in enumerate(names):
+            if epsilon is None:
+                done = fit(clients, n_components=n_components, rng=stream, **bounds)
+            else:
+                done = fit_private(
+                    clients, epsilon=epsilon, delta=delta, n_components=n_components,
+                    noise=_seeded(stream), rng=stream, **bounds,
+                )  # fmt: skip
+            losses[i, j] = lost(done.mdm)
+        if on_run is not None:
+            on_run(f"simulated {counted(i + 1, 'federation')} of {n_runs}")
+    means, worst = losses.mean(axis=0), losses.max(axis=0)
+    return [
+        ExpectedLoss(name, float(means[j]), float(worst[j]), float(means[-1]))
+        for j, name in enumerate(names)
+    ]
+
+
+def _random(n_components: int, n_categories: int, size: int, rng: np.random.Generator) -> MDM:
+    """A mixture that nobody chose."""
+    low, high = np.log(_CONCENTRATIONS)
+    alphas = rng.dirichlet(np.ones(n_categories), n_components)
+    alphas *= np.exp(rng.uniform(low, high, (n_components, 1)))
+    weights = rng.dirichlet(np.full(n_components, 5.0))
+    return MDM(weights, np.maximum(alphas, 1e-4), Sizes.constant(size, n_components=n_components))
+
+
+def _seeded(rng: np.random.Generator) -> Noise:
+    """Noise of simulated clients, who have nothing to hide: a normal rounded to the grid."""
+    return lambda n, scale: np.rint(rng.standard_normal(n) * scale).astype(np.int64)

@@ -1,0 +1,50 @@
+"""The number of components under differential privacy."""
+
+import numpy as np
+import pytest
+
+from polyurn import LocalAggregator, select_private
+from polyurn.errors import ParameterError
+from polyurn.model.paper_truths import truth
+from polyurn.model.scores import Mixture
+from polyurn.server.private.choosing import _candidates
+from polyurn.server.private.race import Climber, Gains
+
+
+def seeded(seed):
+    rng = np.random.default_rng(seed)
+    return lambda n, scale: np.rint(rng.standard_normal(n) * scale).astype(np.int64)
+
+
+def test_the_right_number_is_chosen_and_fitted_in_twelve_rounds():
+    known = truth("medium/2")
+    choice = select_private(
+        LocalAggregator(known.sample(10_000, rng=0)), [1, 2, 3], epsilon=1.0, delta=1e-6,
+        n_categories=10, max_size=20, noise=seeded(1), rng=2,
+    )  # fmt: skip
+    assert choice.n_components == choice.fit.mdm.n_components == 2
+    assert choice.fit.n_rounds <= 12
+    assert choice.fit.guarantee.epsilon == pytest.approx(1.0, abs=1e-6)
+    assert [c.n_components for c in choice.candidates] == [1, 2, 3]
+    fresh = known.sample(20_000, rng=3)
+    gap = (known.logpmf_given_size(fresh) - choice.fit.mdm.logpmf_given_size(fresh)).mean()
+    assert gap < 0.02
+
+
+def test_candidates_are_behind_the_best_by_their_gains_and_their_parameters():
+    def climber(k):
+        return Climber(Mixture(np.full(k, 1 / k), np.ones((k, 4))))
+
+    gains = Gains(np.array([0.0, -0.2, 0.001]), np.array([0.0, 0.003, 0.004]))
+    found = _candidates([climber(2), climber(1), climber(3)], gains, n_clients=1000.0)
+    assert [c.n_components for c in found] == [1, 2, 3]
+    # Five more parameters gain 5 / 2n by chance: more than the 0.001 by which K = 3 is ahead.
+    assert [round(c.behind, 4) for c in found] == [0.1975, 0.0, 0.0015]
+    assert [c.noise for c in found] == [0.003, 0.0, 0.004]
+
+
+def test_one_component_alone_is_no_choice():
+    with pytest.raises(ParameterError, match="above 1"):
+        select_private(
+            LocalAggregator([[1, 1]]), [1], epsilon=1.0, delta=1e-6, n_categories=2, max_size=9
+        )

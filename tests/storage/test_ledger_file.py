@@ -1,0 +1,162 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from polyurn.errors import BudgetError, FileError, ParameterError
+from polyurn.storage.ledger_file import LedgerFile, open_ledger
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "mdm.ledger"
+
+
+def opened(path, epsilon=1.0, delta=1e-6):
+    return open_ledger(path, epsilon=epsilon, delta=delta)
+
+
+def test_what_was_charged_is_there_in_the_next_process(path):
+    opened(path).charge("survey", 9.0, 20, trust="distributed", change_norm=0.9)
+    (charge,) = opened(path).charges
+    assert (charge.what, charge.sigma, charge.n_numbers) == ("survey", 9.0, 20)
+    assert (charge.trust, charge.change_norm) == ("distributed", 0.9)
+
+
+def test_a_budget_used_up_is_used_up_in_the_next_process(path):
+    opened(path).charge("survey", 4.3, 20)
+    with pytest.raises(BudgetError):
+        opened(path).charge("survey", 4.3, 20)
+
+
+def test_another_budget_than_the_files_is_refused(path):
+    opened(path)
+    with pytest.raises(ParameterError, match="expected the ledger's budget, epsilon 1"):
+        opened(path, epsilon=2.0)
+
+
+def test_nothing_is_ever_rewritten(path):
+    ledger = opened(path)
+    seen = path.read_bytes()
+    for _ in range(3):
+        ledger.charge("score", 20.0, 32)
+        assert path.read_bytes().startswith(seen)
+        seen = path.read_bytes()
+
+
+def test_a_charge_survives_a_process_that_is_killed_before_the_answer(path):
+    code = (
+        "import os, signal, sys\n"
+        "from polyurn.storage.ledger_file import open_ledger\n"
+        "open_ledger(sys.argv[1], epsilon=1.0, delta=1e-6).charge('score', 9.0, 32)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(opened(path).charges) == 1
+
+
+def test_two_processes_cannot_both_spend_the_last_of_a_budget(path):
+    opened(path)
+    code = (
+        "import sys\n"
+        "from polyurn.errors import BudgetError\n"
+        "from polyurn.storage.ledger_file import open_ledger\n"
+        "ledger = open_ledger(sys.argv[1], epsilon=1.0, delta=1e-6)\n"
+        "for _ in range(20):\n"
+        "    try:\n"
+        "        ledger.charge('score', 13.4, 32)\n"
+        "    except BudgetError:\n"
+        "        pass\n"
+    )
+    both = [subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(2)]
+    assert [process.wait() for process in both] == [0, 0]
+    assert len(opened(path).charges) == 10  # 13.4 / sigma_for(1, 1e-6) squared is 10.06
+
+
+def test_a_last_line_that_was_cut_off_is_a_charge_that_was_never_made(path):
+    ledger = opened(path)
+    ledger.charge("survey", 9.0, 20)
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole.splitlines(keepends=True)[-1][:-30])
+    again = opened(path)
+    assert len(again.charges) == 1
+    again.charge("score", 20.0, 32)
+    assert [charge.what for charge in opened(path).charges] == ["survey", "score"]
+
+
+def test_a_last_line_that_lacks_only_its_end_is_a_charge(path):
+    opened(path).charge("survey", 9.0, 20)
+    path.write_bytes(path.read_bytes()[:-1])
+    again = opened(path)
+    assert len(again.charges) == 1
+    again.charge("score", 20.0, 32)
+    assert [charge.what for charge in opened(path).charges] == ["survey", "score"]
+
+
+def test_no_bit_that_flips_loses_a_charge(path):
+    ledger = opened(path)
+    ledger.charge("survey", 9.0, 20)
+    ledger.charge("score", 20.0, 32)
+    whole, charges = path.read_bytes(), ledger.charges
+    for place in range(0, len(whole)):
+        for bit in (0, 5):
+            path.write_bytes(
+                whole[:place] + bytes([whole[place] ^ (1 << bit)]) + whole[place + 1 :]
+            )
+            try:
+                assert [*LedgerFile(path).read()][1:] == [*charges]
+            except FileError:
+                continue
+
+
+def _flipped(path, number, old, new):
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert old in lines[number]
+    lines[number] = lines[number].replace(old, new)
+    path.write_bytes(b"".join(lines))
+
+
+@pytest.mark.parametrize(("old", "new"), [(b"9.0", b"90.0"), (b"charge", b"budget"), (b"{", b"")])
+def test_a_line_that_was_changed_is_refused_in_one_line(path, old, new):
+    ledger = opened(path)
+    ledger.charge("survey", 9.0, 20)
+    ledger.charge("score", 20.0, 32)
+    _flipped(path, 2, old, new)
+    with pytest.raises(FileError, match="line 3, is damaged; what was spent is not known") as error:
+        opened(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_line_that_was_taken_out_is_noticed(path):
+    ledger = opened(path)
+    ledger.charge("survey", 9.0, 20)
+    ledger.charge("score", 20.0, 32)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:2] + lines[3:]))
+    with pytest.raises(FileError, match="damaged"):
+        opened(path)
+
+
+def test_another_file_and_a_later_version_are_refused(path):
+    path.write_text('{"format": "polyurn.mdm", "version": 1}\n')
+    with pytest.raises(FileError, match="not a privacy ledger"):
+        opened(path)
+    path.write_text(json.dumps({"format": "polyurn.ledger", "version": 2}) + "\n")
+    with pytest.raises(FileError, match="newer than 1: upgrade polyurn"):
+        opened(path)
+
+
+def test_a_ledger_is_its_owners(path):
+    opened(path)
+    assert os.stat(path).st_mode & 0o077 == 0
+
+
+def test_a_place_that_cannot_be_used_is_refused(tmp_path):
+    with pytest.raises(FileError, match="cannot"):
+        LedgerFile(tmp_path / "nowhere" / "ledger")
+    with pytest.raises(FileError, match="Is a directory"):
+        LedgerFile(tmp_path)

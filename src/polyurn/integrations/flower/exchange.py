@@ -4,6 +4,7 @@ Flower's own helper sleeps for three seconds between looks, so replies are looke
 the messages, and who is asked, is `aggregate/`.
 """
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from polyurn.errors import MissingDependencyError
 
 try:
     from flwr.app import ConfigRecord, Message, RecordDict
+    from flwr.common.constant import ErrorCode
+    from flwr.supercore.inflatable.inflatable_utils import pull_objects
 except ImportError as error:
     raise MissingDependencyError("flwr", "flower", "a federation") from error
 
@@ -23,6 +26,36 @@ MESSAGE_TYPE, RECORD = "query.polyurn", "polyurn"
 _GRACE = 5.0  # seconds that a message outlives the wait for its reply
 # Seconds between two looks for replies: a part of the wait so far.
 _SOONEST, _LATEST, _PART = 0.2, 1.0, 0.05
+
+
+# A message is announced before its parts have arrived. Seconds between two looks for those, and how long
+# they are waited for, at least and at most.
+FIRST_BACKOFF, LAST_BACKOFF = 0.05, 1.0
+_LEAST_FOR_PARTS, _MOST_FOR_PARTS = 0.5, 10.0
+
+
+class Parts:
+    """How Flower's Grid waits for the parts of a reply that it meets half-way: in place of its own way.
+
+    It takes replies one after the other, waits a second before it looks again, which was most of a round
+    with eight nodes, and waits three minutes for the parts of a node that died meanwhile. It has no
+    setting for either.
+    """
+
+    def __init__(self) -> None:
+        self.deadline = math.inf
+
+    def pull(self, object_ids: list[str], pull_object_fn: Any) -> dict[str, bytes]:
+        """What `flwr.supercore.inflatable.inflatable_utils.pull_objects` does."""
+        left = self.deadline - time.monotonic()
+        return pull_objects(
+            object_ids, pull_object_fn, initial_backoff=FIRST_BACKOFF, backoff_cap=LAST_BACKOFF,
+            max_time=min(max(left, _LEAST_FOR_PARTS), _MOST_FOR_PARTS),
+        )  # fmt: skip
+
+
+# One for the process, which has one Grid.
+PARTS = Parts()
 
 
 class FlowerExchange:
@@ -63,6 +96,7 @@ class FlowerExchange:
             else:
                 yield node, b""
         self._open |= waiting
+        PARTS.deadline = time.monotonic() + timeout
         begin = time.monotonic()  # what the sending took is not the nodes' time
         while waiting:
             waited = time.monotonic() - begin
@@ -71,7 +105,10 @@ class FlowerExchange:
                 key = reply.metadata.reply_to_message_id
                 # The SuperLink replies for a node that is gone: the message says which, not the sender.
                 self._open.pop(key, None)
-                if key in waiting:
+                if reply.has_error() and reply.error.code == ErrorCode.MESSAGE_UNAVAILABLE:
+                    waiting.pop(key, None)  # it fell silent half-way
+                    late.pop(key, None)
+                elif key in waiting:
                     yield waiting.pop(key), reply_bytes(reply)
                 elif key in late:
                     node = late.pop(key)

@@ -5,15 +5,14 @@ because the command that waits for it is another process.
 """
 
 import os
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from polyurn.aggregate.replay import RecordedAggregator
 from polyurn.errors import MissingDependencyError, PolyurnError
 from polyurn.integrations.flower.aggregator import FlowerAggregator
+from polyurn.integrations.flower.exchange import PARTS
 from polyurn.integrations.flower.setting_up import roster_of
-from polyurn.integrations.flower.supernode import FIRST_BACKOFF, LAST_BACKOFF
 from polyurn.server.fit import fit
 from polyurn.server.records import FitRecord, SelectionRecord
 from polyurn.server.results import Progress, Round
@@ -27,12 +26,9 @@ from polyurn.wire import Aggregator
 try:
     from flwr.app import Context
     from flwr.serverapp import Grid, ServerApp
-    from flwr.supercore.inflatable.inflatable_utils import pull_objects
     from flwr.superlink.grid import http_grid
 except ImportError as error:
     raise MissingDependencyError("flwr", "flower", "a ServerApp") from error
-
-_PARTS_WITHIN = 5.0  # seconds from the first part of a reply to the last
 
 app = ServerApp()
 
@@ -40,7 +36,7 @@ app = ServerApp()
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """Perform the job; what goes wrong is written down before it is raised."""
-    _look_sooner()
+    http_grid.pull_objects = PARTS.pull  # type: ignore[assignment, attr-defined]
     folder = JobFolder(str(context.run_config["job"]))
     folder.pid.write_text(f"{os.getpid()}\n")
     try:
@@ -110,21 +106,6 @@ def perform(grid: Grid, folder: JobFolder) -> None:
     names = {node.number: node.name for node in federation.nodes}
     made["crossed"] = clients.crossed.to_record(names=names)
     save(mdm, folder.result, categories=federation.categories, made=made)
-
-
-def _look_sooner() -> None:
-    """Let this process look soon, and not for ever, for parts of replies that are still on their way.
-
-    Flower's Grid takes replies one after the other. It waits a second before it looks again for the parts
-    of one that it meets half-way, which was most of a round with eight nodes; and three minutes for those
-    of a node that died meanwhile. It has no setting for either.
-    """
-    http_grid.pull_objects = partial(  # type: ignore[attr-defined]
-        pull_objects,
-        initial_backoff=FIRST_BACKOFF,
-        backoff_cap=LAST_BACKOFF,
-        max_time=_PARTS_WITHIN,
-    )
 
 
 def _fit_event(done: Round) -> dict[str, Any]:

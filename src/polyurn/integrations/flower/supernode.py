@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from polyurn.errors import FederationError, MissingDependencyError
-from polyurn.integrations.flower.exchange import answered
+from polyurn.integrations.flower.exchange import FIRST_BACKOFF, LAST_BACKOFF, answered
 from polyurn.storage.places import check_regular
 
 try:
@@ -50,9 +50,6 @@ except ImportError as error:
 # Seconds between two looks for messages: a part of the time since the last one, so that a node is quick
 # while rounds go on, and a SuperLink of many nodes is left alone for the rest of the day.
 _SOONEST, _LATEST, _PART = 0.3, 3.0, 0.05
-# A message is announced before its parts have arrived. Seconds between two looks for those; Flower's own
-# first look is after a second.
-FIRST_BACKOFF, LAST_BACKOFF = 0.05, 1.0
 _NOT_TAKEN = 412  # what a SuperLink answers to a key that it does not know, or that is in use
 # Seconds until a SuperLink has noticed that a node is gone: two heartbeats, and more.
 _GONE_WITHIN = 75.0

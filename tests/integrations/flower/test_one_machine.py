@@ -336,8 +336,8 @@ def test_a_third_of_the_nodes_may_be_killed_in_a_secure_sum_which_is_right_in_on
 
 @pytest.mark.slow
 @pytest.mark.xfail(
-    reason="a node that is killed between a reply's outline and its objects holds Flower's "
-    "pull_messages up until its session ends (180 s), whatever our timeout is",
+    reason="nodes that are killed between a reply's outline and its objects hold Flower's "
+    "pull_messages up one after the other: 52 s were seen, where 35 s are wanted",
 )
 def test_below_the_threshold_of_a_secure_sum_there_is_a_named_error_in_time(six, tmp_path):
     run = Run(six, tmp_path / "mdm.json", "--timeout", TIMEOUT, rounds=3)
@@ -348,6 +348,7 @@ def test_below_the_threshold_of_a_secure_sum_there_is_a_named_error_in_time(six,
     code, said = run.end()
     assert code == 2
     assert "2 of 6 nodes can be asked, 5 are needed" in said
-    assert "benched: 1, 2, 3, 4" in said
+    named = said.partition("benched: ")[2]
+    assert all(f"{number}" in named for number in (1, 2, 3, 4))
     assert not (tmp_path / "mdm.json").exists()
     assert (run.folder / "failed.json").stat().st_mtime - killed <= TIMEOUT + 5.0

@@ -12,6 +12,7 @@ from polyurn.errors import MissingDependencyError
 
 try:
     from flwr.app import ConfigRecord, Message, RecordDict
+    from flwr.supercore.inflatable.inflatable_utils import pull_objects
 except ImportError as error:
     raise MissingDependencyError("flwr", "flower", "a federation") from error
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # What every message of ours is called in Flower, and the one record in it.
 MESSAGE_TYPE, RECORD = "query.polyurn", "polyurn"
+_UPLOADED_WITHIN = 10.0  # seconds from when a reply is announced until all of it is there
 _GRACE = 5.0  # seconds that a message outlives the wait for its reply
 # Seconds between two looks for replies: a part of the wait so far.
 _SOONEST, _LATEST, _PART = 0.1, 1.0, 0.2
@@ -40,6 +42,12 @@ class FlowerExchange:
         self._grid = grid
         self._numbers = dict(numbers)
         self._ids = {number: node_id for node_id, number in self._numbers.items()}
+        # A node that is killed after it has announced a reply holds all others up, in Flower for three
+        # minutes; Grid has no setting for that.
+        pull_objects.__kwdefaults__ = {
+            **(pull_objects.__kwdefaults__ or {}),
+            "max_time": _UPLOADED_WITHIN,
+        }
         self._open: dict[str, int] = {}  # messages without a reply so far, and whom they are for
 
     def nodes(self) -> list[int]:

@@ -73,6 +73,9 @@ class FlowerExchange:
         self._grid = grid
         self._numbers = dict(numbers)
         self._ids = {number: node_id for node_id, number in self._numbers.items()}
+        from flwr.superlink.grid import http_grid
+
+        http_grid.pull_objects = PARTS.pull  # type: ignore[assignment, attr-defined]
         self._open: dict[str, int] = {}  # messages without a reply so far, and whom they are for
 
     def nodes(self) -> list[int]:

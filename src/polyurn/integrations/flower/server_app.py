@@ -11,7 +11,6 @@ from typing import Any
 from polyurn.aggregate.replay import RecordedAggregator
 from polyurn.errors import MissingDependencyError, PolyurnError
 from polyurn.integrations.flower.aggregator import FlowerAggregator
-from polyurn.integrations.flower.exchange import PARTS
 from polyurn.integrations.flower.setting_up import roster_of
 from polyurn.server.fit import fit
 from polyurn.server.records import FitRecord, SelectionRecord
@@ -26,7 +25,6 @@ from polyurn.wire import Aggregator
 try:
     from flwr.app import Context
     from flwr.serverapp import Grid, ServerApp
-    from flwr.superlink.grid import http_grid
 except ImportError as error:
     raise MissingDependencyError("flwr", "flower", "a ServerApp") from error
 
@@ -36,7 +34,6 @@ app = ServerApp()
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """Perform the job; what goes wrong is written down before it is raised."""
-    http_grid.pull_objects = PARTS.pull  # type: ignore[assignment, attr-defined]
     folder = JobFolder(str(context.run_config["job"]))
     folder.pid.write_text(f"{os.getpid()}\n")
     try:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyurn.errors import ParameterError
+from polyurn.privacy.accounting import check_budget
 from polyurn.typed.arguments import checked
 from polyurn.wire import (
     Batch,
@@ -61,6 +62,9 @@ class NodePolicy:
     least_noise : float
         The least noise multiplier of a question. Above 0, it answers with noise of its own only, local
         or in shares of a secure sum: noise that a server promises to add is none.
+    most_epsilon, delta : float
+        The owner's budget for all that is ever asked of these clients, as in `PrivacyLedger`. Above 0,
+        too, it answers with noise of its own only. 0: no account is kept.
 
     Examples
     --------
@@ -78,6 +82,8 @@ class NodePolicy:
     majority: float = 0.5
     rounds_per_day: int = 200
     least_noise: float = 0.0
+    most_epsilon: float = 0.0
+    delta: float = 1e-6
 
     def __post_init__(self) -> None:
         least = {"largest_max_size": 1, "most_numbers": 1, "fewest": 2, "rounds_per_day": 0}
@@ -88,11 +94,18 @@ class NodePolicy:
                 )
         if not 0 <= self.least_noise < math.inf:
             raise ParameterError(f"expected least_noise of at least 0, got {self.least_noise}")
+        if self.most_epsilon != 0:
+            check_budget(self.most_epsilon, self.delta)
         if not (0 <= self.narrowest_part <= 1 and 0.5 <= self.majority < 1):
             raise ParameterError(
                 "expected narrowest_part from 0 to 1, and majority from 0.5 to less than 1, got "
                 f"{self.narrowest_part} and {self.majority}"
             )
+
+    @property
+    def demands_noise(self) -> bool:
+        """Whether a question without noise of the node's own is refused."""
+        return self.least_noise > 0 or self.most_epsilon > 0
 
     def objection(self, query: Query[Any], *, secure: bool) -> Refusal | None:
         """Why this question is not answered; None if nothing speaks against it.
@@ -115,7 +128,7 @@ class NodePolicy:
         in_shares = isinstance(query, Noised) and query.trust == "distributed"
         if (self.secure_only or in_shares) and not secure:
             return Refusal.SECURE_ONLY
-        if self.least_noise > 0:
+        if self.demands_noise:
             if not isinstance(query, Noised):
                 return Refusal.PRIVATE_ONLY
             if self.noise_of(query) < self.least_noise:

@@ -6,6 +6,7 @@ from the operating system's cryptographic randomness. Nothing is clipped or acco
 """
 
 import functools
+import importlib.util
 import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -104,6 +105,12 @@ def noised(
     if scale > MOST_SCALE:
         raise ParameterError(f"expected noise of at most {MOST_SCALE * STEP:,.0f}, got more")
     return np.asarray((steps(vector) + noise(len(vector), scale)) * STEP)
+
+
+def check_installed(purpose: str) -> None:
+    """Nothing, if noise can be drawn here; else `MissingDependencyError` with what it is wanted for."""
+    if importlib.util.find_spec("opendp") is None:
+        raise MissingDependencyError("opendp", "privacy", purpose)
 
 
 def check_scale(sigma: float) -> float:

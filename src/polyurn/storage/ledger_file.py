@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from polyurn.errors import FileError, InputError
+from polyurn.errors import FileError, InputError, ParameterError
 from polyurn.privacy.ledger import Budget, Charge, Entry, PrivacyLedger
 from polyurn.storage.atomic import parse_json
 from polyurn.storage.places import check_regular
@@ -48,6 +48,44 @@ def open_ledger(path: str | os.PathLike[str], *, epsilon: float, delta: float) -
         The file cannot be used, is damaged, or something else.
     """
     return PrivacyLedger(epsilon, delta, entries=LedgerFile(path))
+
+
+def raised_ledger(
+    path: str | os.PathLike[str], *, epsilon: float | None, delta: float, first: float
+) -> PrivacyLedger:
+    """The ledger in a file, with the budget that whoever keeps it has decided on.
+
+    Parameters
+    ----------
+    path : path
+    epsilon : float, optional
+        More than the file has raises its budget, and a line of the file says so. None: as it is.
+    delta : float
+        That of the file, if there is one.
+    first : float
+        The ε that a new ledger begins with, if none is given.
+
+    Raises
+    ------
+    ParameterError
+        Less than the file has, or another δ.
+    """
+    entries = LedgerFile(path)
+    budgets = [entry for entry in entries.read() if isinstance(entry, Budget)]
+    if not budgets:
+        return PrivacyLedger(first if epsilon is None else epsilon, delta, entries=entries)
+    was = budgets[-1]
+    if delta != was.delta:
+        raise ParameterError(f"expected delta {was.delta:g}, that of {path}, got {delta:g}")
+    ledger = PrivacyLedger(was.epsilon, was.delta, entries=entries)
+    if epsilon is not None and epsilon < was.epsilon:
+        raise ParameterError(
+            f"expected a budget of at least epsilon {was.epsilon:g}, that of {path}, got {epsilon:g}: "
+            "a budget is raised, never lowered"
+        )
+    if epsilon is not None and epsilon > was.epsilon:
+        ledger.raise_to(epsilon)
+    return ledger
 
 
 class LedgerFile:

@@ -10,6 +10,8 @@ For instance:
     majority = 0.5
     rounds_per_day = 100
     least_noise = 0.0
+    most_epsilon = 0.0
+    delta = 1e-6
 
 What a name means is `client/node_policy.py`.
 """

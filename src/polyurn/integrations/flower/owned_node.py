@@ -10,18 +10,23 @@ import numpy as np
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.client.histogram import Histograms
 from polyurn.client.node import Node
+from polyurn.client.node_policy import NodePolicy
 from polyurn.counts import check_counts, client_sizes
 from polyurn.errors import CountsError, InputError
 from polyurn.integrations.flower.setting_up import SIGNING_KEY, roster_of
+from polyurn.privacy.ledger import PrivacyLedger
+from polyurn.privacy.noise import check_installed
 from polyurn.secure.roster import SigningKey
 from polyurn.server.select import select
 from polyurn.storage.federation_folder import NodeFolder
+from polyurn.storage.ledger_file import raised_ledger
 from polyurn.storage.node_key import bucket_key
 from polyurn.storage.node_log_file import NodeLogFile
 from polyurn.storage.node_policy_toml import read_policy
 from polyurn.wording.numbers import counted
 
 POLICY, BUCKET_KEY, QUESTIONS = "policy.toml", "bucket.key", "questions.log"
+LEDGER = "privacy.ledger"
 
 
 def open_node(
@@ -49,6 +54,8 @@ def open_node(
         A file of the folder is missing, damaged, or may be read by others.
     InputError
         The signing key is not the one of the roster.
+    MissingDependencyError
+        The policy demands noise, and what draws it is not installed.
     """
     check_clients(folder, clients)
     signer = SigningKey(folder.secret(SIGNING_KEY))
@@ -58,17 +65,33 @@ def open_node(
             f"{folder.path / SIGNING_KEY} is not the key of {entry.name} in the roster: take the folder "
             "of one federation"
         )
+    policy = read_policy(folder.path / POLICY)
     return Node(
         folder.number,
         clients.counts,
         ids=list(clients.clients),
         key=bucket_key(folder.path / BUCKET_KEY),
-        policy=read_policy(folder.path / POLICY),
+        policy=policy,
         log=NodeLogFile(folder.path / QUESTIONS),
+        ledger=_ledger(folder, policy),
         signer=signer,
         roster=roster_of(folder.federation),
         memory=memory,
         on_failure=on_failure,
+    )
+
+
+def _ledger(folder: NodeFolder, policy: NodePolicy) -> PrivacyLedger | None:
+    """The owner's account of what these clients have answered, if the policy has a budget."""
+    if policy.demands_noise:
+        check_installed(f"noise, which {folder.path / POLICY} demands,")
+    if policy.most_epsilon == 0:
+        return None
+    return raised_ledger(
+        folder.path / LEDGER,
+        epsilon=policy.most_epsilon,
+        delta=policy.delta,
+        first=policy.most_epsilon,
     )
 
 

@@ -42,6 +42,9 @@ narrowest_part = 0.02      # of all clients; 0.001 serves from 20,000 clients on
 fewest = 3                 # nodes in a secure sum, yours included
 majority = 0.5             # which thresholds of a secure sum have to exceed
 rounds_per_day = 200       # questions put to your clients in any 24 hours
+least_noise = 0.0          # above 0: answer only with noise that you add, of at least this multiplier
+most_epsilon = 0.0         # above 0: your privacy budget for all time, kept in privacy.ledger
+delta = 1e-6               # of that budget
 """
 
 _APP = {

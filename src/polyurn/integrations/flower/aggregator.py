@@ -4,7 +4,7 @@ Who is asked and how answers are summed is `aggregate/federated.py`; how message
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,11 +76,11 @@ class FlowerAggregator(FederatedAggregator):
         self._flower, self._wanted, self._settling = exchange, wanted, settling
         self._least, self._is_settled = min_nodes, False
 
-    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
+    def retried(self, query: Query[S], cohort_size: int | None, *, before: Callable[[], None]) -> S:
         """As in `FederatedAggregator`; before the first round it waits for the nodes."""
         if not self._is_settled:
             self._settle()
-        return super().aggregate(query, cohort_size)
+        return super().retried(query, cohort_size, before=before)
 
     def _settle(self) -> None:
         end = time.monotonic() + self._settling

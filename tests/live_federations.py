@@ -76,8 +76,9 @@ class Run:
         self.made, self.output = made, Path(output)
         before = set(made.runs.iterdir())
         words = command(
-            "run", made.path, "--components", 2, "--rounds", rounds, "-o", output, *options
-        )
+            "run", made.path, "--no-privacy", "--components", 2, "--rounds", rounds, "-o", output,
+            *options,
+        )  # fmt: skip
         self.process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
         wait_until(lambda: set(made.runs.iterdir()) - before or self.process.poll() is not None)
         (self.folder,) = set(made.runs.iterdir()) - before

@@ -46,8 +46,8 @@ ROOMS = {
         "typed", "wording",
     },
     "integrations": {
-        "aggregate", "client", "counts", "errors", "model", "partitioning", "populations", "secure",
-        "server", "storage", "typed", "wire", "wording",
+        "aggregate", "client", "counts", "errors", "model", "partitioning", "populations",
+        "privacy", "secure", "server", "storage", "typed", "wire", "wording",
     },
     "demo": {
         "aggregate", "comparison", "datasets", "errors", "model", "partitioning", "populations",

@@ -38,7 +38,7 @@ from polyurn.commands._shared.options import (
     component_numbers,
     declared_categories,
 )
-from polyurn.commands._shared.private_fits import N_ROUNDS, private_budget
+from polyurn.commands._shared.private_fits import N_ROUNDS, candidates_table, private_budget
 from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
 
@@ -169,8 +169,6 @@ def _write_private(
     as_json: bool,
 ) -> None:
     """What a private choice came to, in words, in its file, and as a table or JSON."""
-    from rich.table import Table
-
     from polyurn.commands._shared.fitted_mdm import component_sentences, mdm_record
     from polyurn.privacy.statement import in_words
     from polyurn.server.records import FitRecord
@@ -191,13 +189,7 @@ def _write_private(
         shown = {**record.to_record(), **mdm_record(done.mdm, categories)}
         print_json({**shown, "candidates": candidates, "privacy": privacy.statement})
         return
-    table = Table(title="log-likelihood per client, with noise")
-    for heading in ("K", "behind the best", "noise (s.d.)", ""):
-        table.add_column(heading, justify="right")
-    for one in choice.candidates:
-        chosen = "chosen" if one.n_components == choice.n_components else ""
-        table.add_row(str(one.n_components), f"{one.behind:.4f}", f"{one.noise:.4f}", chosen)
-    show(table)
+    show(candidates_table(choice.candidates, choice.n_components))
 
 
 def _sentences(choice: "Selection") -> list[str]:

@@ -116,7 +116,7 @@ class FederationFolder:
         self.certificate, self.key = self.server / "server.crt", self.server / "server.key"
         self.ca_certificate = self.server / "ca.crt"
         self.database, self.log = self.server / "superlink.db", self.server / "superlink.log"
-        self.pid = self.server / "superlink.pid"
+        self.pid, self.ledger = self.server / "superlink.pid", self.server / "privacy.ledger"
 
     def read(self) -> Federation:
         """What stands in federation.json."""

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from polyurn.errors import FileError, ParameterError
+from polyurn.privacy.ledger import Budget
 from polyurn.storage.atomic import AGAIN, load_record, save_record
 from polyurn.typed.records import Count, Finite, read_record, to_record
 
 _VERSION = 1
+# Who can add noise, by whether sums are secure: a share of it hides nothing in a plain answer.
+_ADDERS = {True: ("distributed", "central", "local"), False: ("central", "local")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +46,13 @@ class Job:
     min_fraction, timeout, settling, dropout : float
     checkpoint : str or None
         Folder that keeps the sum of every round.
+    epsilon, delta : float or None
+        What the run may spend; None: there is no guarantee.
+    trust : str or None
+        With a guarantee, who adds the noise: "distributed", "central" or "local"; plain sums have no
+        distributed one.
+    ledger_epsilon : float or None
+        The whole budget of the federation's clients; None: as its ledger has it, or `epsilon`.
     """
 
     federation: str
@@ -66,8 +76,13 @@ class Job:
     settling: Finite = 60.0
     dropout: Finite = 0.3
     checkpoint: str | None = None
+    epsilon: Finite | None = None
+    delta: Finite | None = None
+    trust: str | None = None
+    ledger_epsilon: Finite | None = None
 
     def __post_init__(self) -> None:
+        self._check_guarantee()
         if min(*self.components, self.rounds, self.min_nodes) < 1:
             raise ParameterError(
                 "expected numbers of components, of rounds and of min_nodes of at least 1"
@@ -85,11 +100,34 @@ class Job:
     def settings(self) -> dict[str, Any]:
         """What decides about the rounds: a run that goes on has to have the same."""
         record = to_record(self)
-        no_matter = ("command", "checkpoint", "timeout", "settling", "retries")
+        no_matter = ("command", "checkpoint", "timeout", "settling", "retries", "ledger_epsilon")
         kept = {name: value for name, value in record.items() if name not in no_matter}
         if not self.selects:
             del kept["rounds"]  # a fit that was to take fewer rounds begins in the same way
         return kept
+
+    def _check_guarantee(self) -> None:
+        rest = (self.delta, self.trust, self.ledger_epsilon)
+        if self.epsilon is None:
+            if rest != (None, None, None):
+                raise ParameterError("expected delta, trust and ledger_epsilon with epsilon only")
+            return
+        if self.delta is None:
+            raise ParameterError("expected delta with epsilon")
+        Budget(self.epsilon, self.delta)
+        if self.ledger_epsilon is not None:
+            Budget(self.ledger_epsilon, self.delta)
+        if self.trust not in _ADDERS[self.secure]:
+            raise ParameterError(
+                f"expected trust {', '.join(_ADDERS[self.secure])} in "
+                f"{'secure' if self.secure else 'plain'} sums, got {self.trust}"
+            )
+        if self.selects and not self.components:
+            raise ParameterError("expected components as 1:6 or 2,4,8 with epsilon, got auto")
+        if self.cohort is not None or self.sizes == "exact":
+            raise ParameterError(
+                "expected all nodes (no cohort) and sizes binned or shared with epsilon"
+            )
 
 
 class JobFolder:

@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import secrets
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,15 @@ class Journal:
         self._n = 0
         while self._place(self._n).exists():
             self._n += 1
+
+    @property
+    def name(self) -> str:
+        """What this record is known by, wherever its folder is: drawn when it is first asked for."""
+        place = self._folder / "name.txt"
+        if not place.exists():
+            text = f"{secrets.token_hex(8)}\n".encode()
+            write_whole(place, lambda file: file.write(text))
+        return read_regular(place).decode("utf-8", "replace").strip()
 
     def __len__(self) -> int:
         """How many rounds are recorded."""

@@ -5,7 +5,8 @@ import pytest
 from cli_walk import assert_refused
 from polyurn.storage.federation_folder import FederationFolder
 
-RUN = ("federation", "run", "fed")
+RUN = ("federation", "run", "fed", "--no-privacy")
+PRIVATE = ("federation", "run", "fed", "--epsilon", 1, "--delta", 1e-6)
 
 
 def test_a_server_that_is_down_is_said_with_what_to_do(run, fed):
@@ -45,3 +46,38 @@ def test_settings_that_cannot_be_meant_are_one_line(run, fed, options, words):
 def test_a_damaged_federation_is_named(run, fed):
     (fed / "federation.json").write_text("{")
     assert_refused(run(*RUN), "federation.json is not a federation file, or was cut off")
+
+
+def test_whether_there_is_a_guarantee_has_to_be_said(run, fed):
+    for options in ((), ("--epsilon", 1), ("--delta", 1e-6)):
+        assert_refused(
+            run("federation", "run", "fed", *options),
+            "expected --epsilon and --delta (1 and 1e-6, say",
+            "or --no-privacy, which releases exact sums",
+        )
+    assert list(FederationFolder(fed).runs.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--no-privacy",), ["--epsilon has no effect with --no-privacy"]),
+        (("--epsilon", 0), ["epsilon above 0"]),
+        (("--delta", 1), ["delta from"]),
+        (("--ledger-epsilon", -1), ["epsilon above 0"]),
+        (("--plain", "--trust", "distributed"), ["trust central, local in plain sums"]),
+        (("--components", "auto"), ["1:6 or 2,4,8 with epsilon, got auto"]),
+        (("--sizes", "exact"), ["sizes binned or shared with epsilon"]),
+        (("--rounds", 9), ["--rounds has no effect with --epsilon"]),
+        (("--cohort", 3), ["--cohort has no effect with --epsilon"]),
+        (("--held-out", 0.3), ["--held-out has no effect with --epsilon"]),
+    ],
+)
+def test_what_a_guarantee_does_not_go_with_is_one_line(run, fed, options, words):
+    assert_refused(run(*PRIVATE, *options), *words)
+    assert list(FederationFolder(fed).runs.iterdir()) == []
+
+
+def test_a_run_with_a_guarantee_needs_a_server_like_any_other(run, fed):
+    for options in ((), ("--plain",), ("--trust", "local"), ("--components", "1:3")):
+        assert_refused(run(*PRIVATE, *options), "the server is down")

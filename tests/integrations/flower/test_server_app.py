@@ -10,43 +10,10 @@ import pytest
 from flwr.app import Context, RecordDict
 
 import polyurn as pu
-from federation_jobs import job_of
-from flower_grids import Played, PlayedGrid
-from polyurn.client.histogram import Histograms
+from played_federations import OnDisk
 from polyurn.errors import FileError, NodesError
-from polyurn.integrations.flower.owned_node import open_node
 from polyurn.integrations.flower.server_app import main, perform
-from polyurn.integrations.flower.setting_up import set_up
-from polyurn.model.paper_truths import truth
-from polyurn.storage.federation_folder import read_node
-from polyurn.storage.federation_job import JobFolder
 from polyurn.storage.mdm_json import load_saved
-
-
-class OnDisk:
-    """A federation with folders, whose nodes a grid plays."""
-
-    def __init__(self, folder, clock, n_nodes=3, n_clients=20):
-        from scipy import sparse
-
-        self.made = set_up(
-            folder / "fed", address="localhost:8000", categories=10, max_size=20,
-            clients_per_node=n_clients, n_nodes=n_nodes,
-        )  # fmt: skip
-        self.made.register({100 + i: i for i in range(1, n_nodes + 1)})
-        nodes = {}
-        for i in range(1, n_nodes + 1):
-            counts = truth("medium/2").sample(n_clients, rng=i)
-            clients = Histograms(
-                sparse.csr_array(counts), np.arange(n_clients), tuple(map(str, range(10)))
-            )
-            nodes[100 + i] = Played(
-                open_node(read_node(self.made.node(f"node-{i}")), clients).answer
-            )
-        self.grid = PlayedGrid(nodes, clock)
-
-    def job(self, **settings):
-        return JobFolder.make(self.made.runs, job_of(self.made.path, **settings))
 
 
 @pytest.fixture

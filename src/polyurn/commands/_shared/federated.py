@@ -13,7 +13,8 @@ from typing import Any
 import typer
 
 from polyurn.commands._shared.console import INTERRUPTED, say, talk
-from polyurn.commands._shared.progress import fit_progress, selection_progress
+from polyurn.commands._shared.private_fits import N_ROUNDS
+from polyurn.commands._shared.progress import NOISED, STARTING, fit_progress, selection_progress
 from polyurn.errors import FederationError
 from polyurn.integrations.flower import superlink
 from polyurn.integrations.flower.processes import alive, is_running
@@ -81,7 +82,7 @@ def _progress(job: Job) -> Iterator[Callable[[dict[str, Any]], None]]:
             say(f"going on after {counted(event['kept'], 'round')} from {job.checkpoint}")
         return "kept" in event
 
-    if job.selects:
+    if job.selects and job.epsilon is None:
         with selection_progress(talk) as on_round:
 
             def on_selection(event: dict[str, Any]) -> None:
@@ -92,7 +93,8 @@ def _progress(job: Job) -> Iterator[Callable[[dict[str, Any]], None]]:
 
             yield on_selection
         return
-    with fit_progress(talk, job.rounds) as on_fit_round:
+    n_rounds, unseen = (job.rounds, STARTING) if job.epsilon is None else (N_ROUNDS, NOISED)
+    with fit_progress(talk, n_rounds, unseen=unseen) as on_fit_round:
 
         def on_fit(event: dict[str, Any]) -> None:
             if not kept(event):

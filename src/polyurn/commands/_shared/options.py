@@ -79,6 +79,18 @@ LedgerEpsilon = Annotated[
     float | None,
     typer.Option(help="With --ledger: its whole budget; that of this fit if the file is new."),
 ]
+NoPrivacy = Annotated[
+    bool,
+    typer.Option("--no-privacy", help="Without a guarantee: exact sums are released."),
+]
+Trust = Annotated[
+    Literal["distributed", "central", "local"] | None,
+    typer.Option(help="With --epsilon: who adds the noise; distributed, central if --plain."),
+]
+FederationLedgerEpsilon = Annotated[
+    float | None,
+    typer.Option(help="With --epsilon: budget of all runs together; that of the first by default."),
+]
 Threads = Annotated[int, typer.Option(help="Threads.")]
 DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Leave out clients without points.")]
 Seed = Annotated[int, typer.Option(callback=check_seed, help="Seed of everything that is random.")]

@@ -3,12 +3,18 @@
 The fit itself is `server/private/`.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from polyurn.commands._shared.invocation import refuse_options
 from polyurn.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from polyurn.server.private.choosing import PrivateCandidate
 
 # Rounds of a private fit, at the most.
 N_ROUNDS = 12
@@ -18,6 +24,45 @@ _SEARCH = (
     "rounds", "tol", "patience", "cohort", "sampling", "method", "moments", "size_prior",
     "category_prior", "max_upload", "checkpoint", "held_out",
 )  # fmt: skip
+# The same of a federation, whose private runs do go on from checkpoints.
+_SEARCH_OF_NODES = ("rounds", "tol", "patience", "cohort", "max_upload", "held_out")
+
+
+def federation_guarantee(context: typer.Context) -> dict[str, Any]:
+    """The fields of a `Job` that say what is guaranteed: nothing, or what is asked for.
+
+    One of both has to be said: a federation without noise is a decision, and not a default.
+    """
+    asked = context.params
+    if asked["no_privacy"]:
+        names = ["epsilon", "delta", "trust", "ledger_epsilon"]
+        refuse_options(context, names, "with --no-privacy")
+        return {}
+    if asked["epsilon"] is None or asked["delta"] is None:
+        raise ParameterError(
+            "expected --epsilon and --delta (1 and 1e-6, say: `polyurn privacy plan` shows what they "
+            "cost), or --no-privacy, which releases exact sums over the clients"
+        )
+    refuse_options(context, _SEARCH_OF_NODES, "with --epsilon")
+    return {
+        "epsilon": asked["epsilon"],
+        "delta": asked["delta"],
+        "trust": asked["trust"] or ("central" if asked["plain"] else "distributed"),
+        "ledger_epsilon": asked["ledger_epsilon"],
+    }
+
+
+def candidates_table(candidates: "Sequence[PrivateCandidate]", chosen: int) -> "Table":
+    """One row per number of components that was tried in private; the chosen one is marked."""
+    from rich.table import Table
+
+    table = Table(title="log-likelihood per client, with noise")
+    for heading in ("K", "behind the best", "noise (s.d.)", ""):
+        table.add_column(heading, justify="right")
+    for one in candidates:
+        mark = "chosen" if one.n_components == chosen else ""
+        table.add_row(str(one.n_components), f"{one.behind:.4f}", f"{one.noise:.4f}", mark)
+    return table
 
 
 def private_budget(

@@ -36,17 +36,28 @@ if TYPE_CHECKING:
 _PIPED_LINES = 20  # of progress, at the most, where there is no terminal
 
 
+# How many clients are in a round, and what for.
+STARTING, NOISED = "looking where to start,", "with noise, about"
+
+
 @contextlib.contextmanager
 def fit_progress(
-    console: Console, n_rounds: int, then: Callable[["Round"], None] | None = None
+    console: Console,
+    n_rounds: int,
+    then: Callable[["Round"], None] | None = None,
+    *,
+    unseen: str = STARTING,
 ) -> Iterator[Callable[["Round"], None]]:
-    """A function that shows each round as it ends: a bar on a terminal, lines when piped."""
+    """A function that shows each round as it ends: a bar on a terminal, lines when piped.
+
+    `unseen` is what is said of a round whose parameters are not there, or not here.
+    """
     previous = float("nan")
 
     def line(done: "Round") -> str:
         nonlocal previous
         if math.isnan(done.log_likelihood):
-            doing = "looking where to start," if done.mdm is None else "with noise, about"
+            doing = unseen if done.mdm is None else NOISED
             return f"round {done.number}, {doing} {counted(done.n_clients, 'client')}"
         change = done.log_likelihood - previous
         previous = done.log_likelihood

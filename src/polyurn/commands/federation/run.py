@@ -13,14 +13,20 @@ from polyurn.commands._shared.invocation import check_output, refuse_options
 from polyurn.commands._shared.options import (
     AsJson,
     Checkpoint,
+    Delta,
+    Epsilon,
+    FederationLedgerEpsilon,
     MaxUpload,
+    NoPrivacy,
     Output,
     Patience,
     Rounds,
     Seed,
     Tol,
+    Trust,
     component_numbers,
 )
+from polyurn.commands._shared.private_fits import candidates_table, federation_guarantee
 from polyurn.commands.federation.up import FolderArgument
 from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
@@ -37,6 +43,11 @@ def run_command(
     ] = "1:6",
     output: Output = None,
     checkpoint: Checkpoint = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    trust: Trust = None,
+    ledger_epsilon: FederationLedgerEpsilon = None,
+    no_privacy: NoPrivacy = False,
     max_size: Annotated[
         int | None, typer.Option(help="Largest size of a client; as declared at init by default.")
     ] = None,
@@ -75,9 +86,10 @@ def run_command(
     """Learn a mixture from the nodes of a federation; the server sees masked sums only.
 
     With one number of components it is fitted; with several, held-out clients choose. `--cohort`,
-    `--min-nodes` and `--min-fraction` count nodes.
+    `--min-nodes` and `--min-fraction` count nodes. Say what is guaranteed to a client: `--epsilon` and
+    `--delta`, or `--no-privacy`.
 
-    Example: `polyurn federation run fed --components 3 -o mdm.json --checkpoint rounds`
+    Example: `polyurn federation run fed --epsilon 1 --delta 1e-6 --components 3 -o mdm.json`
     """
     from polyurn.commands._shared.federated import perform
     from polyurn.storage.atomic import check_place, write_whole
@@ -87,6 +99,7 @@ def run_command(
 
     place = FederationFolder(folder)
     federation = place.read()
+    guarantee = federation_guarantee(context)
     numbers = component_numbers(components)
     selects = numbers == "auto" or len(numbers) > 1
     if not selects:
@@ -119,6 +132,7 @@ def run_command(
         settling=settling,
         dropout=dropout,
         checkpoint=None if checkpoint is None else str(checkpoint.absolute()),
+        **guarantee,
     )
     done = perform(place, job)
     saved = load_saved(done.result)
@@ -134,7 +148,11 @@ def _sentences(saved: "SavedMDM") -> list[str]:
     from polyurn.commands._shared.fitted_mdm import component_sentences
 
     if (fit := saved.made.fit) is not None:
-        return [f"{counted(fit.n_rounds, 'round')}; {fit.stopped}", *component_sentences(fit)]
+        said = [f"{counted(fit.n_rounds, 'round')}; {fit.stopped}"]
+        privacy = saved.made.privacy
+        if privacy is not None and privacy.guarantee is not None:
+            said = [f"stopped {fit.stopped}", saved.made.privacy_in_words]
+        return [*said, *component_sentences(fit)]
     choice = saved.made.selection
     assert choice is not None
     judges = counted(choice.n_held_out, "held-out client")
@@ -147,12 +165,17 @@ def _sentences(saved: "SavedMDM") -> list[str]:
 def _show(saved: "SavedMDM", *, as_json: bool, is_kept: bool) -> None:
     from polyurn.commands._shared.fitted_mdm import mdm_record, mdm_table
     from polyurn.commands._shared.selections import selection_table
+    from polyurn.server.private.choosing import PrivateCandidate
 
     fit, choice = saved.made.fit, saved.made.selection
     if as_json:
         record = (fit or choice).to_record()  # type: ignore[union-attr]
-        print_json({**record, **mdm_record(saved.mdm, saved.categories)})
+        shown = {**record, **mdm_record(saved.mdm, saved.categories)}
+        print_json({**shown, **saved.made.more, "privacy": saved.made.privacy_in_words})
     elif choice is not None:
         show(selection_table(choice))
+    elif tried := saved.made.more.get("candidates"):
+        candidates = [PrivateCandidate(**one) for one in tried]
+        show(candidates_table(candidates, saved.mdm.n_components))
     elif not is_kept:
         show(mdm_table(saved.mdm, saved.categories))

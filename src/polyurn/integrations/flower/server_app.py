@@ -5,21 +5,29 @@ because the command that waits for it is another process.
 """
 
 import os
+from dataclasses import asdict
+from math import isnan
 from pathlib import Path
 from typing import Any
 
 from polyurn.aggregate.replay import RecordedAggregator
-from polyurn.errors import MissingDependencyError, PolyurnError
+from polyurn.errors import BudgetError, MissingDependencyError, PolyurnError
 from polyurn.integrations.flower.aggregator import FlowerAggregator
+from polyurn.integrations.flower.private_job import COLLUDING, private_clients
 from polyurn.integrations.flower.setting_up import roster_of
+from polyurn.model.mdm import MDM
 from polyurn.server.fit import fit
+from polyurn.server.private.choosing import select_private
+from polyurn.server.private.fitting import fit_private
 from polyurn.server.records import FitRecord, SelectionRecord
 from polyurn.server.results import Progress, Round
 from polyurn.server.select import select
 from polyurn.storage.federation_folder import FederationFolder
-from polyurn.storage.federation_job import JobFolder
+from polyurn.storage.federation_job import Job, JobFolder
 from polyurn.storage.journal import Journal
 from polyurn.storage.mdm_json import save
+from polyurn.storage.provenance import PrivacyRecord
+from polyurn.typed.records import to_record
 from polyurn.wire import Aggregator
 
 try:
@@ -69,15 +77,30 @@ def perform(grid: Grid, folder: JobFolder) -> None:
         settling=job.settling,
         retries=job.retries,
         dropout=job.dropout,
+        colluding=COLLUDING,
         rng=job.seed,
     )
+    answers = None if job.checkpoint is None else Journal(Path(job.checkpoint), job.settings)
     asked: Aggregator = clients
-    if job.checkpoint is not None:
-        journal = Journal(Path(job.checkpoint), job.settings)
-        folder.tell({"kept": len(journal)})
-        asked = RecordedAggregator(clients, journal)
+    if job.epsilon is not None:
+        asked = private_clients(clients, job, place, answers)
+    if answers is not None:
+        folder.tell({"kept": len(answers)})
+        asked = RecordedAggregator(asked, answers)
+    learn = _searched if job.epsilon is None else _private
+    mdm, made = learn(asked, job, federation.n_categories, folder)
+    names = {node.number: node.name for node in federation.nodes}
+    made["crossed"] = clients.crossed.to_record(names=names)
+    made |= {"seed": job.seed, "command": job.command}
+    save(mdm, folder.result, categories=federation.categories, made=made)
+
+
+def _searched(
+    asked: Aggregator, job: Job, n_categories: int, folder: JobFolder
+) -> tuple[MDM, dict[str, Any]]:
+    """A model from exact sums, and how it came about."""
     common: dict[str, Any] = {
-        "n_categories": federation.n_categories,
+        "n_categories": n_categories,
         "max_size": job.max_size,
         "max_rounds": job.rounds,
         "cohort_size": job.cohort,
@@ -87,26 +110,52 @@ def perform(grid: Grid, folder: JobFolder) -> None:
         "sizes": job.sizes,
         "rng": job.seed,
     }
-    made: dict[str, Any] = {"seed": job.seed, "command": job.command}
+    made: dict[str, Any] = {"privacy": to_record(PrivacyRecord.of(None))}
     if job.selects:
         choice = select(
             asked, job.components or "auto", held_out=job.held_out,
             on_round=lambda done: folder.tell(_selection_event(done)), **common,
         )  # fmt: skip
-        mdm, made["selection"] = choice.mdm, SelectionRecord.of(choice).to_record()
-    else:
-        done = fit(
-            asked, n_components=job.components[0],
-            on_round=lambda done: folder.tell(_fit_event(done)), **common,
-        )  # fmt: skip
-        mdm, made["fit"] = done.mdm, FitRecord.of(done).to_record()
-    names = {node.number: node.name for node in federation.nodes}
-    made["crossed"] = clients.crossed.to_record(names=names)
-    save(mdm, folder.result, categories=federation.categories, made=made)
+        return choice.mdm, {**made, "selection": SelectionRecord.of(choice).to_record()}
+    done = fit(
+        asked, n_components=job.components[0],
+        on_round=lambda done: folder.tell(_fit_event(done)), **common,
+    )  # fmt: skip
+    return done.mdm, {**made, "fit": FitRecord.of(done).to_record()}
+
+
+def _private(
+    asked: Aggregator, job: Job, n_categories: int, folder: JobFolder
+) -> tuple[MDM, dict[str, Any]]:
+    """A model from sums with noise, and how it came about."""
+    common: dict[str, Any] = {
+        "epsilon": job.epsilon,
+        "delta": job.delta,
+        "n_categories": n_categories,
+        "max_size": job.max_size,
+        "sizes": job.sizes,
+        "rng": job.seed,
+        "on_round": lambda done: folder.tell(_fit_event(done)),
+    }
+    made: dict[str, Any] = {}
+    try:
+        if job.selects:
+            choice = select_private(asked, job.components, **common)
+            done = choice.fit
+            made["candidates"] = [asdict(candidate) for candidate in choice.candidates]
+        else:
+            done = fit_private(asked, n_components=job.components[0], **common)
+    except BudgetError as error:
+        # Rounds that were begun again, or another run: both are charged to the same ledger.
+        raise BudgetError(f"{error} with --ledger-epsilon") from error
+    made["fit"] = FitRecord.of(done).to_record()
+    made["privacy"] = to_record(PrivacyRecord.of(done.guarantee))
+    return done.mdm, made
 
 
 def _fit_event(done: Round) -> dict[str, Any]:
-    value = None if done.mdm is None else done.log_likelihood
+    """How likely clients find it is not there at first, and never asked under a guarantee."""
+    value = None if isnan(done.log_likelihood) else done.log_likelihood
     return {"round": done.number, "n_clients": done.n_clients, "log_likelihood": value}
 
 

@@ -1,0 +1,215 @@
+"""Runs with a guarantee, over nodes that a grid plays: what is charged, and what is refused."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from federation_jobs import job_of
+from played_federations import OnDisk
+from polyurn.errors import (
+    BudgetError,
+    FileError,
+    MissingDependencyError,
+    NodesError,
+    ParameterError,
+)
+from polyurn.integrations.flower.private_job import reporters
+from polyurn.integrations.flower.server_app import perform
+from polyurn.privacy.accounting import epsilon_of
+from polyurn.storage.ledger_file import LedgerFile
+from polyurn.storage.mdm_json import load_saved
+
+GUARANTEE = {"epsilon": 1.0, "delta": 1e-6, "trust": "distributed", "components": (1,)}
+
+
+@pytest.fixture
+def here(tmp_path, clock):
+    return OnDisk(tmp_path, clock)
+
+
+def charges(place):
+    return LedgerFile(place).read()[1:]
+
+
+def asked_of(here, number):
+    """Every kind of question that a node has sent numbers for."""
+    log = (here.made.node(f"node-{number}") / "questions.log").read_text().splitlines()
+    return {line.split(" | ")[2] for line in log if " mask " in line or " plain " in line}
+
+
+def test_a_private_fit_is_charged_before_and_says_what_it_guarantees(here):
+    folder = here.job(**GUARANTEE)
+    perform(here.grid, folder)
+    saved = load_saved(folder.result)
+    guarantee = saved.made.privacy.guarantee
+    assert (round(guarantee.epsilon, 6), guarantee.delta) == (1.0, 1e-6)
+    assert guarantee.trust == "distributed"
+    assert "differentially private for one client" in saved.made.privacy_in_words
+    spent = charges(here.made.ledger)
+    assert len(spent) == guarantee.n_rounds == saved.made.fit.n_rounds
+    assert epsilon_of([charge.sigma for charge in spent], 1e-6) == pytest.approx(1.0)
+    assert {charge.trust for charge in spent} == {"distributed"}
+
+
+def test_nodes_are_asked_for_nothing_but_sums_with_noise_of_their_own(here):
+    perform(here.grid, here.job(**GUARANTEE))
+    assert {kind.split()[0] for number in (1, 2, 3) for kind in asked_of(here, number)} == {
+        "noised"
+    }
+
+
+def test_a_private_choice_of_k_is_charged_once_for_all_k(here):
+    folder = here.job(**{**GUARANTEE, "components": (1, 2), "selects": True})
+    perform(here.grid, folder)
+    made = load_saved(folder.result).made
+    assert made.privacy.guarantee.epsilon == pytest.approx(1.0)
+    assert [one["n_components"] for one in made.more["candidates"]] == [1, 2]
+    assert made.selection is None
+
+
+@pytest.mark.parametrize(
+    ("secure", "trust"), [(True, "central"), (True, "local"), (False, "central"), (False, "local")]
+)
+def test_whoever_adds_the_noise_is_named(tmp_path, clock, secure, trust):
+    here = OnDisk(tmp_path, clock, policy="secure_only = false\n")
+    folder = here.job(**{**GUARANTEE, "secure": secure, "trust": trust})
+    perform(here.grid, folder)
+    assert load_saved(folder.result).made.privacy.guarantee.trust == trust
+
+
+def test_a_run_without_a_guarantee_says_so_and_charges_nothing(here):
+    folder = here.job()
+    perform(here.grid, folder)
+    assert load_saved(folder.result).made.privacy_in_words.startswith("no guarantee")
+    assert not here.made.ledger.exists()
+
+
+def test_a_run_that_the_ledger_cannot_pay_to_its_end_asks_nobody(here):
+    perform(here.grid, here.job(**GUARANTEE))
+    n_sent, spent = len(here.grid.sent), charges(here.made.ledger)
+    with pytest.raises(
+        BudgetError, match=r"would bring epsilon to 1\.1\d* of 1 .*--ledger-epsilon"
+    ):
+        perform(here.grid, here.job(**{**GUARANTEE, "epsilon": 0.5}))
+    assert (len(here.grid.sent), charges(here.made.ledger)) == (n_sent, spent)
+
+
+def test_a_raised_budget_pays_a_second_run_and_both_are_counted(here):
+    perform(here.grid, here.job(**GUARANTEE))
+    folder = here.job(**{**GUARANTEE, "epsilon": 0.5, "ledger_epsilon": 2.0})
+    perform(here.grid, folder)
+    guarantee = load_saved(folder.result).made.privacy.guarantee
+    assert guarantee.epsilon == pytest.approx(0.5)
+    assert guarantee.total_epsilon > 1.0
+    with pytest.raises(ParameterError, match="never lowered"):
+        perform(here.grid, here.job(**{**GUARANTEE, "ledger_epsilon": 1.5}))
+    with pytest.raises(ParameterError, match="expected delta 1e-06"):
+        perform(here.grid, here.job(**{**GUARANTEE, "delta": 1e-7}))
+
+
+def cut_after(grid, n_rounds):
+    """The SuperLink is gone after so many secure sums; call what is returned, and it is back."""
+    n_pushes, push = 0, grid.push_messages
+
+    def fail_later(messages):
+        nonlocal n_pushes
+        n_pushes += 1
+        if n_pushes > 5 * n_rounds:
+            raise ConnectionError("no SuperLink")
+        return push(messages)
+
+    def back():
+        grid.push_messages = push
+
+    grid.push_messages = fail_later
+    return back
+
+
+def test_a_run_that_goes_on_knows_what_it_spent_before_it_was_cut_off(here, tmp_path):
+    job = {**GUARANTEE, "checkpoint": str(tmp_path / "rounds")}
+    back = cut_after(here.grid, 2)
+    with pytest.raises(ConnectionError):
+        perform(here.grid, here.job(**job))
+    back()
+    assert len(charges(here.made.ledger)) == 3
+    with pytest.raises(BudgetError, match="raise the budget with --ledger-epsilon"):
+        perform(here.grid, here.job(**job))  # the third round would be charged a second time
+    folder = here.job(**job, ledger_epsilon=2.0)
+    perform(here.grid, folder)
+    spent = charges(here.made.ledger)
+    guarantee = load_saved(folder.result).made.privacy.guarantee
+    spent = [entry for entry in spent if hasattr(entry, "run")]
+    assert len({charge.run for charge in spent}) == 1
+    assert guarantee.n_rounds == len(spent) == 5
+    assert guarantee.epsilon == guarantee.total_epsilon > 1.0
+
+
+def test_rounds_that_another_ledger_was_charged_for_are_not_gone_on_from(here, tmp_path):
+    job = {**GUARANTEE, "checkpoint": str(tmp_path / "rounds")}
+    back = cut_after(here.grid, 2)
+    with pytest.raises(ConnectionError):
+        perform(here.grid, here.job(**job))
+    back()
+    here.made.ledger.unlink()
+    with pytest.raises(FileError, match=r"has 0 charges of the run in .* which has 2 rounds"):
+        perform(here.grid, here.job(**job))
+
+
+def test_a_sum_over_too_few_nodes_has_no_answer_and_is_charged(tmp_path, clock):
+    here = OnDisk(tmp_path, clock, n_nodes=4, n_clients=5)
+    for node in list(here.grid.nodes.values())[:2]:
+        node.answer = None  # connected, and silent
+    with pytest.raises(NodesError):
+        perform(here.grid, here.job(**GUARANTEE, ledger_epsilon=9.0, retries=0))
+    assert len(charges(here.made.ledger)) == 1
+
+
+def test_before_the_first_private_round_nodes_have_time_to_come(here):
+    late = here.grid.nodes[103]
+    late.is_there = False
+
+    def come():
+        late.is_there = True
+
+    here.grid.clock.on_sleep = come
+    perform(here.grid, here.job(**GUARANTEE))
+    assert asked_of(here, 3)
+
+
+def test_owners_who_demand_noise_keep_an_account_of_their_own(tmp_path, clock):
+    here = OnDisk(tmp_path, clock, policy="most_epsilon = 1.2\ndelta = 1e-6\n")
+    perform(here.grid, here.job(**GUARANTEE))
+    own = [charges(here.made.node(f"node-{i}") / "privacy.ledger") for i in (1, 2, 3)]
+    server = [charge.sigma for charge in charges(here.made.ledger)]
+    for account in own:
+        np.testing.assert_allclose([charge.sigma for charge in account], server)
+    with pytest.raises(NodesError, match="refused: 1, 2, 3"):
+        perform(here.grid, here.job(**GUARANTEE, ledger_epsilon=9.0, retries=0))
+
+
+@pytest.mark.parametrize("policy", ["least_noise = 1.0\n", "most_epsilon = 2.0\n"])
+@pytest.mark.parametrize("settings", [{}, {**GUARANTEE, "trust": "central"}])
+def test_owners_who_demand_noise_do_not_take_a_servers_word_for_it(
+    tmp_path, clock, policy, settings
+):
+    here = OnDisk(tmp_path, clock, policy=policy, n_clients=5)
+    with pytest.raises(NodesError, match="refused: 1, 2, 3"):
+        perform(here.grid, here.job(**settings, retries=0))
+
+
+def test_central_noise_that_cannot_be_drawn_is_said_before_anything_is_charged(here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "opendp", None)
+    with pytest.raises(MissingDependencyError, match="central noise needs opendp"):
+        perform(here.grid, here.job(**{**GUARANTEE, "trust": "central"}))
+    assert charges(here.made.ledger) == []
+
+
+def test_on_a_ring_a_node_counts_its_neighbourhood_only():
+    n_reporters, n_colluding = reporters(400, job_of("fed"))
+    assert 2 < n_colluding < n_reporters < 0.7 * 400
+
+
+def test_too_few_reporters_for_so_many_who_may_collude_is_said():
+    with pytest.raises(ParameterError, match=r"at least 6 of 20 nodes.*larger --min-fraction"):
+        reporters(20, job_of("fed", min_fraction=0.1))

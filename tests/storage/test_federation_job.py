@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from federation_jobs import job_of
-from polyurn.errors import FileError
+from polyurn.errors import FileError, ParameterError
 from polyurn.storage.federation_job import JobFolder
 
 JOB = job_of("fed")
@@ -47,6 +47,36 @@ def test_a_run_goes_on_only_with_the_settings_that_decide_about_its_rounds():
     selection = replace(JOB, selects=True)
     assert replace(selection, rounds=50).settings != selection.settings
     json.dumps(JOB.settings)
+
+
+PRIVATE = replace(JOB, epsilon=1.0, delta=1e-6, trust="distributed")
+
+
+def test_a_private_run_goes_on_with_the_same_guarantee_and_a_larger_budget():
+    assert replace(PRIVATE, ledger_epsilon=2.0).settings == PRIVATE.settings
+    for other in ({"epsilon": 2.0}, {"delta": 1e-7}, {"trust": "local"}):
+        assert replace(PRIVATE, **other).settings != PRIVATE.settings
+    assert PRIVATE.settings != JOB.settings
+
+
+@pytest.mark.parametrize(
+    ("job", "other", "why"),
+    [
+        (JOB, {"delta": 1e-6}, "with epsilon only"),
+        (JOB, {"trust": "local"}, "with epsilon only"),
+        (PRIVATE, {"delta": None}, "expected delta with epsilon"),
+        (PRIVATE, {"epsilon": -1.0}, "epsilon above 0"),
+        (PRIVATE, {"ledger_epsilon": 0.0}, "epsilon above 0"),
+        (PRIVATE, {"trust": "nobody"}, "expected trust distributed, central, local in secure sums"),
+        (PRIVATE, {"secure": False}, "expected trust central, local in plain sums"),
+        (PRIVATE, {"selects": True, "components": ()}, "got auto"),
+        (PRIVATE, {"cohort": 3}, "no cohort"),
+        (PRIVATE, {"sizes": "exact"}, "binned or shared"),
+    ],
+)
+def test_a_guarantee_that_cannot_be_given_is_refused(job, other, why):
+    with pytest.raises(ParameterError, match=why):
+        replace(job, **other)
 
 
 def test_events_come_as_they_are_told_and_none_where_there_is_no_new_one(tmp_path):

@@ -17,6 +17,14 @@ def test_other_settings_are_refused(tmp_path):
         Journal(tmp_path, {"seed": 2})
 
 
+def test_a_record_keeps_its_name_wherever_its_folder_is(tmp_path):
+    name = Journal(tmp_path / "rounds", {}).name
+    assert Journal(tmp_path / "rounds", {}).name == name
+    os.rename(tmp_path / "rounds", tmp_path / "moved")
+    assert Journal(tmp_path / "moved", {}).name == name
+    assert Journal(tmp_path / "rounds", {}).name != name
+
+
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(FileError, match="something else"):

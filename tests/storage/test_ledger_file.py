@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from polyurn.errors import BudgetError, FileError, ParameterError
-from polyurn.storage.ledger_file import LedgerFile, open_ledger
+from polyurn.storage.ledger_file import LedgerFile, open_ledger, raised_ledger
 
 
 @pytest.fixture
@@ -36,6 +36,36 @@ def test_another_budget_than_the_files_is_refused(path):
     opened(path)
     with pytest.raises(ParameterError, match="expected the ledger's budget, epsilon 1"):
         opened(path, epsilon=2.0)
+
+
+def test_a_larger_budget_is_a_line_of_the_file_and_what_was_spent_stays_spent(path):
+    opened(path).charge("survey", 9.0, 20)
+    before = path.read_text()
+    ledger = raised_ledger(path, epsilon=2.0, delta=1e-6, first=0.5)
+    assert (ledger.budget.epsilon, len(ledger.charges)) == (2.0, 1)
+    added = path.read_text().removeprefix(before).splitlines()
+    assert [json.loads(line)["budget"]["epsilon"] for line in added] == [2.0]
+    assert raised_ledger(path, epsilon=2.0, delta=1e-6, first=0.5).budget.epsilon == 2.0
+    assert len(path.read_text().removeprefix(before).splitlines()) == 1
+
+
+def test_a_budget_that_is_not_given_is_that_of_the_file_or_the_first_one(path, tmp_path):
+    assert raised_ledger(path, epsilon=None, delta=1e-6, first=0.5).budget.epsilon == 0.5
+    assert raised_ledger(path, epsilon=None, delta=1e-6, first=3.0).budget.epsilon == 0.5
+    assert (
+        raised_ledger(tmp_path / "other", epsilon=2.0, delta=1e-6, first=0.5).budget.epsilon == 2.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [({"epsilon": 0.9}, "raised, never lowered"), ({"delta": 1e-7}, "expected delta 1e-06")],
+)
+def test_a_budget_is_not_lowered_and_its_delta_stays(path, other, why):
+    opened(path)
+    with pytest.raises(ParameterError, match=why):
+        raised_ledger(path, **{"epsilon": 1.0, "delta": 1e-6, "first": 1.0, **other})
+    assert opened(path).budget.epsilon == 1.0
 
 
 def test_nothing_is_ever_rewritten(path):

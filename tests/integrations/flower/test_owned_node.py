@@ -2,13 +2,20 @@
 
 import shutil
 import stat
+import sys
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from polyurn.client.histogram import Histograms
-from polyurn.errors import CountsError, FileError, InputError
+from polyurn.errors import (
+    CountsError,
+    FileError,
+    InputError,
+    MissingDependencyError,
+    ParameterError,
+)
 from polyurn.integrations.flower.owned_node import check_clients, open_node
 from polyurn.integrations.flower.setting_up import set_up
 from polyurn.storage.federation_folder import read_node
@@ -122,3 +129,23 @@ def test_clients_that_were_not_declared_are_refused_with_what_to_do(node_folder,
 
 def test_clients_on_the_limits_are_taken(node_folder):
     check_clients(read_node(node_folder), clients([[10, 10, 0]] * 50))
+
+
+@pytest.mark.parametrize("line", ["least_noise = 1.0", "most_epsilon = 2.0"])
+def test_a_policy_that_demands_noise_needs_what_draws_it(node_folder, monkeypatch, line):
+    monkeypatch.setitem(sys.modules, "opendp", None)
+    open_node(read_node(node_folder), GOOD)
+    (node_folder / "policy.toml").write_text(f"{line}\n")
+    with pytest.raises(MissingDependencyError, match=r"policy.toml demands, needs opendp: pip"):
+        open_node(read_node(node_folder), GOOD)
+    assert not (node_folder / "privacy.ledger").exists()
+
+
+def test_an_owner_raises_the_budget_in_the_policy_and_does_not_lower_it(node_folder):
+    for epsilon in (1.0, 3.0):
+        (node_folder / "policy.toml").write_text(f"most_epsilon = {epsilon}\n")
+        open_node(read_node(node_folder), GOOD)
+    assert stat.S_IMODE((node_folder / "privacy.ledger").stat().st_mode) == 0o600
+    (node_folder / "policy.toml").write_text("most_epsilon = 2.0\n")
+    with pytest.raises(ParameterError, match="never lowered"):
+        open_node(read_node(node_folder), GOOD)

@@ -1,9 +1,18 @@
-"""`polyurn federation run`: what is refused before anybody is asked."""
+"""`polyurn federation run`: what is refused before anybody is asked, and what is shown in the end."""
+
+import json
+from dataclasses import asdict
 
 import pytest
 
 from cli_walk import assert_refused
+from polyurn import LocalAggregator, select_private
+from polyurn.server.records import FitRecord
 from polyurn.storage.federation_folder import FederationFolder
+from polyurn.storage.federation_job import JobFolder
+from polyurn.storage.mdm_json import save
+from polyurn.storage.provenance import PrivacyRecord
+from polyurn.typed.records import to_record
 
 RUN = ("federation", "run", "fed", "--no-privacy")
 PRIVATE = ("federation", "run", "fed", "--epsilon", 1, "--delta", 1e-6)
@@ -81,3 +90,54 @@ def test_what_a_guarantee_does_not_go_with_is_one_line(run, fed, options, words)
 def test_a_run_with_a_guarantee_needs_a_server_like_any_other(run, fed):
     for options in ((), ("--plain",), ("--trust", "local"), ("--components", "1:3")):
         assert_refused(run(*PRIVATE, *options), "the server is down")
+
+
+@pytest.fixture
+def played(monkeypatch, fed):
+    """The jobs of a server that chooses in private, among clients of this process."""
+    from polyurn.commands._shared import federated
+
+    jobs = []
+
+    def submit(_, path):
+        folder = JobFolder(path)
+        jobs.append(folder.read())
+        counts = [[4, 1, 0], [0, 3, 3], [1, 0, 7], [2, 2, 2]]
+        choice = select_private(
+            LocalAggregator(counts), jobs[-1].components, epsilon=1.0, delta=1e-6, n_categories=3,
+            max_size=12, rng=0,
+        )  # fmt: skip
+        for done in choice.fit.rounds:
+            folder.tell({"round": done.number, "n_clients": 4, "log_likelihood": None})
+        made = {
+            "fit": FitRecord.of(choice.fit).to_record(),
+            "privacy": to_record(PrivacyRecord.of(choice.fit.guarantee)),
+            "candidates": [asdict(candidate) for candidate in choice.candidates],
+        }
+        save(choice.fit.mdm, folder.result, made=made)
+
+    monkeypatch.setattr(federated, "alive", lambda pid: 1)
+    monkeypatch.setattr(federated.superlink, "submit", submit)
+    return jobs
+
+
+def test_a_private_run_ends_with_its_guarantee_in_words_and_the_candidates(run, played):
+    ran = run(*PRIVATE, "--components", "1:2", "--ledger-epsilon", 2, "-o", "mdm.json")
+    assert ran.code == 0, ran.err
+    assert "with noise, about 4 clients" in ran.err
+    assert "(1, 1e-06)-differentially private for one client" in " ".join(ran.err.split())
+    assert "behind the best" in ran.out
+    assert "chosen" in ran.out
+    (job,) = played
+    assert (job.epsilon, job.delta, job.ledger_epsilon) == (1.0, 1e-6, 2.0)
+    assert (job.trust, job.secure) == ("distributed", True)
+    shown = " ".join(run("show", "mdm.json").out.split())
+    assert "privacy: (1, 1e-06)-differentially private" in shown
+
+
+def test_a_private_run_as_json_has_its_guarantee_and_candidates(run, played):
+    ran = run(*PRIVATE, "--components", "1:2", "--plain", "--json")
+    record = json.loads(ran.out)
+    assert [one["n_components"] for one in record["candidates"]] == [1, 2]
+    assert record["privacy"].startswith("(1, 1e-06)-differentially private")
+    assert played[0].trust == "central"

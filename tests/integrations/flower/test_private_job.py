@@ -133,8 +133,9 @@ def test_a_run_that_goes_on_knows_what_it_spent_before_it_was_cut_off(here, tmp_
         perform(here.grid, here.job(**job))
     back()
     assert len(charges(here.made.ledger)) == 3
-    with pytest.raises(BudgetError, match="raise the budget with --ledger-epsilon"):
+    with pytest.raises(BudgetError, match=r"nothing was asked.*--ledger-epsilon"):
         perform(here.grid, here.job(**job))  # the third round would be charged a second time
+    assert len(charges(here.made.ledger)) == 3
     folder = here.job(**job, ledger_epsilon=2.0)
     perform(here.grid, folder)
     spent = charges(here.made.ledger)
@@ -163,6 +164,22 @@ def test_a_sum_over_too_few_nodes_has_no_answer_and_is_charged(tmp_path, clock):
     with pytest.raises(NodesError):
         perform(here.grid, here.job(**GUARANTEE, ledger_epsilon=9.0, retries=0))
     assert len(charges(here.made.ledger)) == 1
+
+
+def test_a_round_that_is_begun_again_may_use_the_budget_up(tmp_path, clock):
+    here = OnDisk(tmp_path, clock, n_clients=5)
+    fails, push = here.grid.nodes[101], here.grid.push_messages
+    fails.error = "only once"
+
+    def recover(messages):
+        if here.grid.sent:
+            fails.error = None
+        return push(messages)
+
+    here.grid.push_messages = recover
+    with pytest.raises(BudgetError, match="or raise the budget with --ledger-epsilon"):
+        perform(here.grid, here.job(**GUARANTEE))
+    assert [charge.what for charge in charges(here.made.ledger)][:2] == ["boundedsurvey"] * 2
 
 
 def test_before_the_first_private_round_nodes_have_time_to_come(here):

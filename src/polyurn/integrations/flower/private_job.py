@@ -4,6 +4,7 @@ What is asked is `server/private/`; how it is asked, `aggregator.py`.
 """
 
 import math
+from collections.abc import Sequence
 
 from polyurn.errors import BudgetError, FileError, ParameterError
 from polyurn.integrations.flower.aggregator import FlowerAggregator
@@ -52,16 +53,18 @@ def private_clients(
     ledger = raised_ledger(
         place.ledger, epsilon=job.ledger_epsilon, delta=job.delta, first=job.epsilon
     )
-    run = None if answers is None else answers.name
-    if answers is not None:
-        n_charged = sum(charge.run == run for charge in ledger.charges)
-        if n_charged < len(answers):
-            raise FileError(
-                f"{place.ledger} has {counted(n_charged, 'charge')} of the run in {job.checkpoint}, "
-                f"which has {counted(len(answers), 'round')}: put the ledger of that run in its "
-                "place, or take an empty folder"
-            )
-    _check_left(ledger, job.epsilon, run)
+    run, n_kept = (None, 0) if answers is None else (answers.name, len(answers))
+    own = [charge.sigma for charge in ledger.charges if charge.run == run]
+    if len(own) < n_kept:
+        raise FileError(
+            f"{place.ledger} has {counted(len(own), 'charge')} of the run in {job.checkpoint}, which "
+            f"has {counted(n_kept, 'round')}: put the ledger of that run in its place, or take an "
+            "empty folder"
+        )
+    # What brought no answer is charged again; at the least, those were the cheapest.
+    lost = sorted(own, reverse=True)[: len(own) - n_kept]
+    others = [charge.sigma for charge in ledger.charges if charge.run != run]
+    _check_left(ledger, [sigma_for(job.epsilon, job.delta), *lost, *others])
     if job.trust == "local":
         return PrivateAggregator(clients, ledger=ledger, trust="local", run=run)
     if job.trust == "central":
@@ -100,13 +103,9 @@ def reporters(n_nodes: int, job: Job) -> tuple[int, int]:
     return n_reporters, n_colluding
 
 
-def _check_left(ledger: PrivacyLedger, epsilon: float, run: str | None) -> None:
+def _check_left(ledger: PrivacyLedger, sigmas: Sequence[float]) -> None:
     """Refuse a run that the ledger cannot pay to its end, before it has spent what is left."""
-    budget, charges = ledger.budget, ledger.charges
-    others = [charge.sigma for charge in charges if charge.run != run]
-    own = [charge.sigma for charge in charges if charge.run == run]
-    planned = sigma_for(epsilon, budget.delta)
-    sigmas = [*others, *(own if spent(own) > planned**-2 else [planned])]
+    budget = ledger.budget
     if spent(sigmas) > sigma_for(budget.epsilon, budget.delta) ** -2 * (1 + _ROUNDING):
         raise BudgetError(
             f"this run and what was spent before it would bring epsilon to "

@@ -41,8 +41,8 @@ _FEWEST_CLIENTS = 100
 _FEWEST_FLIGHTS, _MOST_FLIGHTS = 20, 60
 _MOST_TEST_POINTS = 4_000
 _CANDIDATES = (1, 2, 4, 8, 16, 32)
-# Over a live federation a round takes seconds, and these need a third of the rounds.
-FEW_CANDIDATES = (1, 2, 4, 8)
+# Over a live federation a round takes seconds, and these need fewer rounds.
+FEW_CANDIDATES = (1, 2, 3, 4)
 
 
 @dataclass(frozen=True, eq=False)

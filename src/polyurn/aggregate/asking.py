@@ -52,9 +52,10 @@ class Asking:
         query : bytes
         clients_per_node : int
         """
-        tag = secrets.token_bytes(N_TAG_BYTES)
+        # One for each node: who does not know another's tag cannot reply in its name.
+        tags = {node: secrets.token_bytes(N_TAG_BYTES) for node in messages}
         asks = {
-            node: Ask(tag, node, clients_per_node, query, body).encode()
+            node: Ask(tags[node], node, clients_per_node, query, body).encode()
             for node, body in messages.items()
         }
         self.tally.n_asks += 1
@@ -66,7 +67,7 @@ class Asking:
                 self.tally.alive(node)
                 continue
             heard.add(node)
-            body = self._opened(node, data, tag)
+            body = self._opened(node, data, tags[node])
             if body is None:
                 continue
             if node in answered:

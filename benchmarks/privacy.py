@@ -9,6 +9,7 @@ repeated, so this can be stopped and goes on. Seeds start at 2000: none of them 
 
 Gaps are held-out means of log p(c | n): of 100,000 fresh clients for truths, of a quarter of the
 clients for real tables, whose other clients are redrawn with replacement to the number in the row.
+`+-` is the standard error of the worst gap, where the clients of a table are few.
 Noise is a seeded normal rounded to the grid, so that a row can be made again; the package's own is
 OpenDP's. `paper` rows are the paper's algorithms with noise on their scaled sums.
 """
@@ -174,7 +175,9 @@ def run(row: Row, seed: int) -> dict[str, object]:
     else:
         mine = Mixture(done.mdm.weights, done.mdm.alphas)
         for name, some in (("gap", held_out), ("train_gap", table(row.data)[0])):
-            found[name] = float((log_likelihoods(best, some) - log_likelihoods(mine, some)).mean())
+            apart = log_likelihoods(best, some) - log_likelihoods(mine, some)
+            found[name] = float(apart.mean())
+            found[f"{name}_error"] = float(apart.std(ddof=1) / np.sqrt(len(apart)))
     return found
 
 
@@ -263,18 +266,21 @@ def without_privacy(name: str, n_components: int) -> Mixture:
 def show(done: list[dict[str, object]]) -> None:
     """One line for each row that has runs."""
     print(f"{'part':<11}{'data':<10}{'clients':>8}{'eps':>5}{'K':>3} {'runs':>4} {'median':>8} "
-          f"{'worst':>8} {'<.05':>5} {'weights':>8} {'cpu s':>6} {'right':>6}  bar")  # fmt: skip
+          f"{'worst':>8} {'+-':>6} {'<.05':>5} {'weights':>8} {'cpu s':>6} {'right':>6}  bar")  # fmt: skip
     for row in ROWS:
         mine = [r for r in done if key({**r, "seed": 0}) == key({**asdict(row), "seed": 0})]
         if not mine or row.part == "picture":
             continue
         gaps = [float(r["gap"]) for r in mine]
+        worst = max(mine, key=lambda r: float(r["gap"]))
+        error = f"{worst['gap_error']:.3f}" if "gap_error" in worst else ""
         weights = [float(r["weights"]) for r in mine if "weights" in r]
         right = sum(r.get("chosen") == truth(row.data).n_components for r in mine) if (
             row.part == "components"
         ) else None  # fmt: skip
         print(f"{row.part:<11}{row.data:<10}{row.n_clients:>8}{row.epsilon:>5g}{row.n_components:>3} "
               f"{len(mine):>4} {statistics.median(gaps):>8.4f} {max(gaps):>8.4f} "
+              f"{error:>6} "
               f"{sum(gap < 0.05 for gap in gaps):>5} "
               f"{statistics.median(weights) if weights else float('nan'):>8.4f} "
               f"{statistics.median(float(r['cpu_seconds']) for r in mine):>6.1f} "

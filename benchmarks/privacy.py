@@ -266,7 +266,8 @@ def without_privacy(name: str, n_components: int) -> Mixture:
 def show(done: list[dict[str, object]]) -> None:
     """One line for each row that has runs."""
     print(f"{'part':<11}{'data':<10}{'clients':>8}{'eps':>5}{'K':>3} {'runs':>4} {'median':>8} "
-          f"{'worst':>8} {'+-':>6} {'<.05':>5} {'weights':>8} {'cpu s':>6} {'right':>6}  bar")  # fmt: skip
+          f"{'worst':>8} {'+-':>6} {'<.05':>5} {'weights':>8} {'cpu s':>6} "
+          f"{'right':>6}  bar")  # fmt: skip
     for row in ROWS:
         mine = [r for r in done if key({**r, "seed": 0}) == key({**asdict(row), "seed": 0})]
         if not mine or row.part == "picture":

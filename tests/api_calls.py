@@ -58,6 +58,54 @@ def query() -> Initialise:
 
 
 @cache
+def packed() -> Path:
+    """A folder of packed clients."""
+    pu.write_histograms(COUNTS, table := place(".parquet"))
+    folder: Path = pu.pack_shards(table, place(), categories=3, clients_per_shard=15).path
+    return folder
+
+
+def shards() -> pu.ShardAggregator:
+    return pu.ShardAggregator(packed(), rng=1)
+
+
+class HereAndNow:
+    """Has the methods of a Dask cluster's client that we use, and does everything at once."""
+
+    def __init__(self, value: Any = None) -> None:
+        self.value = value
+
+    def scheduler_info(self) -> dict[str, Any]:
+        return {}
+
+    def submit(self, function: Callable[..., Any], *args: Any, pure: bool, **kwargs: Any) -> Any:
+        named = {name: _result(value) for name, value in kwargs.items()}
+        return HereAndNow(function(*map(_result, args), **named))
+
+    def map(self, function: Callable[..., Any], *each: Any, **kwargs: Any) -> list[Any]:
+        return [self.submit(function, *args, **kwargs) for args in zip(*each, strict=True)]
+
+    def result(self) -> Any:
+        return self.value
+
+
+def _result(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_result(one) for one in value]
+    return value.value if isinstance(value, HereAndNow) else value
+
+
+def _pack() -> Call:
+    pu.write_histograms(COUNTS, table := place(".parquet"))
+    return pu.pack_shards, {
+        "tables": table, "folder": place(), "categories": 3, "client": "client",
+        "category": "category", "count": "count", "cap": 9, "drop_empty": True,
+        "clients_per_shard": 15, "memory": 2**28, "n_threads": 1, "rng": 0, "made": {"by": "hand"},
+        "on_remark": lambda text: None, "on_progress": lambda done: None,
+    }  # fmt: skip
+
+
+@cache
 def examples() -> pu.Examples:
     features = np.random.default_rng(0).normal(size=(240, 2))
     labels = (features[:, 0] > 0).astype(int)
@@ -297,6 +345,14 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "FedAvg.with_changes": lambda: (settings().with_changes, {"changes": {"local_epochs": 2}}),
     "FedAvg.evaluates": lambda: (settings().evaluates, {"round_": 1}),
     "FeatureDifference": lambda: _fields(_difference()),
+    "DaskAggregator": lambda: (
+        pu.DaskAggregator,
+        {"client": HereAndNow(), "shards": packed(), "rng": 0, "sampling": "fixed"},
+    ),
+    "DaskAggregator.aggregate": lambda: (
+        pu.DaskAggregator(HereAndNow(), packed(), rng=0).aggregate,
+        {"query": query(), "cohort_size": 5},
+    ),
     "Fit": lambda: _fields(fitted()),
     "Guarantee": lambda: _fields(_guarantee()),
     "Guarantee.of": lambda: (
@@ -384,6 +440,13 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.SizeBins.logarithmic, {"max_size": 9, "per_doubling": 2},
     ),
     "SizeBins.locate": lambda: (pu.SizeBins([1, 2, 5]).locate, {"sizes": [1, 4]}),
+    "ShardAggregator": lambda: (
+        pu.ShardAggregator,
+        {"folder": packed(), "rng": 0, "sampling": "fixed", "n_threads": 1},
+    ),
+    "ShardAggregator.aggregate": lambda: (
+        shards().aggregate, {"query": query(), "cohort_size": 5},
+    ),
     "Sizes": lambda: (pu.Sizes, {"bins": pu.SizeBins([1, 2, 5]), "masses": [[0.5, 0.5]]}),
     "Sizes.constant": lambda: (pu.Sizes.constant, {"size": 4, "n_components": 2}),
     "Sizes.from_table": lambda: (pu.Sizes.from_table, {"table": [[0.0, 0.5, 0.5]]}),
@@ -443,6 +506,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "in_stock": lambda: (pu.in_stock, {"counts": COUNTS, "labels": list(range(COUNTS.shape[1]))}),
     "load": _load,
     "load_partition": _load_partition,
+    "pack_shards": _pack,
     "partition": _partition,
     "open_ledger": lambda: (
         pu.open_ledger, {"path": place(), "epsilon": 1.0, "delta": 1e-6},

@@ -25,7 +25,7 @@ ROOMS = {
     "wire": {"errors", "model", "typed"},
     "client": {"counts", "errors", "model", "privacy", "secure", "typed", "wire", "wording"},
     "privacy": {"errors", "typed", "wire", "wording"},
-    "aggregate": {"client", "counts", "errors", "secure", "typed", "wire", "wording"},
+    "aggregate": {"client", "counts", "errors", "secure", "storage", "typed", "wire", "wording"},
     "secure": {"errors"},
     "server": {"comparison", "errors", "model", "privacy", "typed", "wire", "wording"},
     "populations": {"counts", "errors", "memory", "model", "typed", "wording"},
@@ -74,7 +74,9 @@ ONLY_IN = {
     "sklearn": {
         "comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn",
     },
-    "threadpoolctl": {"comparison.two_sample"},
+    "threadpoolctl": {"aggregate.shard_round", "comparison.two_sample"},
+    "distributed": {"aggregate.dask"},
+    "duckdb": {"storage.long_rows"},
     "datasets": {"integrations.flwr_datasets", "integrations.huggingface"},
     "flwr_datasets": {"integrations.flwr_datasets"},
     "torch": {"integrations.torch", "sweeps.grid", "training"},
@@ -160,7 +162,9 @@ def test_importing_the_package_loads_nothing_heavy():
     code = "import sys, polyurn; print(*sorted(m.split('.')[0] for m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert loaded.isdisjoint({"numba", "torch", "pandas", "matplotlib", "scipy", "pyarrow"})
+    assert loaded.isdisjoint(
+        {"numba", "torch", "pandas", "matplotlib", "scipy", "pyarrow", "duckdb", "distributed"}
+    )
 
 
 def test_the_command_line_loads_nothing_heavy_before_a_command_runs():

@@ -15,7 +15,8 @@ from polyurn.commands.app import app
 from polyurn.storage.mdm_json import load_saved
 
 COMMANDS = [
-    "compare", "datasets", "demo", "features", "fit", "histogram", "partition", "privacy",
+    "compare", "datasets", "demo", "features", "fit", "histogram", "pack", "partition",
+    "privacy",
     "report", "sample", "score",
     "select", "show", "sweep",
 ]  # fmt: skip
@@ -130,7 +131,7 @@ def test_a_mistake_is_one_line_with_the_nearest_that_exists(run, arguments, hint
 def test_the_help_is_a_table_of_contents_in_the_order_of_the_flow(run):
     names = [c.name for c in app.registered_commands]
     assert names == [
-        "demo", "datasets", "features", "histogram", "fit", "select", "show", "score",
+        "demo", "datasets", "features", "histogram", "pack", "fit", "select", "show", "score",
         "privacy", "sample",
         "partition", "compare", "sweep", "report",
     ]  # fmt: skip

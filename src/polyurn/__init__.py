@@ -11,8 +11,10 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # as in `typing`, which takes longer to load than all of this
 
 if TYPE_CHECKING:
+    from polyurn.aggregate.dask import DaskAggregator as DaskAggregator
     from polyurn.aggregate.local import LocalAggregator as LocalAggregator
     from polyurn.aggregate.replay import RecordedAggregator as RecordedAggregator
+    from polyurn.aggregate.shards import ShardAggregator as ShardAggregator
     from polyurn.client.answer import answer as answer
     from polyurn.client.bins import Bins as Bins
     from polyurn.client.crossing import crossed as crossed
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from polyurn.storage.ledger_file import open_ledger as open_ledger
     from polyurn.storage.mdm_json import load as load
     from polyurn.storage.mdm_json import save as save
+    from polyurn.storage.packing import pack_shards as pack_shards
     from polyurn.storage.partitions import load_partition as load_partition
     from polyurn.storage.partitions import save_partition as save_partition
     from polyurn.storage.run_log import RunRecord as RunRecord
@@ -85,7 +88,9 @@ if TYPE_CHECKING:
 
 _HOME = {
     "LocalAggregator": "aggregate.local",
+    "DaskAggregator": "aggregate.dask",
     "RecordedAggregator": "aggregate.replay",
+    "ShardAggregator": "aggregate.shards",
     "answer": "client.answer",
     "Bins": "client.bins",
     "crossed": "client.crossing",
@@ -110,6 +115,7 @@ _HOME = {
     "save": "storage.mdm_json",
     "write_histograms": "storage.tables",
     "Journal": "storage.journal",
+    "pack_shards": "storage.packing",
     "open_ledger": "storage.ledger_file",
     "MDM": "model.mdm",
     "dirichlet_multinomial_logpmf": "model.mdm",

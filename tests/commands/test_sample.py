@@ -36,3 +36,14 @@ def test_a_bad_setting_of_sample_is_one_line_and_no_file(run, tmp_path, options,
     before = sorted(os.listdir(tmp_path))
     assert_refused(run("sample", "mdm.json", *options), *words)
     assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_a_name_without_a_suffix_is_a_folder_of_parquet_files(run, tmp_path):
+    save(EXAMPLE, "mdm.json", categories=["a", "b"])
+    ran = run("sample", "mdm.json", "--clients", 30, "-o", "simulated/", "--seed", 1)
+    assert "wrote 30 clients to 1 file in simulated" in ran.err
+    ran = run("histogram", "simulated/clients-000000.parquet", "--json")
+    assert ran.json()["n_clients"] == 30
+    refused = run("sample", "mdm.json", "--clients", 31, "-o", "simulated/", "--seed", 1)
+    assert_refused(refused, "simulated holds something else")
+    assert_refused(run("sample", "mdm.json", "--clients", 3, "-o", "x", "--json"), "--json has no")

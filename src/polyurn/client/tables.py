@@ -6,7 +6,7 @@ Which column means what is found by `layout.py`.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -125,17 +125,32 @@ def layout_histograms(table: object, layout: Layout, categories: Categories) -> 
     arrow = as_arrow(table)
     if layout.category is None:
         return _wide_histograms(arrow, layout, categories)
-    clients, owner = distinct_values(column_ids(arrow, layout.client))
-    codes = category_codes(arrow, categories, category=layout.category)
-    given = (
-        np.ones(len(owner), np.int64)
-        if layout.count is None
-        else column_counts(arrow, layout.count)
-    )
+    ids, codes, given = layout_rows(arrow, layout, categories)
+    clients, owner = distinct_values(ids)
     made = tally(owner, codes, given, clients=clients, categories=categories)
     if layout.count is None and not layout.certain and made.counts.nnz == len(owner):
         _refuse_unread_counts(arrow, layout)
     return made
+
+
+def layout_rows(
+    table: object, layout: Layout, categories: Categories
+) -> tuple["pa.ChunkedArray", NDArray[np.int64], NDArray[np.int64]]:
+    """The client, the category's number and the count of each row of a long data frame.
+
+    Raises
+    ------
+    CountsError
+        A cell is not what its column should hold, or the table has one row per client.
+    """
+    arrow = as_arrow(table)
+    if layout.category is None:
+        raise CountsError("expected one row per point or with a count, got one row per client")
+    ids = column_ids(arrow, layout.client)
+    codes = category_codes(arrow, categories, category=layout.category)
+    if layout.count is None:
+        return ids, codes, np.ones(len(ids), np.int64)
+    return ids, codes, column_counts(arrow, layout.count)
 
 
 def category_codes(
@@ -209,7 +224,20 @@ def observed_categories(
     For tables that belong to whoever asks; the categories of live clients are declared.
     """
     values, _ = observed_codes(as_arrow(table), category)
-    names = sorted(str(value) for value in values)
+    return categories_shown({str(value) for value in values}, category=category)
+
+
+def categories_shown(
+    values: Collection[str], *, category: str | Sequence[str] = "category"
+) -> int | tuple[str, ...]:
+    """`observed_categories` of a table whose different values are these texts.
+
+    Examples
+    --------
+    >>> categories_shown({"2", "0"}), categories_shown({"10115", "80331"}), categories_shown({"b", "a"})
+    (3, ('10115', '80331'), ('a', 'b'))
+    """
+    names = sorted(values)
     if any("\n" in name for name in names):
         raise CountsError(
             f"a value in column {column_text(category)!r} goes over several lines: a quote that does "

@@ -20,6 +20,7 @@ from polyurn.commands import (
     features,
     fit,
     histogram,
+    pack,
     partition,
     privacy,
     report,
@@ -115,6 +116,7 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     (_START, "datasets", datasets.datasets_command),
     (_LEARN, "features", features.features_command),
     (_LEARN, "histogram", histogram.histogram_command),
+    (_LEARN, "pack", pack.pack_command),
     (_LEARN, "fit", fit.fit_command),
     (_LEARN, "select", select.select_command),
     (_LEARN, "show", show.show_command),
@@ -126,8 +128,9 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     (_JUDGE, "sweep", sweep.sweep_command),
     (_JUDGE, "report", report.report_command),
 )
+_KEEP_FILES = ("pack", "sample", "sweep")  # in a folder, with which they go on
 for panel, name, function in _COMMANDS:
-    app.command(name, rich_help_panel=panel)(as_command(function, keeps_runs=name == "sweep"))
+    app.command(name, rich_help_panel=panel)(as_command(function, keeps_runs=name in _KEEP_FILES))
 
 federation_app = typer.Typer(
     help="Learn from live nodes: set a federation up, join it, ask it.", no_args_is_help=True

@@ -4,7 +4,6 @@ Parses, calls one library function, writes.
 """
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +28,7 @@ from polyurn.wording.numbers import counted
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from polyurn.commands._shared.client_tables import ClientTable
     from polyurn.comparison.populations import Compared
     from polyurn.comparison.results import Comparison
     from polyurn.storage.mdm_json import SavedMDM
@@ -43,7 +43,8 @@ def compare_command(
         Path,
         typer.Argument(
             metavar="HELD_OUT",
-            help="Table of true clients that were not fitted; or a folder that `sweep` wrote.",
+            help="Table of true clients that were not fitted, or packed ones; or a folder that `sweep` "
+            "wrote.",
         ),
     ],
     populations: Annotated[
@@ -90,7 +91,10 @@ def compare_command(
     Examples: `polyurn compare held-out.csv mdm=mdm.json iid=iid.parquet -o comparison.json`,
     `polyurn compare runs/`
     """
-    if os.path.isdir(held_out):  # pathlib stops at a name that is too long
+    from polyurn.storage.shards import is_shard_folder
+
+    packed = is_shard_folder(held_out)
+    if os.path.isdir(held_out) and not packed:  # pathlib stops at a name that is too long
         if populations:
             raise ParameterError(f"expected nothing but the folder of a sweep with {held_out}")
         unheard = set(context.params) - _OF_BOTH - _OF_SWEEPS
@@ -101,8 +105,9 @@ def compare_command(
         return
     refuse_options(context, _OF_SWEEPS, f"with the table {held_out}")
     from polyurn.client.layout import Columns
-    from polyurn.commands._shared.client_tables import Reading, read_clients
+    from polyurn.commands._shared.client_tables import Reading
     from polyurn.commands._shared.model_files import read_model
+    from polyurn.commands._shared.packed_clients import read_some
     from polyurn.comparison.populations import compare
     from polyurn.storage.atomic import check_place, save_record
 
@@ -123,19 +128,21 @@ def compare_command(
     reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
     for one in saved.values():
         reading = reading.like(one)
-    read = read_clients(held_out, reading, declared)
+    read = read_some(held_out, reading, declared, seed=seed)
     others = reading.after(read)
     everything = read.categories or read.shape[1]
     compared: dict[str, Compared] = {
-        name: saved[name].mdm if name in saved else read_clients(path, others, everything).counts
+        name: saved[name].mdm
+        if name in saved
+        else read_some(path, others, everything, seed=seed).counts
         for name, path in places.items()
     }
-    known = None if fitted is None else read_clients(fitted, others, everything).clients
+    known = None if fitted is None else _ids(read_some(fitted, others, everything, seed=seed))
     verdict = compare(
         compared,
         read.counts,
-        clients=_texts(read.clients),
-        fitted=None if known is None else _texts(known),
+        clients=None if packed and known is None else _ids(read),
+        fitted=known,
         n_clients=clients,
         max_clients=max_clients,
         n_splits=splits,
@@ -166,9 +173,11 @@ def _places(populations: list[str]) -> dict[str, Path]:
     return places
 
 
-def _texts(clients: Iterable[object]) -> list[str]:
+def _ids(read: "ClientTable") -> list[str]:
     """Ids as texts: 7 in a Parquet file is the 7 of a CSV file."""
-    return [str(client) for client in clients]
+    if not read.named:
+        raise ParameterError(f"--fitted needs the ids of clients, which {read.path} does not keep")
+    return [str(client) for client in read.clients]
 
 
 def _is_mdm(path: Path) -> bool:

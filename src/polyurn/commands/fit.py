@@ -30,6 +30,7 @@ from polyurn.commands._shared.options import (
     Patience,
     Rounds,
     Sampling,
+    Scheduler,
     Seed,
     SizesOption,
     TableArgument,
@@ -41,7 +42,6 @@ from polyurn.commands._shared.private_fits import N_ROUNDS, private_budget
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from polyurn.client.histogram import Histograms
     from polyurn.server.results import Fit, Round
     from polyurn.storage.provenance import Made
 
@@ -83,6 +83,7 @@ def fit_command(
     max_upload: MaxUpload = 50_000,
     checkpoint: Checkpoint = None,
     threads: Threads = 1,
+    scheduler: Scheduler = None,
     drop_empty: DropEmpty = False,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -95,10 +96,10 @@ def fit_command(
 
     Example: `polyurn fit clients.csv --components 3 -o mdm.json`
     """
-    from polyurn.aggregate.local import LocalAggregator
     from polyurn.client.layout import Columns
     from polyurn.commands._shared.checkpoints import recorded
-    from polyurn.commands._shared.client_tables import Reading, largest_size, read_clients
+    from polyurn.commands._shared.client_tables import Reading, largest_size
+    from polyurn.commands._shared.packed_clients import clients_of, read_all
     from polyurn.commands._shared.progress import fit_progress
     from polyurn.server.few_clients import few_clients
     from polyurn.server.fit import fit
@@ -115,8 +116,8 @@ def fit_command(
         check_output(context, output)
         check_place(output)
     reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
-    read = read_clients(table, reading, declared_categories(categories))
-    aggregator = LocalAggregator(read.counts, rng=seed, sampling=sampling, n_threads=threads)
+    read = read_all(table, reading, declared_categories(categories))
+    aggregator = clients_of(read, seed, sampling, threads, scheduler)
     model = {"sizes": sizes, "size_prior": size_prior, "category_prior": category_prior}
     given: dict[str, Any] = {name: value for name, value in model.items() if value is not None}
     kept: list[Round] = []
@@ -145,7 +146,7 @@ def fit_command(
                     max_upload=max_upload, rng=seed, **common,
                 )  # fmt: skip
     except KeyboardInterrupt:
-        _keep_interrupted(kept, output, checkpoint, read, made)
+        _keep_interrupted(kept, output, checkpoint, read.categories, made)
     for sentence in _sentences(done):
         say(sentence)
     # How many clients and points there are is private too.
@@ -205,7 +206,7 @@ def _keep_interrupted(
     kept: list["Round"],
     output: Path | None,
     checkpoint: Path | None,
-    read: "Histograms",
+    categories: tuple[str, ...],
     made: "Made",
 ) -> NoReturn:
     """Write the parameters of the last round, if there are any and a place for them; then end."""
@@ -220,6 +221,6 @@ def _keep_interrupted(
         say(f"interrupted after round {last.number}; {again}{why}")
     else:
         made = replace(made, interrupted_after_round=last.number)
-        save(last.mdm, output, categories=read.categories, made=made.to_record())
+        save(last.mdm, output, categories=categories, made=made.to_record())
         say(f"interrupted; the parameters after round {last.number} are in {output}")
     raise typer.Exit(INTERRUPTED)

@@ -4,10 +4,11 @@ Parses, calls one library function, writes.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from polyurn.commands._shared.bin_options import Edges, Start, Stop, Width, declared_bins
 from polyurn.commands._shared.console import print_data, print_json, say
 from polyurn.commands._shared.invocation import check_output, made_by, refuse_options
 from polyurn.commands._shared.options import (
@@ -23,9 +24,6 @@ from polyurn.commands._shared.options import (
 from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
 
-if TYPE_CHECKING:
-    from polyurn.client.bins import Bins
-
 
 def histogram_command(
     context: typer.Context,
@@ -40,16 +38,10 @@ def histogram_command(
     category: Category = None,
     count: Count = None,
     categories: Categories = None,
-    edges: Annotated[
-        str | None,
-        typer.Option(help="Bin edges, comma-separated and increasing; -inf and inf are allowed."),
-    ] = None,
-    width: Annotated[float | None, typer.Option(help="Width of equal bins.")] = None,
-    start: Annotated[float, typer.Option(help="Where bins of equal width begin.")] = 0.0,
-    stop: Annotated[
-        float | None,
-        typer.Option(help="Where bins of equal width end; one more bin holds all beyond."),
-    ] = None,
+    edges: Edges = None,
+    width: Width = None,
+    start: Start = 0.0,
+    stop: Stop = None,
     quantiles: Annotated[
         int | None, typer.Option(help="Number of bins that hold equal shares of these records.")
     ] = None,
@@ -83,7 +75,7 @@ def histogram_command(
         check_table_place(output)
     table = read_table(records, on_remark=say)
     reading = Reading(say, Columns(client, category, count))
-    bins = _bins(edges, width, start, stop)
+    bins = declared_bins(edges, width, start, stop)
     if quantiles is not None and bins is None:
         with naming(records):
             feature = table_layout(table, reading.asked).category or "category"
@@ -109,27 +101,3 @@ def histogram_command(
     if as_json:
         rows = counts if isinstance(counts, np.ndarray) else counts.toarray()
         print_json({"n_clients": len(made.clients), **names, "counts": rows.tolist()})
-
-
-def _bins(
-    edges: str | None, width: float | None, start: float, stop: float | None
-) -> "Bins | None":
-    """The bins that the options stand for, if they stand for any."""
-    from polyurn.client.bins import Bins
-
-    if (width is None) != (stop is None):
-        raise ParameterError("expected --width and --stop together")
-    if edges is not None and width is not None:
-        raise ParameterError("expected one of --edges, --width and --quantiles, got two")
-    if width is not None and stop is not None:
-        return Bins.of_width(width, start=start, stop=stop)
-    if edges is None:
-        return None
-    try:
-        return Bins([float(edge) for edge in edges.split(",")])
-    except ValueError as error:
-        if isinstance(error, ParameterError):
-            raise
-        raise ParameterError(
-            f"expected --edges as numbers, such as 0,10,inf, got {edges!r}"
-        ) from None

@@ -3,12 +3,13 @@
 Parses, calls one library function, writes.
 """
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from polyurn.commands._shared.console import print_data, print_json, say
+from polyurn.commands._shared.console import print_data, print_json, say, talk
 from polyurn.commands._shared.invocation import made_by
 from polyurn.commands._shared.options import AsJson, Output, Seed
 from polyurn.errors import ParameterError
@@ -25,13 +26,29 @@ def sample_command(
 ) -> None:
     """Draw simulated clients: a long table (client, category, count).
 
-    Example: `polyurn sample mdm.json --clients 500 -o clients.parquet`
+    To a file, or to a folder of Parquet files, which may have more clients than memory holds.
+
+    Examples: `polyurn sample mdm.json --clients 500 -o clients.parquet`,
+    `polyurn sample mdm.json --clients 100000000 -o simulated/`
     """
     from polyurn.commands._shared.model_files import read_model
+    from polyurn.commands._shared.progress import drawing_progress
+    from polyurn.storage.drawn_clients import write_drawn
     from polyurn.storage.tables import check_table_place, csv_text, write_histograms
 
     if clients < 1:
         raise ParameterError(f"expected at least one client, got {clients}")
+    if output is not None and _is_folder(output):
+        if as_json:
+            raise ParameterError("--json has no effect with a folder: leave it out")
+        saved, made = read_model(mdm), made_by(context, seed)
+        with drawing_progress(talk, clients) as on_progress:
+            n_files = write_drawn(
+                saved.mdm, clients, output, rng=seed, categories=saved.categories, made=made,
+                on_progress=on_progress,
+            )  # fmt: skip
+        say(f"wrote {counted(clients, 'client')} to {counted(n_files, 'file')} in {output}")
+        return
     if output is not None:
         check_table_place(output)
     saved = read_model(mdm)
@@ -43,3 +60,8 @@ def sample_command(
         print_data([csv_text(counts, categories=saved.categories)])
     if as_json:
         print_json({"n_clients": clients, "seed": seed, "counts": counts.tolist()})
+
+
+def _is_folder(output: Path) -> bool:
+    """Whether a place is a folder, or a name that no kind of file has: `simulated/`."""
+    return os.path.isdir(output) or not (output.suffix or os.path.exists(output))

@@ -3,7 +3,7 @@
 Parses, calls one library function, prints.
 """
 
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,17 +38,22 @@ def score_command(
     Example: `polyurn score mdm.json held-out.csv`
     """
     from polyurn.client.layout import Columns
-    from polyurn.commands._shared.client_tables import Reading, read_clients
+    from polyurn.commands._shared.client_tables import Reading
     from polyurn.commands._shared.model_files import read_model
+    from polyurn.commands._shared.packed_clients import read_all
 
     saved = read_model(mdm)
     declared = saved.categories or saved.mdm.n_categories
     reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty).like(saved)
-    read = read_clients(table, reading, declared)
+    read = read_all(table, reading, declared)
+    joint, given_size = _Mean(), _Mean()
+    for counts in read.blocks():
+        joint.add(saved.mdm.logpmf(counts))
+        given_size.add(saved.mdm.logpmf_given_size(counts))
     result = {
         "n_clients": read.shape[0],
-        **_mean_record("log_likelihood", saved.mdm.logpmf(read.counts)),
-        **_mean_record("log_likelihood_given_size", saved.mdm.logpmf_given_size(read.counts)),
+        **joint.record("log_likelihood"),
+        **given_size.record("log_likelihood_given_size"),
     }
     if as_json:
         print_json({name: value if isfinite(value) else None for name, value in result.items()})
@@ -58,12 +63,26 @@ def score_command(
         print_data([f"{name:<42} {text}\n".encode()])
 
 
-def _mean_record(name: str, values: "NDArray[np.float64]") -> dict[str, float]:
-    """A mean over clients and its standard error, for JSON."""
-    import numpy as np
+class _Mean:
+    """A mean over clients who come some at a time, and its standard error (Chan et al., 1979)."""
 
-    spread = values.std(ddof=1) if len(values) > 1 and np.isfinite(values).all() else np.nan
-    return {
-        name: float(values.mean()),
-        f"{name}_standard_error": float(spread / len(values) ** 0.5),
-    }
+    def __init__(self) -> None:
+        self._n, self._mean, self._squares = 0, 0.0, 0.0
+
+    def add(self, values: "NDArray[np.float64]") -> None:
+        """Take in some clients more."""
+        import numpy as np
+
+        n, mean = len(values), float(values.mean())
+        both = self._n + n
+        with np.errstate(invalid="ignore"):  # an impossible client has log-likelihood -inf
+            apart = float(np.subtract(mean, self._mean))
+            self._squares += float(((values - mean) ** 2).sum()) + apart**2 * self._n * n / both
+        self._mean = (self._mean * self._n + mean * n) / both if self._n else mean
+        self._n = both
+
+    def record(self, name: str) -> dict[str, float]:
+        """The mean and its standard error, for JSON."""
+        many = self._n > 1
+        error = (self._squares / (self._n - 1) / self._n) ** 0.5 if many else nan
+        return {name: self._mean, f"{name}_standard_error": error}

@@ -30,6 +30,7 @@ from polyurn.commands._shared.options import (
     Patience,
     Rounds,
     Sampling,
+    Scheduler,
     Seed,
     SizesOption,
     TableArgument,
@@ -76,6 +77,7 @@ def select_command(
     max_upload: MaxUpload = 50_000,
     checkpoint: Checkpoint = None,
     threads: Threads = 1,
+    scheduler: Scheduler = None,
     drop_empty: DropEmpty = False,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -87,11 +89,11 @@ def select_command(
 
     Example: `polyurn select clients.csv --components 1:6 -o mdm.json`
     """
-    from polyurn.aggregate.local import LocalAggregator
     from polyurn.client.layout import Columns
     from polyurn.commands._shared.checkpoints import recorded
-    from polyurn.commands._shared.client_tables import Reading, largest_size, read_clients
+    from polyurn.commands._shared.client_tables import Reading, largest_size
     from polyurn.commands._shared.fitted_mdm import mdm_record
+    from polyurn.commands._shared.packed_clients import clients_of, read_all
     from polyurn.commands._shared.progress import fit_progress, selection_progress
     from polyurn.commands._shared.selections import selection_table
     from polyurn.server.private.choosing import select_private
@@ -110,8 +112,8 @@ def select_command(
         check_place(output)
     numbers = component_numbers(components)
     reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
-    read = read_clients(table, reading, declared_categories(categories))
-    aggregator = LocalAggregator(read.counts, rng=seed, sampling=sampling, n_threads=threads)
+    read = read_all(table, reading, declared_categories(categories))
+    aggregator = clients_of(read, seed, sampling, threads, scheduler)
     if budget is not None:
         bounds: dict[str, Any] = {
             "n_categories": read.shape[1], "max_size": max_size, "sizes": sizes or "binned",

@@ -9,7 +9,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -58,13 +59,73 @@ def read_table(
     pa = arrow("reading tables")
     kind = _kind(path)
     check_regular(path)
-    try:
+    with _reading(pa, path, kind):
         if kind == "parquet":
             return _read_parquet(pa, path)
         dialect = _dialect(pa, path, kind)
         if on_remark is not None and dialect.delimiter != _DELIMITERS[kind]:
             on_remark(f"{path.name}: columns are separated by {_CALLED[dialect.delimiter]}")
         return _read_text(pa, path, dialect)
+    raise AssertionError("a table was read, or an error raised")
+
+
+def table_batches(
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    first_row: int = 0,
+    n_rows: int = 2**20,
+) -> Iterator[tuple[int, "pa.Table"]]:
+    """The rows of a file that `read_table` could read, some at a time: (the first row's number, rows).
+
+    Parameters
+    ----------
+    path : path
+    columns : sequence of str, optional
+        Those of the columns that are read; all by default.
+    first_row : int
+        The row to begin with, counted from 0. Groups of rows of a Parquet file that come before it are
+        not read.
+    n_rows : int
+        How many rows of a Parquet file come at a time; of a text file as many as fit into a megabyte.
+
+    Raises
+    ------
+    FileError
+        As `read_table`.
+    """
+    path = Path(path)
+    pa = arrow("reading tables")
+    kind = _kind(path)
+    check_regular(path)
+    with _reading(pa, path, kind):
+        batches = (
+            _parquet_batches(pa, path, columns, first_row, n_rows)
+            if kind == "parquet"
+            else _text_batches(pa, path, _dialect(pa, path, kind), columns)
+        )
+        for start, table in batches:
+            if start + len(table) > first_row:
+                skipped = max(first_row - start, 0)
+                yield start + skipped, table.slice(skipped)
+
+
+def parquet_rows(path: str | os.PathLike[str]) -> int | None:
+    """How many rows a Parquet file says it has; None of a text file, which has to be read to know."""
+    path = Path(path)
+    pa = arrow("reading tables")
+    kind = _kind(path)
+    check_regular(path)
+    with _reading(pa, path, kind):
+        return int(pa.parquet.read_metadata(path).num_rows) if kind == "parquet" else None
+    raise AssertionError("the file was read, or an error raised")
+
+
+@contextmanager
+def _reading(pa: Any, path: Path, kind: str) -> Iterator[None]:
+    """What is wrong with a file, in one line."""
+    try:
+        yield
     except (pa.ArrowInvalid, UnicodeError) as error:
         if "Empty CSV" in str(error):
             raise FileError(f"{path} is empty: expected a header and at least one row") from error
@@ -254,7 +315,41 @@ def _read_parquet(pa: Any, path: Path) -> "pa.Table":
     return table
 
 
+def _parquet_batches(
+    pa: Any, path: Path, columns: Sequence[str] | None, first_row: int, n_rows: int
+) -> Iterator[tuple[int, "pa.Table"]]:
+    with pa.parquet.ParquetFile(path) as file:
+        meta = file.metadata
+        lengths = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        first = int(np.searchsorted(starts, first_row, side="right")) - 1
+        start = int(starts[first])
+        groups = range(first, meta.num_row_groups)
+        for batch in file.iter_batches(n_rows, row_groups=groups, columns=columns):
+            yield start, pa.Table.from_batches([batch])
+            start += len(batch)
+
+
+def _text_batches(
+    pa: Any, path: Path, dialect: _Dialect, columns: Sequence[str] | None
+) -> Iterator[tuple[int, "pa.Table"]]:
+    start = 0
+    with pa.csv.open_csv(path, *_text_options(pa, path, dialect)) as file:
+        for batch in file:
+            table = pa.Table.from_batches([batch])
+            _refuse_second_header(pa, table, path, start)
+            yield start, table if columns is None else table.select(columns)
+            start += len(batch)
+
+
 def _read_text(pa: Any, path: Path, dialect: _Dialect) -> "pa.Table":
+    table = pa.csv.read_csv(path, *_text_options(pa, path, dialect))
+    _refuse_second_header(pa, table, path)
+    return table
+
+
+def _text_options(pa: Any, path: Path, dialect: _Dialect) -> tuple[Any, Any, Any]:
+    """How Arrow is to read a text file: every cell as the text that it is."""
     # Only with one thread do errors name the row.
     read = pa.csv.ReadOptions(use_threads=False, encoding=dialect.encoding.removesuffix("-sig"))
     parse = pa.csv.ParseOptions(delimiter=dialect.delimiter)
@@ -266,19 +361,17 @@ def _read_text(pa: Any, path: Path, dialect: _Dialect) -> "pa.Table":
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
-    table = pa.csv.read_csv(path, read, parse, convert)
-    _refuse_second_header(pa, table, path)
-    return table
+    return read, parse, convert
 
 
-def _refuse_second_header(pa: Any, table: "pa.Table", path: Path) -> None:
+def _refuse_second_header(pa: Any, table: "pa.Table", path: Path, first_row: int = 0) -> None:
     """Stop at a row that is the header once more, as where files were put together."""
     same = np.ones(len(table), bool)
     for i, name in enumerate(table.column_names):
         same &= np.asarray(pa.compute.equal(table.column(i), pa.scalar(name)).fill_null(False))
         if not same.any():
             return
-    place = place_of_row(path, int(np.argmax(same)))
+    place = place_of_row(path, first_row + int(np.argmax(same)))
     raise FileError(f"{path}: {place} is the header once more; delete it")
 
 

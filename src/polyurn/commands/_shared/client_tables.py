@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from scipy import sparse
 
@@ -15,12 +15,16 @@ from polyurn.client.bins import Bins
 from polyurn.client.histogram import Histograms
 from polyurn.client.layout import UNSAID, Columns, Layout, column_text
 from polyurn.client.tables import layout_histograms, observed_categories, table_layout
-from polyurn.counts import check_counts, client_sizes, drop_empty
-from polyurn.errors import CountsError, RowError
+from polyurn.counts import check_counts, client_sizes, digest, drop_empty
+from polyurn.errors import CountsError, FileError, RowError
 from polyurn.storage.mdm_json import SavedMDM
 from polyurn.storage.provenance import DataRecord
+from polyurn.storage.shards import is_shard_folder
 from polyurn.storage.tables import place_of_row, read_table
 from polyurn.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from polyurn.aggregate.local import LocalAggregator
 
 Say: TypeAlias = Callable[[str], None]
 Declared: TypeAlias = int | tuple[str, ...] | None
@@ -60,10 +64,34 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class ClientTable(Histograms):
-    """The histograms of a table's clients, and the names of its columns."""
+    """The histograms of a table's clients, and the names of its columns.
+
+    Without `named` the ids of the clients are not known.
+    """
 
     path: Path
     columns: Columns
+    named: bool = True
+
+    @property
+    def max_size(self) -> int:
+        """The most points of a client."""
+        return int(client_sizes(self.counts).max())
+
+    @property
+    def digest(self) -> str:
+        """A name for the histograms that others are not expected to have."""
+        return digest(self.counts)
+
+    def aggregator(self, *, seed: int, sampling: Any, threads: int) -> "LocalAggregator":
+        """The clients, played in this process."""
+        from polyurn.aggregate.local import LocalAggregator
+
+        return LocalAggregator(self.counts, rng=seed, sampling=sampling, n_threads=threads)
+
+    def blocks(self) -> Iterator["sparse.csr_array[Any]"]:
+        """The histograms, in one piece."""
+        yield self.counts
 
     @property
     def record(self) -> DataRecord:
@@ -83,6 +111,8 @@ class ClientTable(Histograms):
 
 def read_clients(path: Path, reading: Reading, declared: Declared = None) -> ClientTable:
     """The histograms of a table's clients, checked."""
+    if is_shard_folder(path):
+        raise FileError(f"{path} holds packed clients: fit, select, score and compare read them")
     read = histograms_of(read_table(path, on_remark=reading.say), path, reading, declared)
     with naming(path):
         if reading.drop_empty:
@@ -132,13 +162,19 @@ def naming(path: Path) -> Iterator[None]:
         raise CountsError(f"{path}: {error}") from None
 
 
-def largest_size(declared: int | None, read: Histograms, say: Say) -> int:
-    """The declared largest size, or the table's, and then it is said."""
+class HasSizes(Protocol):
+    """Clients whose largest size is known."""
+
+    @property
+    def max_size(self) -> int: ...
+
+
+def largest_size(declared: int | None, read: HasSizes, say: Say) -> int:
+    """The declared largest size, or the clients' own, and then it is said."""
     if declared is not None:
         return declared
-    largest = int(client_sizes(read.counts).max())
-    say(f"max_size {largest}, from the table; declare it with --max-size")
-    return largest
+    say(f"max_size {read.max_size}, from the table; declare it with --max-size")
+    return read.max_size
 
 
 def _shown(categories: int | tuple[str, ...]) -> str:

@@ -22,7 +22,8 @@ TableArgument = Annotated[
     Path,
     typer.Argument(
         metavar="TABLE",
-        help="CSV or Parquet: (client, category, count), one row per point, or one per client.",
+        help="CSV or Parquet: (client, category, count), one row per point, or one per client; or a "
+        "folder that `pack` wrote.",
     ),
 ]
 Client = Annotated[
@@ -92,6 +93,10 @@ FederationLedgerEpsilon = Annotated[
     typer.Option(help="With --epsilon: budget of all runs together; that of the first by default."),
 ]
 Threads = Annotated[int, typer.Option(help="Threads.")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(help="Address of a Dask cluster that plays packed clients, such as tcp://…:8786."),
+]
 DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Leave out clients without points.")]
 Seed = Annotated[int, typer.Option(callback=check_seed, help="Seed of everything that is random.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]

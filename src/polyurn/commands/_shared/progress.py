@@ -1,4 +1,4 @@
-"""Progress of a fit, a selection or a sweep: a bar on a terminal, lines when piped.
+"""Progress of a fit, a selection, a sweep or a packing: a bar on a terminal, lines when piped.
 
 Each is a context that gives a function to call after every round or run. What came of it is for the
 command to say.
@@ -30,6 +30,7 @@ from polyurn.wording.numbers import counted
 if TYPE_CHECKING:
     from polyurn.server.results import Progress as SelectionRound
     from polyurn.server.results import Round
+    from polyurn.storage.packing import Packed
     from polyurn.storage.run_log import RunRecord
     from polyurn.sweeps.grid import Progress as SweepProgress
 
@@ -161,6 +162,60 @@ def sweep_progress(console: Console) -> Iterator[Callable[["SweepProgress"], Non
                 bar.update(task, completed=done.n_done, description=_line(done.run), ends=ends)
 
         yield on_run_bar
+
+
+@contextlib.contextmanager
+def packing_progress(console: Console) -> Iterator[Callable[["Packed"], None]]:
+    """A function that shows each shard as it is written: a bar of rows, or lines when piped."""
+    if not console.is_terminal:
+        shown = 0.0
+
+        def on_shard(done: "Packed") -> None:
+            nonlocal shown
+            share = done.n_rows / done.total_rows if done.total_rows else done.n_shards / 10
+            if share >= shown:
+                shown = share + 1 / _PIPED_LINES
+                of = f" of {done.total_rows:,}" if done.total_rows else ""
+                console.out(f"{done.n_rows:,}{of} rows, {counted(done.n_clients, 'client')}")
+
+        yield on_shard
+        return
+
+    bar = Bar(
+        BarColumn(bar_width=24),
+        TextColumn("{task.description}", markup=False),
+        TimeRemainingColumn(),
+        console=console,
+    )
+    with bar:
+        task = bar.add_task("reading", total=None)
+
+        def on_shard_bar(done: "Packed") -> None:
+            text = f"{counted(done.n_clients, 'client')}, {counted(done.n_shards, 'shard')}"
+            bar.update(task, total=done.total_rows, completed=done.n_rows, description=text)
+
+        yield on_shard_bar
+
+
+@contextlib.contextmanager
+def drawing_progress(console: Console, n_clients: int) -> Iterator[Callable[[int], None]]:
+    """A function that shows how many clients have been drawn: a bar, or lines when piped."""
+    if not console.is_terminal:
+        shown = 0.0
+
+        def on_file(n_drawn: int) -> None:
+            nonlocal shown
+            if n_drawn >= shown:
+                shown = n_drawn + n_clients / _PIPED_LINES
+                console.out(f"{n_drawn:,} of {counted(n_clients, 'client')}")
+
+        yield on_file
+        return
+
+    bar = Bar(BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(), console=console)
+    with bar:
+        task = bar.add_task("drawing", total=n_clients)
+        yield lambda n_drawn: bar.update(task, completed=n_drawn)
 
 
 class _TimeLeft(ProgressColumn):

@@ -1,0 +1,278 @@
+"""One round over shards: who of each shard takes part, what a shard answers, and who is at hand.
+
+Everything about a shard follows from the shard, the query and seeds, wherever it is computed: the sum
+has the same bits on any number of threads or workers. Reading shards and adding answers is `shards.py`
+here and `dask.py` on a cluster.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.random import SeedSequence
+from numpy.typing import NDArray
+from scipy import sparse
+
+from polyurn.client.added_noise import check_reporters, with_noise
+from polyurn.client.answer import answer_rows
+from polyurn.client.rows import Rows, pack
+from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.wire import Batch, Noised, Part, Query, S, Statistics
+from polyurn.wording.numbers import counted
+
+Sampling: TypeAlias = Literal["fixed", "poisson"]
+
+# Those with the lowest buckets are kept at hand, packed together: a search is screened by them, and
+# would have to read all shards for a few clients of each. So many bytes of shards, or this share.
+_AT_HAND_BYTES = 2**24
+_AT_HAND_SHARE = 0.125
+# numpy draws hypergeometric numbers out of fewer than this.
+_MOST_FIXED = 10**9
+
+
+@dataclass(frozen=True)
+class ShardDraw:
+    """What chance decides about a shard in one round.
+
+    Attributes
+    ----------
+    shard : int
+    buckets : SeedSequence
+        Of the clients' buckets, the same in every round.
+    play : SeedSequence
+        For what clients draw for themselves.
+    cohort : int, float or None
+        How many clients take part, or with which probability each does; None if all do.
+    choose : SeedSequence or None
+        Draws them.
+    """
+
+    shard: int
+    buckets: SeedSequence
+    play: SeedSequence
+    cohort: int | float | None = None
+    choose: SeedSequence | None = None
+
+    def members(self, n_clients: int) -> NDArray[np.int64] | None:
+        """Who takes part; None if all do."""
+        rng = np.random.default_rng(self.choose)
+        match self.cohort:
+            case None:
+                return None
+            case float(share):
+                return np.flatnonzero(rng.random(n_clients) < share)
+            case n:
+                return rng.choice(n_clients, size=n, replace=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AtHand:
+    """The clients of all shards whose buckets are lowest, if there are any, and these."""
+
+    rows: Rows | None
+    buckets: NDArray[np.float64]
+
+
+class ShardRounds:
+    """The rounds over some shards: who takes part in each.
+
+    Parameters
+    ----------
+    n_clients : sequence of int
+        Of each shard.
+    n_bytes : int
+        Of all shards.
+    rng : int or numpy.random.Generator
+    sampling : {"fixed", "poisson"}
+    """
+
+    def __init__(
+        self,
+        n_clients: Sequence[int],
+        n_bytes: int,
+        *,
+        rng: int | np.random.Generator | None,
+        sampling: Sampling,
+    ) -> None:
+        self._each, self.n_clients = list(n_clients), sum(n_clients)
+        self._rng, self._sampling = np.random.default_rng(rng), sampling
+        self._buckets = _seeds(self._rng.spawn(1)[0], len(n_clients))
+        self.share_at_hand = min(_AT_HAND_SHARE, _AT_HAND_BYTES / n_bytes)
+
+    def skip(self) -> list[np.random.Generator]:
+        """Leave a round out: later ones draw what they would have drawn after it."""
+        return self._rng.spawn(2)
+
+    def everyone(self) -> list[ShardDraw]:
+        """Draws in which all take part, and nobody draws anything."""
+        return [ShardDraw(i, seed, seed) for i, seed in enumerate(self._buckets)]
+
+    def next(self, cohort_size: int | None) -> list[ShardDraw]:
+        """The draws of the shards that the next round asks, in their order.
+
+        Raises
+        ------
+        ParameterError
+            There are not as many clients, or too many to draw a fixed number of.
+        """
+        choose, play = self.skip()
+        n = len(self._each)
+        plays = _seeds(play, n)
+        if cohort_size is None:
+            return [ShardDraw(i, self._buckets[i], plays[i]) for i in range(n)]
+        cohorts = self._cohorts(cohort_size, choose)
+        chooses = _seeds(choose, n)
+        return [
+            ShardDraw(i, self._buckets[i], plays[i], cohort, chooses[i])
+            for i, cohort in enumerate(cohorts)
+            if cohort > 0
+        ]
+
+    def _cohorts(self, cohort_size: int, rng: np.random.Generator) -> list[int] | list[float]:
+        """How many clients of each shard take part, or with which probability."""
+        if not 1 <= cohort_size <= self.n_clients:
+            raise ParameterError(
+                f"expected a cohort of 1 to {counted(self.n_clients, 'client')}, got {cohort_size}"
+            )
+        if self._sampling == "poisson":
+            return [cohort_size / self.n_clients] * len(self._each)
+        if self.n_clients >= _MOST_FIXED:
+            raise ParameterError(
+                f"expected fewer than {_MOST_FIXED:,} clients to draw a cohort of fixed size from, got "
+                f"{self.n_clients:,}; draw with sampling='poisson'"
+            )
+        drawn = rng.multivariate_hypergeometric(self._each, cohort_size, method="marginals")
+        return cast("list[int]", drawn.tolist())
+
+
+def answer_shard(query: Query[Any], rows: Rows, draw: ShardDraw) -> NDArray[np.float64]:
+    """The sum of the answers of a shard's clients, as a vector."""
+    buckets = _buckets(draw, rows.n_clients) if _has_part(query) else None
+    members = draw.members(rows.n_clients)
+    play = np.random.default_rng(draw.play)
+    answer: Statistics = answer_rows(query, rows, members=members, buckets=buckets, rng=play)
+    return answer.to_vector()
+
+
+def low_buckets(
+    rows: Rows, draw: ShardDraw, share: float
+) -> tuple["sparse.csr_array[Any]", NDArray[np.float64]]:
+    """The histograms of a shard's clients whose buckets are below `share`, and the buckets."""
+    buckets = _buckets(draw, rows.n_clients)
+    members = np.flatnonzero(buckets < share).astype(np.uint32)
+    return rows.counts_of(members), buckets[members]
+
+
+def put_at_hand(
+    parts: Iterable[tuple["sparse.csr_array[Any]", NDArray[np.float64]]],
+) -> AtHand:
+    """The clients of several shards together."""
+    counts, buckets = zip(*parts, strict=True)
+    if not sum(map(len, buckets)):
+        return AtHand(None, np.empty(0))
+    return AtHand(pack(sparse.csr_array(sparse.vstack(counts))), np.concatenate(buckets))
+
+
+def answer_at_hand(query: Query[Any], clients: AtHand, play: SeedSequence) -> NDArray[np.float64]:
+    """The sum over those at hand whom a query to parts of the clients means, as a vector."""
+    if clients.rows is None:
+        return np.zeros(query.n_numbers)
+    rng = np.random.default_rng(play)
+    answer: Statistics = answer_rows(query, clients.rows, buckets=clients.buckets, rng=rng)
+    return answer.to_vector()
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A query in two: what is asked of those at hand, and what of all shards.
+
+    Attributes
+    ----------
+    near, far : Batch or None
+    places : tuple of (bool, int)
+        For each of the plain questions in the query, in their order: whether those at hand are asked,
+        and how many numbers answer it.
+    """
+
+    near: Batch | None
+    far: Batch | None
+    places: tuple[tuple[bool, int], ...]
+
+    def joined(
+        self, near: NDArray[np.float64] | None, far: NDArray[np.float64] | None
+    ) -> NDArray[np.float64]:
+        """The answer to the whole query."""
+        if near is None or far is None:
+            return cast("NDArray[np.float64]", far if near is None else near)
+        at = {True: 0, False: 0}
+        answers = {True: near, False: far}
+        parts = []
+        for is_near, n in self.places:
+            parts.append(answers[is_near][at[is_near] : at[is_near] + n])
+            at[is_near] += n
+        return np.concatenate(parts)
+
+
+def routed(query: Query[Any], share: float) -> Routed:
+    """A query in two, where those with buckets below `share` are at hand."""
+    leaves = _leaves(query)
+    marks = [isinstance(leaf, Part) and bool(leaf.high <= share) for leaf in leaves]
+    near, far = (
+        tuple(leaf for leaf, mark in zip(leaves, marks, strict=True) if mark is wanted)
+        for wanted in (True, False)
+    )
+    places = tuple((mark, leaf.n_numbers) for leaf, mark in zip(leaves, marks, strict=True))
+    return Routed(Batch(near) if near else None, Batch(far) if far else None, places)
+
+
+def without_noise(query: Query[S], n_members: int) -> Query[S]:
+    """The question itself, of one whose clients add noise; see `with_its_noise`."""
+    if not isinstance(query, Noised):
+        return query
+    check_reporters(query, n_members)  # each client is played as a node of its own
+    return cast("Query[S]", query.query)
+
+
+def with_its_noise(query: Query[S], vector: NDArray[np.float64], n_members: int) -> S:
+    """The sum, with the noise of its clients if the query asks for some."""
+    sums = query.shaped(vector)
+    return with_noise(query, sums, n_adders=n_members) if isinstance(query, Noised) else sums
+
+
+def one_blas_thread() -> Any:
+    """A controller of the threads of matrix products; their sums have other bits on more than one."""
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError as error:
+        raise MissingDependencyError("threadpoolctl", "shards", "summing over shards") from error
+    return ThreadpoolController().limit(limits=1, user_api="blas")
+
+
+def _leaves(query: Query[Any], low: float = 0.0, high: float = 1.0) -> list[Query[Any]]:
+    """The plain questions in a query, each to its part of the clients, in the order of the answer."""
+    match query:
+        case Batch(queries):
+            return [leaf for one in queries for leaf in _leaves(one, low, high)]
+        case Part(inner, inner_low, inner_high):
+            return _leaves(inner, max(low, inner_low), min(high, inner_high))
+        case _:
+            return [query if (low, high) == (0.0, 1.0) else Part(query, low, high)]
+
+
+def _has_part(query: Query[Any]) -> bool:
+    match query:
+        case Part():
+            return True
+        case Batch(queries):
+            return any(map(_has_part, queries))
+        case _:
+            return False
+
+
+def _buckets(draw: ShardDraw, n_clients: int) -> NDArray[np.float64]:
+    return np.random.default_rng(draw.buckets).random(n_clients)
+
+
+def _seeds(rng: np.random.Generator, n: int) -> list[SeedSequence]:
+    return cast(SeedSequence, rng.bit_generator.seed_seq).spawn(n)

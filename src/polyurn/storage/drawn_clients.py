@@ -1,0 +1,158 @@
+"""Simulated clients as a folder of Parquet files, drawn and written in constant memory.
+
+Each file has its own random stream, which follows from the seed and the file's number, so that files can
+be drawn in any order and a run that was stopped goes on with those that are missing. One table in one
+file is `tables.py`.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.random import SeedSequence
+
+from polyurn.counts import check_names
+from polyurn.errors import FileError, ParameterError
+from polyurn.model.mdm import MDM
+from polyurn.storage.atomic import others_in, write_whole
+from polyurn.storage.tables import arrow, long_table
+from polyurn.typed.arguments import Json
+
+# Clients of a file, and cells (clients x categories) that are drawn at once.
+CLIENTS_PER_FILE = 2**19
+_CELLS = 2**22
+
+
+def write_drawn(
+    mdm: MDM,
+    n_clients: int,
+    folder: str | os.PathLike[str],
+    *,
+    rng: int = 0,
+    categories: tuple[str, ...] | None = None,
+    n_threads: int = 2,
+    clients_per_file: int = CLIENTS_PER_FILE,
+    made: Json | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> int:
+    """Draw clients from an MDM into a folder of long tables (client, category, count).
+
+    Parameters
+    ----------
+    mdm : MDM
+    n_clients : int
+        Any number; clients are called 0, 1, ... over all files.
+    folder : path
+        Made if it is not there; empty, or what a stopped run of the same has left.
+    rng : int
+        The seed.
+    categories : tuple of str, optional
+        Category names; their numbers by default.
+    n_threads, clients_per_file : int
+    made : mapping, optional
+        How it came about; kept in the metadata of the files.
+    on_progress : function of the number of clients so far, optional
+
+    Returns
+    -------
+    int
+        How many files there are.
+
+    Raises
+    ------
+    FileError
+        The folder holds something else, or cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from polyurn.model.paper_truths import truth
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     write_drawn(truth("low/1"), 250, place, clients_per_file=100)
+    3
+    """
+    if n_clients < 1:
+        raise ParameterError(f"expected at least one client, got {n_clients}")
+    place = Path(folder)
+    labels = check_names(categories, mdm.n_categories)
+    n_files = -(-n_clients // clients_per_file)
+    names = [f"clients-{i:06d}.parquet" for i in range(n_files)]
+    drawn = {"n_clients": n_clients, "rng": rng, "per_file": clients_per_file, "mdm": _name_of(mdm)}
+    done = _begin(place, names, drawn)
+    streams = SeedSequence(rng).spawn(n_files)
+
+    def one(i: int) -> int:
+        first = i * clients_per_file
+        some = range(first, min(first + clients_per_file, n_clients))
+        if names[i] not in done:
+            note = json.dumps({"drawn": drawn, **(made or {})})
+            write_whole(
+                place / names[i], lambda file: _write(file, mdm, some, streams[i], labels, note)
+            )
+        return len(some)
+
+    n_drawn = 0
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for n in pool.map(one, range(n_files)):
+                n_drawn += n
+                if on_progress is not None:
+                    on_progress(n_drawn)
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    return n_files
+
+
+def _write(
+    file: IO[bytes],
+    mdm: MDM,
+    clients: range,
+    stream: SeedSequence,
+    labels: tuple[str, ...] | None,
+    note: str,
+) -> None:
+    """Draw some clients at a time, and add them to a Parquet file."""
+    pa = arrow("writing tables")
+    rng = np.random.default_rng(stream)
+    step = max(1, _CELLS // mdm.n_categories)
+    writer = None
+    for start in range(clients.start, clients.stop, step):
+        ids = np.arange(start, min(start + step, clients.stop))
+        table = long_table(mdm.sample(len(ids), rng=rng), clients=ids.tolist(), categories=labels)
+        if writer is None:
+            schema = table.schema.with_metadata({"polyurn": note})
+            writer = pa.parquet.ParquetWriter(file, schema)
+        writer.write_table(table)
+    assert writer is not None
+    writer.close()
+
+
+def _begin(place: Path, names: list[str], drawn: dict[str, Any]) -> set[str]:
+    """The files that an earlier run has left; what it did not draw is refused."""
+    pa = arrow("writing tables")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        there = others_in(place)
+    except OSError as error:
+        raise FileError(f"cannot use {place}: {error.strerror}") from error
+    wanted = set(names)
+    for name in there:
+        try:
+            known = pa.parquet.read_metadata(place / name).metadata if name in wanted else None
+            if not known or json.loads(known[b"polyurn"])["drawn"] != drawn:
+                raise ValueError
+        except (pa.ArrowException, ValueError, KeyError, OSError):
+            raise FileError(f"{place} holds something else, {name}; take an empty folder") from None
+    return set(there)
+
+
+def _name_of(mdm: MDM) -> str:
+    """A name for the parameters that others are not expected to have."""
+    parts = (mdm.weights, mdm.alphas, mdm.sizes.masses)
+    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16]

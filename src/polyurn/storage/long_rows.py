@@ -1,0 +1,266 @@
+"""Rows of long tables, file after file and some at a time: whose, which category, how many.
+
+Every row is checked as `client/tables.py` checks it, and a bad one is an error that names its file and
+line. `by_client` brings rows into the order of their clients with an engine that works on disk where
+memory is too small (DuckDB). What becomes of the rows is `packing.py`.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.client.histogram import Categories
+from polyurn.client.layout import Columns, Layout
+from polyurn.client.tables import (
+    categories_shown,
+    layout_histograms,
+    layout_rows,
+    observed_codes,
+    table_layout,
+)
+from polyurn.errors import CountsError, FileError, MissingDependencyError, RowError
+from polyurn.storage.tables import arrow, place_of_row, table_batches
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SUFFIXES = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz")
+# The engine's own limit is a share of what a process may take: Python and Arrow need some too.
+_SHARE_OF_ENGINE = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class Lot:
+    """Some rows of one file.
+
+    Attributes
+    ----------
+    clients : int64 array or Arrow array of texts, of shape (n_rows,)
+    codes, counts : int arrays of shape (n_rows,)
+    file, first_row : int
+        The place of the file among all, and that of the first row in it, both counted from 0.
+    """
+
+    clients: Any
+    codes: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    file: int
+    first_row: int
+
+
+@dataclass(frozen=True)
+class LongTables:
+    """Files that say the same in the same columns.
+
+    Attributes
+    ----------
+    files : tuple of Path
+    layout : Layout
+    categories : int, tuple of str or Bins
+    """
+
+    files: tuple[Path, ...]
+    layout: Layout
+    categories: Categories
+
+    def lots(self, *, file: int = 0, row: int = 0) -> Iterator[Lot]:
+        """The rows of all files, from a row of one of them on."""
+        category = self.layout.category
+        names = [self.layout.client, *([category] if isinstance(category, str) else category or ())]
+        names += [] if self.layout.count is None else [self.layout.count]
+        is_text: bool | None = None
+        for i in range(file, len(self.files)):
+            path = self.files[i]
+            with _columns_of(path, names):
+                for start, table in table_batches(
+                    path, columns=names, first_row=row if i == file else 0
+                ):
+                    with _naming(path, start):
+                        ids, codes, counts = layout_rows(table, self.layout, self.categories)
+                        clients = _comparable(ids)
+                        if is_text not in (None, not isinstance(clients, np.ndarray)):
+                            raise CountsError(
+                                "expected clients as texts or as whole numbers in all files, got both"
+                            )
+                    is_text = not isinstance(clients, np.ndarray)
+                    yield Lot(clients, codes.astype(np.int32), counts, i, start)
+
+
+def find_files(tables: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]:
+    """The files that paths stand for: each for itself, and a folder for the tables in it by name.
+
+    Raises
+    ------
+    FileError
+        There are none, or a file comes twice.
+    """
+    found: list[Path] = []
+    for path in map(Path, tables):
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted(p for p in path.iterdir() if p.name.endswith(_SUFFIXES))
+        if not inside:
+            raise FileError(f"expected .parquet, .csv or .tsv files in {path}, got none")
+        found += inside
+    if not found:
+        raise FileError("expected at least one table to pack, got none")
+    twice = next((p for p in found if found.count(p) > 1), None) if len(found) < 2**12 else None
+    if twice is not None:
+        raise FileError(f"expected each table once, got {twice} twice")
+    return tuple(found)
+
+
+def open_tables(
+    files: tuple[Path, ...], asked: Columns, declared: Categories | None
+) -> tuple[LongTables, tuple[str, ...]]:
+    """The files with what their columns mean, by the first rows of the first of them; and remarks.
+
+    Without declared categories all rows are read for them.
+
+    Raises
+    ------
+    CountsError
+        As `layout_histograms`, or the table has one row per client.
+    """
+    start, head = next(table_batches(files[0]), (0, None))
+    if head is None:
+        raise CountsError(f"{files[0]}: expected at least one row, got an empty table")
+    with _naming(files[0], start):
+        layout = table_layout(head, asked, declared=declared)
+        if layout.category is None:
+            raise CountsError("expected one row per point or with a count, got one row per client")
+    remarks = layout.remarks
+    if declared is None:
+        declared = _categories(files, layout.category)
+        n = declared if isinstance(declared, int) else len(declared)
+        remarks = (*remarks, f"{n} categories, from the tables; declare them with --categories")
+    with _naming(files[0], start):
+        layout_histograms(head, layout, declared)  # refuses what may be a column of counts
+    return LongTables(files, layout, declared), remarks
+
+
+def by_client(tables: LongTables, place: Path, *, memory: int, n_threads: int) -> tuple[int, int]:
+    """Write the rows of all files to one Parquet file, in the order of clients, each category once.
+
+    Its columns are `client`, `category` (the number) and `count`.
+
+    Parameters
+    ----------
+    tables : LongTables
+    place : Path
+        The file; what does not fit into memory stands in files beside it meanwhile.
+    memory : int
+        Bytes.
+    n_threads : int
+
+    Returns
+    -------
+    n_rows, n_distinct : int
+        How many rows there were, and how many different (client, category).
+    """
+    try:
+        import duckdb
+    except ImportError as error:
+        purpose = "packing tables that are not sorted by client"
+        raise MissingDependencyError("duckdb", "shards", purpose) from error
+    pa = arrow("reading tables")
+    n_rows = 0
+    stopped: list[BaseException] = []
+
+    def batches(lots: Iterator[Lot]) -> Iterator[Any]:
+        nonlocal n_rows
+        try:
+            for lot in lots:
+                n_rows += len(lot.codes)
+                yield pa.record_batch([pa.array(lot.clients), lot.codes, lot.counts], schema)
+        except BaseException as error:  # the engine would wrap it in one of its own
+            stopped.append(error)
+            raise
+
+    lots = tables.lots()
+    first = next(lots)
+    kind = pa.int64() if isinstance(first.clients, np.ndarray) else pa.large_string()
+    schema = pa.schema({"client": kind, "category": pa.int32(), "count": pa.int64()})
+    reader = pa.RecordBatchReader.from_batches(schema, batches(_chained(first, lots)))
+    settings: dict[str, Any] = {
+        "memory_limit": f"{int(memory * _SHARE_OF_ENGINE)}B",
+        "temp_directory": str(place.parent / "engine"),
+        "threads": n_threads,
+        "preserve_insertion_order": False,
+    }
+    try:
+        with duckdb.connect(config=settings) as engine:
+            engine.register("lots", reader)
+            engine.execute(
+                "COPY (SELECT client, category, sum(count)::BIGINT AS count FROM lots "
+                "GROUP BY client, category ORDER BY client) "
+                f"TO '{str(place).replace(chr(39), chr(39) * 2)}' (FORMAT parquet)"
+            )
+    except duckdb.Error as error:
+        if stopped:
+            raise stopped[0] from None
+        raise FileError(f"cannot sort the rows in {place.parent}: {_first_line(error)}") from None
+    return n_rows, int(pa.parquet.read_metadata(place).num_rows)
+
+
+def _chained(first: Lot, others: Iterator[Lot]) -> Iterator[Lot]:
+    yield first
+    yield from others
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _comparable(ids: "pa.ChunkedArray") -> Any:
+    """Ids that can be compared with their neighbours: int64 numbers, or texts."""
+    pa = arrow("reading tables")
+    kind = ids.type.value_type if pa.types.is_dictionary(ids.type) else ids.type
+    if not pa.types.is_integer(kind):
+        return ids.cast(pa.large_string()).combine_chunks()
+    try:
+        return ids.cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid:
+        raise CountsError("expected numbers of clients below 2**63, or texts") from None
+
+
+def _categories(files: tuple[Path, ...], category: str | tuple[str, ...]) -> int | tuple[str, ...]:
+    """The categories that all rows of all files show."""
+    values: set[str] = set()
+    names = [category] if isinstance(category, str) else list(category)
+    for path in files:
+        with _columns_of(path, names):
+            for start, table in table_batches(path, columns=names):
+                with _naming(path, start):
+                    values.update(str(value) for value in observed_codes(table, category)[0])
+    return categories_shown(values, category=category)
+
+
+@contextmanager
+def _columns_of(path: Path, names: Sequence[str]) -> Iterator[None]:
+    """A column that the other files have and this one has not."""
+    try:
+        yield
+    except KeyError:
+        raise CountsError(
+            f"{path}: expected the columns {', '.join(names)}, as in the first file"
+        ) from None
+
+
+@contextmanager
+def _naming(path: Path, first_row: int) -> Iterator[None]:
+    """What is wrong with some rows of a file, with its name and the line."""
+    try:
+        yield
+    except RowError as error:
+        place = place_of_row(path, first_row + error.row)
+        raise CountsError(f"{path}: {error.at(place)}") from None
+    except CountsError as error:
+        raise CountsError(f"{path}: {error}") from None

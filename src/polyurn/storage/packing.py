@@ -1,0 +1,352 @@
+"""Tables of any length into a folder of shards, in constant memory: `pack_shards`.
+
+Rows come client by client; so many clients at a time become a shard, in the background. Tables whose
+rows are in another order are sorted first. After each shard a line is added to `packing.jsonl`, so that
+a run that was stopped goes on with the next. The format of the folder is `shards.py`.
+"""
+
+import os
+import shutil
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from polyurn.client.answer import check_threads
+from polyurn.client.histogram import Categories, category_names
+from polyurn.client.layout import Columns, Layout, column_text
+from polyurn.client.rows import pack
+from polyurn.counts import client_sizes
+from polyurn.errors import CountsError, FileError, ParameterError
+from polyurn.storage.atomic import others_in
+from polyurn.storage.client_pieces import OutOfOrder, Piece, pieces
+from polyurn.storage.long_rows import LongTables, by_client, find_files, open_tables
+from polyurn.storage.packing_log import PackingLog, Step
+from polyurn.storage.shard_file import write_shard
+from polyurn.storage.shards import (
+    MANIFEST,
+    UNFINISHED,
+    ShardFolder,
+    Totals,
+    open_shards,
+    save_manifest,
+)
+from polyurn.storage.tables import parquet_rows
+from polyurn.typed.arguments import Json, checked
+
+# Clients of a shard: enough that the tables of a round cost little beside them, few enough that what a
+# thread holds stays small.
+CLIENTS_PER_SHARD = 2**18
+_LARGEST = 2**31 - 1
+_LEAST_MEMORY = 2**26  # with less the engine does not start
+_SORTING = "sorting"  # the folder of rows that had to be sorted first
+
+
+@dataclass(frozen=True)
+class Packed:
+    """How far packing has come.
+
+    Attributes
+    ----------
+    n_rows : int
+    total_rows : int or None
+        How many there are, if the files say so.
+    n_clients, n_shards : int
+    """
+
+    n_rows: int
+    total_rows: int | None
+    n_clients: int
+    n_shards: int
+
+
+@checked
+def pack_shards(
+    tables: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    folder: str | os.PathLike[str],
+    *,
+    categories: Categories | None = None,
+    client: str | None = None,
+    category: str | Sequence[str] | None = None,
+    count: str | None = None,
+    cap: int | None = None,
+    drop_empty: bool = False,
+    clients_per_shard: int = CLIENTS_PER_SHARD,
+    memory: int = 2**30,
+    n_threads: int = 2,
+    rng: int = 0,
+    made: Json | None = None,
+    on_remark: Callable[[str], None] | None = None,
+    on_progress: Callable[[Packed], None] | None = None,
+) -> ShardFolder:
+    """Pack tables of clients into a folder of shards, which a `ShardAggregator` plays.
+
+    The rows of a client may stand in several files; counts of the same client and category are added.
+    What is packed depends on the rows alone, not on their order or on the number of threads. A run that
+    was stopped is continued by the same call.
+
+    Parameters
+    ----------
+    tables : path or sequence of paths
+        CSV, TSV or Parquet files, or folders of them: (client, category, count), or one row per point.
+        Those that are sorted by client are packed as they are read, others are sorted first, on disk.
+    folder : path
+        Made if it is not there; empty, or what a stopped run has left.
+    categories : int, sequence of str, or Bins, optional
+        As in `table_histograms`; without it, the tables are read twice.
+    client, category, count : str, optional
+        The columns, as in `table_histograms`.
+    cap : int, optional
+        Keep at most this many points of a client, drawn at random.
+    drop_empty : bool
+        Leave out clients without points, which are an error otherwise.
+    clients_per_shard : int
+    memory : int
+        Bytes that sorting may take.
+    n_threads : int
+    rng : int
+        Seed for `cap`.
+    made : mapping, optional
+        How it came about, for the manifest.
+    on_remark, on_progress : callable, optional
+        Called with what had to be guessed, and after each shard.
+
+    Returns
+    -------
+    ShardFolder
+        Its `totals` say how many clients, points and duplicate rows there were.
+
+    Raises
+    ------
+    CountsError
+        A row is not what it should be; its file and line are named.
+    FileError
+        A file cannot be read or written, or the folder holds something else.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np, polyurn as pu
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     pu.write_histograms(np.array([[3, 1], [0, 2]]), f"{place}/clients.csv")
+    ...     pu.pack_shards(f"{place}/clients.csv", f"{place}/packed", categories=2).totals.n_points
+    6
+    """
+    check_threads(n_threads)
+    if clients_per_shard < 1 or memory < _LEAST_MEMORY:
+        raise ParameterError(
+            f"expected clients_per_shard of at least 1, got {clients_per_shard}, and memory of at least "
+            f"{_LEAST_MEMORY} bytes, got {memory}"
+        )
+    if cap is not None and not 1 <= cap <= _LARGEST:
+        raise ParameterError(f"expected a cap of 1 to {_LARGEST}, got {cap}")
+    if rng < 0:
+        raise ParameterError(f"expected rng as a seed of at least 0, got {rng}")
+    given = [tables] if isinstance(tables, str | os.PathLike) else list(tables)
+    files, place = find_files(given), Path(folder)
+    say = on_remark or _nothing
+    settings = {
+        "files": [[str(path), *_stamp(path)] for path in files],
+        "columns": [client, category if isinstance(category, str | None) else list(category), count],
+        "categories": repr(categories), "cap": cap, "drop_empty": drop_empty, "rng": rng,
+        "clients_per_shard": clients_per_shard,
+    }  # fmt: skip
+    if (place / MANIFEST).exists():
+        raise FileError(f"{place} holds packed clients already; take an empty folder, or delete it")
+    found, remarks = open_tables(files, Columns(client, category, count), categories)
+    for remark in remarks:
+        say(remark)
+    log = _begin(place, settings, say)
+    job = _Job(place, log, found, cap, drop_empty, clients_per_shard, memory, n_threads, rng)
+    totals = _pack(job, on_progress or _nothing, say)
+    columns = found.layout
+    names = category_names(found.categories)
+    save_manifest(
+        ShardFolder(
+            place, names, not isinstance(found.categories, int), totals, log.shards,
+            columns.client, _text(columns), columns.count,
+        ),
+        made=dict(made) if made is not None else None,
+    )  # fmt: skip
+    log.remove()
+    shutil.rmtree(place / _SORTING, ignore_errors=True)
+    return open_shards(place)
+
+
+@dataclass(frozen=True)
+class _Job:
+    place: Path
+    log: PackingLog
+    tables: LongTables
+    cap: int | None
+    drop_empty: bool
+    clients_per_shard: int
+    memory: int
+    n_threads: int
+    rng: int
+
+
+def _begin(place: Path, settings: dict[str, Any], say: Callable[[str], None]) -> PackingLog:
+    """The record of an empty folder, or of one that a run with the same settings has left."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        others = others_in(place)
+    except OSError as error:
+        raise FileError(f"cannot use {place}: {error.strerror}") from error
+    if others and UNFINISHED not in others:
+        raise FileError(f"{place} holds something else; take an empty folder")
+    log = PackingLog(place, settings)
+    if log.shards:
+        say(f"going on after {len(log.shards)} shards of {log.totals.n_clients:,} clients")
+    return log
+
+
+def _pack(job: _Job, on_progress: Callable[[Packed], None], say: Callable[[str], None]) -> Totals:
+    """Write all shards that are missing; the totals of all."""
+    if job.log.is_sorted is None:
+        try:
+            return _pack_in_order(job, job.tables, on_progress)
+        except OutOfOrder:
+            say("the rows are not in the order of clients: they are sorted first")
+            job.log.restart()
+        sorting = job.place / _SORTING
+        shutil.rmtree(sorting, ignore_errors=True)
+        try:
+            sorting.mkdir()
+        except OSError as error:
+            raise FileError(f"cannot write {sorting}: {error.strerror}") from error
+        rows, distinct = by_client(
+            job.tables, sorting / "rows.parquet", memory=job.memory, n_threads=job.n_threads
+        )
+        job.log.note_sorted(rows, distinct)
+    assert job.log.is_sorted is not None
+    n_rows, n_distinct = job.log.is_sorted
+    in_order = LongTables(
+        (job.place / _SORTING / "rows.parquet",),
+        Layout("client", "category", "count", certain=True),
+        len(category_names(job.tables.categories)),
+    )
+    totals = _pack_in_order(job, in_order, on_progress)
+    has_counts = job.tables.layout.count is not None
+    return replace(totals, n_rows=n_rows, n_duplicates=n_rows - n_distinct if has_counts else 0)
+
+
+def _pack_in_order(job: _Job, tables: LongTables, on_progress: Callable[[Packed], None]) -> Totals:
+    """Pack tables whose rows are in the order of clients.
+
+    Raises
+    ------
+    OutOfOrder
+        They are not.
+    """
+    lengths = [parquet_rows(path) for path in tables.files]
+    known = [n for n in lengths if n is not None]
+    total_rows = sum(known) if len(known) == len(lengths) else None
+    has_counts = tables.layout.count is not None
+    n_categories = len(category_names(tables.categories))
+    waiting: deque[Future[Step]] = deque()
+    log = job.log
+
+    def keep_first() -> None:
+        log.append(waiting.popleft().result())
+        done = log.totals
+        on_progress(Packed(done.n_rows, total_rows, done.n_clients, len(log.shards)))
+
+    with ThreadPoolExecutor(job.n_threads) as pool:
+        try:
+            lots = tables.lots(file=log.next_file, row=log.next_row)
+            number = log.n_steps
+            for piece in pieces(lots, job.clients_per_shard):
+                waiting.append(
+                    pool.submit(_write_piece, job, piece, number, n_categories, has_counts)
+                )
+                number += 1
+                if len(waiting) > job.n_threads:
+                    keep_first()
+            while waiting:
+                keep_first()
+        except BaseException:
+            for future in waiting:
+                future.cancel()
+            raise
+    if log.totals.n_clients == 0:
+        raise CountsError("expected at least one client with points, got none")
+    return log.totals
+
+
+def _write_piece(job: _Job, piece: Piece, number: int, n_categories: int, has_counts: bool) -> Step:
+    """Make a shard of a piece; what there is to note about it."""
+    owner = np.cumsum(piece.is_new, dtype=np.int32) - np.int32(1)
+    shape = (int(owner[-1]) + 1, n_categories)
+    cells = sparse.coo_array((piece.counts, (owner, piece.codes)), shape=shape).tocsr()
+    n_rows = len(owner)
+    n_duplicates = n_rows - cells.nnz if has_counts else 0
+    cells.eliminate_zeros()
+    if cells.data.max(initial=0) > _LARGEST:
+        raise CountsError(
+            f"a client's count of {cells.data.max()} is beyond the largest supported, {_LARGEST}"
+        )
+    sizes = client_sizes(cells)
+    n_empty = int((sizes == 0).sum())
+    if n_empty:
+        if not job.drop_empty:
+            raise CountsError(
+                f"{n_empty} of {len(sizes)} clients hold no points; leave them out (drop_empty=True, or "
+                "--drop-empty on the command line)"
+            )
+        cells, sizes = cells[sizes > 0], sizes[sizes > 0]
+    n_capped = 0
+    if job.cap is not None:
+        n_capped = int((sizes > job.cap).sum())
+        cells = _capped(cells, sizes, job.cap, np.random.default_rng([job.rng, number]))
+        sizes = np.minimum(sizes, job.cap)
+    totals = Totals(
+        n_clients=len(sizes), n_points=int(sizes.sum()), n_rows=n_rows,
+        min_size=int(sizes.min(initial=_LARGEST)), max_size=int(sizes.max(initial=0)),
+        n_duplicates=n_duplicates, n_empty=n_empty, n_capped=n_capped,
+    )  # fmt: skip
+    shard = None
+    if len(sizes):
+        try:
+            shard = write_shard(job.place, f"shard-{number:06d}.rows", pack(cells))
+        except FileError as error:
+            raise FileError(
+                f"{error}; the {len(job.log.shards)} shards before it are kept: repeat the command, or "
+                "the call, when there is a place for more"
+            ) from error
+    return Step(totals=totals, next_file=piece.next_file, next_row=piece.next_row, shard=shard)
+
+
+def _capped(
+    cells: "sparse.csr_array[Any]", sizes: NDArray[np.int64], cap: int, rng: np.random.Generator
+) -> "sparse.csr_array[Any]":
+    """At most `cap` points of each client, drawn at random."""
+    for i in np.flatnonzero(sizes > cap):
+        mine = slice(cells.indptr[i], cells.indptr[i + 1])
+        cells.data[mine] = rng.multivariate_hypergeometric(
+            cells.data[mine], cap, method="marginals"
+        )
+    cells.eliminate_zeros()
+    return cells
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        known = os.stat(path)
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from error
+    return known.st_size, known.st_mtime_ns
+
+
+def _text(layout: Layout) -> str | None:
+    return None if layout.category is None else column_text(layout.category)
+
+
+def _nothing(_: object) -> None:
+    pass

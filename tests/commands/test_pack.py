@@ -1,0 +1,116 @@
+"""`polyurn pack`, and the commands that read what it writes."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import polyurn as pu
+from cli_walk import EXAMPLE, HEAD, assert_refused
+from polyurn.storage.mdm_json import save
+from shard_cases import COUNTS, MDM
+
+RUN = [sys.executable, "-c", "from polyurn.cli import main; main()"]
+
+
+@pytest.fixture
+def packed(run):
+    """A folder with packed clients, their table and a model."""
+    pu.write_histograms(COUNTS, "true.parquet")
+    save(MDM, "mdm.json")
+    ran = run("pack", "true.parquet", "-o", "packed", "--shard-clients", 300)
+    assert ran.code == 0
+    assert "2,000 clients with 40,000 points, 20 to 20 each\nwrote 7 shards to packed" in ran.err
+    return run
+
+
+def test_pack_says_what_it_added_and_left_out(run, tmp_path):
+    (tmp_path / "long.csv").write_text(HEAD + "a,0,3\na,0,2\nb,1,0\nc,1,9\n")
+    ran = run("pack", "long.csv", "-o", "packed", "--drop-empty", "--json")
+    assert "1 row has the client and category of an earlier one; their counts were added" in ran.err
+    assert "left out 1 client without points" in ran.err
+    assert ran.json()["n_clients"] == 2
+    manifest = json.loads((tmp_path / "packed" / "manifest.json").read_text())
+    assert manifest["made"]["command"].startswith("polyurn pack long.csv")
+
+
+def test_a_fit_of_packed_clients_is_written_as_that_of_a_table(packed, tmp_path):
+    assert packed("fit", "packed", "--components", 2, "-o", "m.json", "--threads", 2).code == 0
+    made = json.loads((tmp_path / "m.json").read_text())["made"]
+    assert made["data"]["file"] == "packed"
+    assert (made["data"]["n_clients"], made["data"]["n_points"]) == (2_000, 40_000)
+    one = (tmp_path / "m.json").read_text().replace("--threads 2", "")
+    packed("fit", "packed", "--components", 2, "-o", "m.json", "--threads", 1)
+    two = (tmp_path / "m.json").read_text().replace("--threads 1", "")
+    assert one == two
+
+
+def test_a_checkpoint_goes_on_with_packed_clients_and_refuses_others(packed):
+    packed("fit", "packed", "--components", 2, "--rounds", 4, "--checkpoint", "kept", "-q")
+    ran = packed("fit", "packed", "--components", 2, "--rounds", 30, "--checkpoint", "kept")
+    assert "going on after 4 rounds from kept" in ran.err
+    packed("pack", "true.parquet", "-o", "other", "--shard-clients", 200, "-q")
+    ran = packed("fit", "other", "--components", 2, "--checkpoint", "kept")
+    assert_refused(ran, "kept holds a run with other settings")
+
+
+def test_packed_clients_are_selected_and_scored_like_a_table(packed):
+    ran = packed("select", "packed", "--components", "1:2", "--json", "-q")
+    assert ran.json()["n_held_out"] > 300
+    of_table, of_folder = (
+        packed("score", "mdm.json", where, "--json").json() for where in ("true.parquet", "packed")
+    )
+    assert of_folder == pytest.approx(of_table)
+
+
+def test_compare_draws_some_of_packed_clients_and_says_so(packed, monkeypatch):
+    monkeypatch.setattr("polyurn.commands._shared.packed_clients._COMPARED", 400)
+    ran = packed("compare", "packed", "mdm=mdm.json", "true=true.parquet", "--folds", 0)
+    assert ran.code == 0
+    assert "packed: 400 clients of 2,000, drawn at random, stand for all" in ran.err
+    ran = packed("compare", "packed", "mdm=mdm.json", "--fitted", "packed", "--folds", 0)
+    assert_refused(ran, "--fitted needs the ids of clients, which packed does not keep")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (
+            ["fit", "packed", "--components", 2, "--client", "c"],
+            "--client has no effect with packed",
+        ),
+        (["fit", "packed", "--components", 2, "--drop-empty"], "--drop-empty has no effect with"),
+        (["fit", "packed", "--components", 2, "--categories", 4], "the 4 declared categories"),
+        (["fit", "true.parquet", "--components", 2, "--scheduler", "tcp://x:1"], "pack it with"),
+        (["fit", "packed", "--components", 2, "--scheduler", "nowhere"], "where none answers"),
+        (["score", "other.json", "packed"], "the 2 declared categories"),
+        (["report", "mdm.json", "true=packed", "-o", "r.html"], "packed holds packed clients"),
+        (["pack", "nowhere.csv", "-o", "p"], "cannot read nowhere.csv"),
+        (["pack", "true.parquet", "-o", "packed"], "holds packed clients already"),
+        (["pack", "true.parquet", "-o", "p", "--seed", 3], "--seed has no effect without --cap"),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else "",
+)
+def test_what_has_no_effect_or_does_not_fit_is_refused(packed, command, words):
+    save(EXAMPLE, "other.json")
+    assert_refused(packed(*command), words)
+
+
+def test_ctrl_c_in_pack_keeps_the_shards_and_the_command_goes_on(run, tmp_path):
+    pu.write_histograms(MDM.sample(60_000, rng=0), "many.parquet")
+    pack = ["pack", "many.parquet", "--categories", "10", "-o", "packed", "--shard-clients", "60"]
+    process = subprocess.Popen([*RUN, *pack], stderr=subprocess.PIPE, text=True)
+    log = tmp_path / "packed" / "packing.jsonl"
+    while process.poll() is None and not (log.exists() and log.read_text().count("step") > 2):
+        time.sleep(0.01)  # until there is something to keep
+    process.send_signal(signal.SIGINT)
+    said = process.communicate()[1]
+    assert process.returncode == 130
+    assert "interrupted; what was finished is in packed: repeat the command to go on" in said
+    assert "Traceback" not in said
+    ran = run(*pack)
+    assert "going on after" in ran.err
+    assert "60,000 clients" in ran.err

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 import polyurn as pu
 from polyurn.comparison.estimates import Estimate
+from polyurn.model.style import StyleErrors
 from polyurn.privacy.ledger import Charge
 from polyurn.privacy.noise import discrete_gaussian
 from polyurn.server.private.choosing import PrivateCandidate
@@ -42,6 +43,20 @@ def sizes() -> pu.Sizes:
 
 def parts() -> pu.Partition:
     return pu.Partition.by_owner(np.arange(200) % 20)
+
+
+def space() -> pu.StyleSpace:
+    features = np.random.default_rng(0).normal(size=(200, 4))
+    return pu.style_space(features, LABELS, n_directions=2)
+
+
+def style() -> pu.Style:
+    one, shares = np.eye(2), [0.5, 0.3, 0.2]
+    return pu.Style(
+        space(), [0.1, 0.0], 0.3 * one, 0.2 * one, 0.5 * one, label_shares=shares,
+        label_covariance=0.1 * np.eye(3), tie=np.zeros((3, 2)), n_clients=40, far_share=0.01,
+        errors=StyleErrors(np.full(2, 0.1), 0.1 * one, 0.1 * one, 0.1 * one),
+    )  # fmt: skip
 
 
 def place(suffix: str = "") -> Path:
@@ -178,6 +193,19 @@ def _fit_private() -> Call:
         "n_categories": 3, "max_size": 9, "sizes": "binned", "trust": "central",
         "ledger": pu.PrivacyLedger(1.0, 1e-6), "noise": _no_noise, "plan": None, "rng": 0,
         "on_round": lambda done: None,
+    }  # fmt: skip
+
+
+def records() -> pu.Records:
+    features = np.random.default_rng(0).normal(size=(200, 4))
+    return pu.Records(features, LABELS, np.arange(200) % 20)
+
+
+def _fit_style() -> Call:
+    return pu.fit_style, {
+        "aggregator": pu.LocalAggregator(records()), "space": space(), "ties": True,
+        "cohort_size": None, "epsilon": 1.0, "delta": 1e-6, "clip": 3.0, "trust": "central",
+        "ledger": pu.PrivacyLedger(1.0, 1e-6), "noise": _no_noise,
     }  # fmt: skip
 
 
@@ -418,6 +446,10 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "PrivateAggregator.aggregate": lambda: (
         private().aggregate, {"query": Noised(Scaled(query()), 9.0), "cohort_size": None},
     ),
+    "Records": lambda: (pu.Records, {
+        "features": np.zeros((200, 4)), "labels": LABELS, "clients": np.arange(200) % 20,
+        "n_labels": 3,
+    }),
     "RecordedAggregator": lambda: (
         pu.RecordedAggregator, {"aggregator": clients(), "answers": []},
     ),
@@ -452,6 +484,17 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Sizes.from_table": lambda: (pu.Sizes.from_table, {"table": [[0.0, 0.5, 0.5]]}),
     "Sizes.logpmf": lambda: (sizes().logpmf, {"sizes": [1, 2]}),
     "Sizes.sample": lambda: (sizes().sample, {"components": [0, 1], "rng": 0}),
+    "Style": lambda: _fields(style()),
+    "Style.clients": lambda: (style().clients, {"counts": COUNTS, "rng": 0}),
+    "Style.draw": lambda: (style().draw, {"counts": COUNTS, "rng": 0}),
+    "StyleSpace": lambda: _fields(space()),
+    "StyleSpace.coordinates": lambda: (
+        space().coordinates, {"features": np.zeros((200, 4)), "labels": LABELS},
+    ),
+    "style_space": lambda: (pu.style_space, {
+        "features": np.random.default_rng(0).normal(size=(200, 4)), "labels": LABELS,
+        "n_directions": 2, "radius": 3.0, "n_labels": 3, "prior_points": 3.0,
+    }),
     "Sweep": lambda: (pu.Sweep, {"runs": tuple(runs()), "folder": None}),
     "TableFeatures": lambda: _fields(_tabled()),
     "Verdict": lambda: _fields(pu.compare_sweeps(runs())),
@@ -495,6 +538,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "fit": _fit,
     "fit_paper": _fit_paper,
     "fit_private": _fit_private,
+    "fit_style": _fit_style,
     "heterogeneity": lambda: (pu.heterogeneity, {"counts": COUNTS, "n_bootstrap": 10, "rng": 0}),
     "histogram": lambda: (
         pu.histogram, {"values": [0, 1, 1], "categories": 2, "cap": 2, "rng": 0},
@@ -516,7 +560,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "save": lambda: (
         pu.save,
         {
-            "mdm": mdm(), "path": place(".json"), "categories": ["a", "b", "c"],
+            "model": mdm(), "path": place(".json"), "categories": ["a", "b", "c"],
             "made": {"seed": 1},
         },
     ),
@@ -533,6 +577,10 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "sweep": _sweep,
     "table_features": _table_features,
     "table_histograms": _table_histograms,
+    "table_records": lambda: (pu.table_records, {
+        "table": pa.table({"client": ["a", "b"], "label": [0, 1], "pitch": [1.5, 2.5]}),
+        "label": "label", "categories": 2, "features": ["pitch"], "client": "client",
+    }),
     "train": _train,
     "weighted": lambda: (
         pu.weighted, {"metric": lambda outputs, labels: labels, "to": [1, 2], "of": [0, 1, 1]},

@@ -61,7 +61,8 @@ EVERYWHERE = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 ONLY_IN = {
     "numba": {
         "client.kernels", "client.simd", "comparison.line_kernel", "model.score_kernels",
-        "model.urn_kernels", "partitioning.kernels", "report.tsne_kernel", "server.em.m_step_kernel",
+        "model.style_kernels", "model.urn_kernels", "partitioning.kernels", "report.tsne_kernel",
+        "server.em.m_step_kernel",
     },
     "llvmlite": {"client.simd"},
     "cryptography": {"integrations.flower", "secure"},
@@ -70,7 +71,10 @@ ONLY_IN = {
     "opendp": {"privacy.noise"},
     "psutil": {"integrations.flower.processes"},
     "h5py": {"datasets.emnist_writers"},
-    "pyarrow": {"client.candidates", "client.columns", "client.tables", "datasets.columns", "storage"},
+    "pyarrow": {
+        "client.candidates", "client.columns", "client.record_tables", "client.tables",
+        "datasets.columns", "storage",
+    },
     "sklearn": {
         "comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn",
     },

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from polyurn.client.histogram import Histograms as Histograms
     from polyurn.client.histogram import histogram as histogram
     from polyurn.client.histogram import histograms as histograms
+    from polyurn.client.record_tables import table_records as table_records
+    from polyurn.client.records import Records as Records
     from polyurn.client.tables import table_histograms as table_histograms
     from polyurn.comparison.parameters import compare_parameters as compare_parameters
     from polyurn.comparison.populations import compare as compare
@@ -36,8 +38,11 @@ if TYPE_CHECKING:
     from polyurn.integrations.frames import table_features as table_features
     from polyurn.model.mdm import MDM as MDM
     from polyurn.model.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
+    from polyurn.model.proxy_space import style_space as style_space
     from polyurn.model.sizes import SizeBins as SizeBins
     from polyurn.model.sizes import Sizes as Sizes
+    from polyurn.model.style import Style as Style
+    from polyurn.model.style_coordinates import StyleSpace as StyleSpace
     from polyurn.partitioning.assign import cover as cover
     from polyurn.partitioning.assign import partition as partition
     from polyurn.partitioning.result import Partition as Partition
@@ -64,10 +69,11 @@ if TYPE_CHECKING:
     from polyurn.server.results import Round as Round
     from polyurn.server.results import Selection as Selection
     from polyurn.server.select import select as select
+    from polyurn.server.style import fit_style as fit_style
     from polyurn.storage.journal import Journal as Journal
     from polyurn.storage.ledger_file import open_ledger as open_ledger
-    from polyurn.storage.mdm_json import load as load
-    from polyurn.storage.mdm_json import save as save
+    from polyurn.storage.models import load as load
+    from polyurn.storage.models import save as save
     from polyurn.storage.packing import pack_shards as pack_shards
     from polyurn.storage.partitions import load_partition as load_partition
     from polyurn.storage.partitions import save_partition as save_partition
@@ -97,6 +103,8 @@ _HOME = {
     "Histograms": "client.histogram",
     "histogram": "client.histogram",
     "histograms": "client.histogram",
+    "table_records": "client.record_tables",
+    "Records": "client.records",
     "table_histograms": "client.tables",
     "concentration": "comparison.single_dirichlet",
     "Heterogeneity": "comparison.summaries",
@@ -110,9 +118,9 @@ _HOME = {
     "drop_empty": "counts",
     "TableFeatures": "integrations.frames",
     "table_features": "integrations.frames",
-    "load": "storage.mdm_json",
+    "load": "storage.models",
     "read_table": "storage.tables",
-    "save": "storage.mdm_json",
+    "save": "storage.models",
     "write_histograms": "storage.tables",
     "Journal": "storage.journal",
     "pack_shards": "storage.packing",
@@ -147,8 +155,12 @@ _HOME = {
     "Round": "server.results",
     "Selection": "server.results",
     "select": "server.select",
+    "fit_style": "server.style",
     "SizeBins": "model.sizes",
     "Sizes": "model.sizes",
+    "style_space": "model.proxy_space",
+    "Style": "model.style",
+    "StyleSpace": "model.style_coordinates",
     "Examples": "training.examples",
     "Run": "training.federated",
     "train": "training.federated",

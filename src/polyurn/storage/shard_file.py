@@ -196,7 +196,9 @@ def _read_rows(mapped: mmap.mmap, path: Path, shard: Shard) -> Rows:
             raise ValueError("expected the first bytes of a shard")
         n = int.from_bytes(mapped[len(_MAGIC) : len(_MAGIC) + 4], "little")
         head = json.loads(mapped[len(_MAGIC) + 4 : len(_MAGIC) + 4 + n])
-        arrays = {name: _array(mapped, name, *head["arrays"][name]) for name in _ARRAYS}
+        arrays: dict[str, Any] = {
+            name: _array(mapped, name, *head["arrays"][name]) for name in _ARRAYS
+        }
         rows = Rows(width=int(head["width"]), n_categories=int(head["n_categories"]), **arrays)
         if rows.n_clients != shard.n_clients:
             raise ValueError("expected as many clients as the manifest says")

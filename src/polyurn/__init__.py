@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from polyurn.counts import drop_empty as drop_empty
     from polyurn.integrations.frames import TableFeatures as TableFeatures
     from polyurn.integrations.frames import table_features as table_features
+    from polyurn.model.given_labels import GivenLabels as GivenLabels
     from polyurn.model.mdm import MDM as MDM
     from polyurn.model.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
     from polyurn.model.proxy_space import style_space as style_space
@@ -114,6 +115,7 @@ _HOME = {
     "write_histograms": "storage.tables",
     "Journal": "storage.journal",
     "open_ledger": "storage.ledger_file",
+    "GivenLabels": "model.given_labels",
     "MDM": "model.mdm",
     "dirichlet_multinomial_logpmf": "model.mdm",
     "load_partition": "storage.partitions",

@@ -17,8 +17,9 @@ from polyurn.typed.arguments import expected_as
 class Population(Protocol):
     """Clients that can be drawn: what `partition`, `cover`, `compare` and `sweep` take.
 
-    Any object with these two will do; `MDM`, `IID`, `Dirichlet`, `Oracle` and `GivenLabels` have them. The
-    number of categories is declared, because a table (a data frame, say) may have a `sample` of its own.
+    Any object with these two will do; `MDM`, `IID`, `Dirichlet`, `Oracle` and `GivenLabels` have them.
+    The number of categories is declared, because a table (a data frame, say) may have a `sample` of its
+    own.
     """
 
     @property

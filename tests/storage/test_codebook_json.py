@@ -79,5 +79,7 @@ def test_a_file_of_a_later_version_is_refused(damaged):
 
 
 def test_a_codebook_has_its_own_names_and_no_guarantee(tmp_path):
-    with pytest.raises(ParameterError, match="with an MDM only"):
+    with pytest.raises(
+        ParameterError, match="no categories and no guarantee with a style space or a codebook"
+    ):
         save(BOOK, tmp_path / "codebook.json", categories=list(BOOK.categories))

@@ -17,7 +17,6 @@ from polyurn.storage.provenance import checked_made
 from polyurn.typed.records import Count, Finite, read_record, shown
 
 _VERSION = 1
-KIND = "codebook"
 
 
 def save_codebook(
@@ -38,7 +37,9 @@ def save_codebook(
         for reach, mine in zip(book.reach, styles, strict=True)
     ]
     record = {"n_features": book.n_features, "n_categories": book.n_categories, "labels": labels}
-    save_record(record, path, kind=KIND, version=_VERSION, made=checked_made(dict(made or {})))
+    save_record(
+        record, path, kind="codebook", version=_VERSION, made=checked_made(dict(made or {}))
+    )
 
 
 def load_codebook(path: str | os.PathLike[str]) -> Codebook:
@@ -49,7 +50,7 @@ def load_codebook(path: str | os.PathLike[str]) -> Codebook:
     FileError
         The file cannot be read, is damaged, or a later version wrote it.
     """
-    record = load_record(path, kind=KIND, version=_VERSION)
+    record = load_record(path, kind="codebook", version=_VERSION)
     try:
         return _book(read_record(_BookRecord, record))
     except (FileError, InputError) as error:

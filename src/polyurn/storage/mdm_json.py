@@ -1,7 +1,7 @@
 """An MDM as a JSON file: readable, versioned, and equal to the last bit when it is read back.
 
 Sizes are stored sparsely. What an MDM is, is `model/mdm.py`; how a file gets to its place whole is
-`atomic.py`. `save` and `load` pass on what is no MDM: a codebook is the business of `codebook_json.py`.
+`atomic.py`.
 """
 
 import os
@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.counts import check_names
-from polyurn.errors import FileError, InputError, ParameterError
-from polyurn.model.codebooks import Codebook
+from polyurn.errors import FileError, InputError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.privacy.statement import Guarantee
-from polyurn.storage import codebook_json
-from polyurn.storage.atomic import AGAIN, format_of, load_record, save_record
+from polyurn.storage.atomic import AGAIN, load_record, save_record
 from polyurn.storage.provenance import Made, PrivacyRecord, checked_made
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.records import Count, Finite, read_record, shown, to_record
@@ -49,21 +47,21 @@ class SavedMDM:
 
 @checked
 def save(
-    mdm: MDM | Codebook,
+    mdm: MDM,
     path: str | os.PathLike[str],
     *,
     categories: Sequence[str] | None = None,
     made: Json | None = None,
     guarantee: Guarantee | None = None,
 ) -> None:
-    """Write an MDM, or a codebook, as JSON.
+    """Write an MDM as JSON.
 
     Parameters
     ----------
-    mdm : MDM or Codebook
+    mdm : MDM
     path : path
     categories : sequence of str, optional
-        The name of each category; a codebook has names of its own.
+        The name of each category.
     made : mapping, optional
         How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "fit", "selection",
         "crossed" and "privacy" are for the records of `FitRecord`, `SelectionRecord`, `CrossedRecord`
@@ -71,11 +69,6 @@ def save(
     guarantee : Guarantee, optional
         That of `fit_private`, which the file then states; a file without one states that there is none.
     """
-    if isinstance(mdm, Codebook):
-        if categories is not None or guarantee is not None:
-            raise ParameterError("expected categories and a guarantee with an MDM only")
-        codebook_json.save_codebook(mdm, path, made=made)
-        return
     said = dict(made or {})
     if guarantee is not None:
         said["privacy"] = to_record(PrivacyRecord.of(guarantee))
@@ -92,16 +85,8 @@ def save(
 
 
 @checked
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read the MDM or the Codebook that `save` wrote, equal to the last bit.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read, its parameters are damaged, or a later version wrote it.
-    """
-    if format_of(path) == f"polyurn.{codebook_json.KIND}":
-        return codebook_json.load_codebook(path)
+def load(path: str | os.PathLike[str]) -> MDM:
+    """Read the MDM that `save` wrote, equal to the last bit."""
     return load_saved(path).mdm
 
 

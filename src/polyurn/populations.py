@@ -1,11 +1,12 @@
 """Who the simulated clients are: a population is an object that draws the histograms of its clients.
 
-`MDM` is one. Here are the others: the paper's two baselines (`IID`, `Oracle`) and one `Dirichlet`, what
-the field uses today. Which points the clients hold is `partitioning/`.
+`MDM` is one, and a mixture given label totals (`model/given_labels.py`). Here are the others: the
+paper's two baselines (`IID`, `Oracle`) and one `Dirichlet`, what the field uses today. Which points the
+clients hold is `partitioning/`.
 """
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,34 +15,18 @@ from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import ParameterError
 from polyurn.memory import check_memory
 from polyurn.model.mdm import MDM
+from polyurn.model.population import Population, check_population
 from polyurn.model.sizes import SizeBins, Sizes
-from polyurn.typed.arguments import checked, expected_as
+from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import FrozenArrays, floats, numbers
 from polyurn.wording.numbers import counted
 
+__all__ = [
+    "IID", "Dirichlet", "Oracle", "Population", "SizesLike", "check_population", "drawn_from",
+]  # fmt: skip
+
 # The sizes of clients to draw from, or their distribution.
 SizesLike: TypeAlias = Sizes | ArrayLike
-
-
-@expected_as("a population, an object with n_categories and sample(n_clients, *, rng)")
-@runtime_checkable
-class Population(Protocol):
-    """Clients that can be drawn: what `partition`, `cover`, `compare` and `sweep` take.
-
-    Any object with these two will do; `MDM`, `IID`, `Dirichlet` and `Oracle` have them. The number of
-    categories is declared, because a table (a data frame, say) may have a `sample` of its own.
-    """
-
-    @property
-    def n_categories(self) -> int:
-        """The number of categories, C."""
-        ...
-
-    def sample(
-        self, n_clients: int, *, rng: int | np.random.Generator | None = None
-    ) -> NDArray[np.int64]:
-        """Draw the histograms of clients, shape (n_clients, n_categories); each holds a point."""
-        ...
 
 
 @checked
@@ -248,22 +233,6 @@ class Oracle:
     def __repr__(self) -> str:
         n_clients, n_categories = self.counts.shape
         return f"Oracle(n_clients={n_clients}, n_categories={n_categories})"
-
-
-def check_population(population: object) -> Population:
-    """The same population.
-
-    Raises
-    ------
-    ParameterError
-        It is none.
-    """
-    if not isinstance(population, Population) or isinstance(population, type):
-        raise ParameterError(
-            "expected a population, an object with n_categories and sample(n_clients, *, rng), "
-            f"got {type(population).__name__}"
-        )
-    return population
 
 
 def drawn_from(clients: object) -> Population | None:

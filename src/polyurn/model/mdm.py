@@ -183,7 +183,7 @@ class MDM(FrozenArrays):
         sizes = self.sizes.sample(components, rng=rng)
         if n_clients * self.n_categories >= _CELLS_WORTH_AN_URN:
             return self._draw_many(components, sizes, rng)
-        proportions = _dirichlet(self.alphas[components], rng)
+        proportions = dirichlet(self.alphas[components], rng)
         return rng.multinomial(sizes, proportions)
 
     def mean(self) -> NDArray[np.float64]:
@@ -208,7 +208,7 @@ class MDM(FrozenArrays):
         large = np.flatnonzero(~by_urn)
         for block in _blocks(len(large), self.n_categories):
             mine = large[block]
-            proportions = _dirichlet(self.alphas[components[mine]], rng)
+            proportions = dirichlet(self.alphas[components[mine]], rng)
             counts[mine] = rng.multinomial(sizes[mine], proportions)
         return counts
 
@@ -305,7 +305,7 @@ def _block_logpmf(
     return np.asarray(out)
 
 
-def _dirichlet(alphas: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+def dirichlet(alphas: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
     """One draw per row. Gamma variates of a small shape underflow, so they are kept as logs:
     G(α) = G(α + 1) U^(1/α) in distribution.
     """

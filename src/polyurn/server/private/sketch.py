@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.model.k_means import k_means
 from polyurn.server.private.population import Population
 from polyurn.wire.bounded import SKETCH_PARTS, Sketch
 
@@ -19,7 +20,6 @@ _N_DRAWN = 8_000
 _UNCLIPPED = 0.95
 # Directions are logs of prototypes that have a little of everything: no category decides alone.
 _BLURRED, _LEAST_SHARE = 0.03, 1e-6
-_LLOYD_ITERATIONS = 15
 
 
 def make_sketch(population: Population, n_groups: int, rng: np.random.Generator) -> Sketch:
@@ -109,29 +109,3 @@ def read_cells(sketch: Sketch, values: NDArray[np.float64], tau: float, n_compon
     means = np.maximum(sketch.prototypes[kept] + shrink[:, None] * rest, 1e-4)
     agreement = np.maximum(values[kept, -1] / of_pairs, 0.0) / sizes
     return Cells(sizes, means / means.sum(axis=1, keepdims=True), agreement, tau / of_pairs / sizes)
-
-
-def k_means(
-    points: NDArray[np.float64],
-    n_groups: int,
-    rng: np.random.Generator,
-    weights: NDArray[np.float64] | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Lloyd's centres from a k-means++ start (Arthur and Vassilvitskii 2007), and who joined which."""
-    w = np.ones(len(points)) if weights is None else weights
-    centres = points[rng.choice(len(points), 1, p=w / w.sum())]
-    squared = ((points - centres[0]) ** 2).sum(axis=1)
-    for _ in range(n_groups - 1):
-        chance = squared * w
-        total = chance.sum()
-        one = points[rng.choice(len(points), p=chance / total if total > 0 else None)]
-        centres = np.vstack([centres, one])
-        squared = np.minimum(squared, ((points - one) ** 2).sum(axis=1))
-    for _ in range(_LLOYD_ITERATIONS):
-        joined = (points @ centres.T - 0.5 * (centres * centres).sum(axis=1)).argmax(axis=1)
-        masses = np.bincount(joined, w, minlength=n_groups)
-        sums = np.zeros_like(centres)
-        np.add.at(sums, joined, points * w[:, None])
-        filled = masses > 0
-        centres[filled] = sums[filled] / masses[filled, None]
-    return centres, joined

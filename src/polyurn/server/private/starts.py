@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.model.k_means import k_means
 from polyurn.model.scores import Mixture
 from polyurn.server.private.moments import match_sketch
 from polyurn.server.private.population import Population
-from polyurn.server.private.sketch import Cells, k_means, read_cells
+from polyurn.server.private.sketch import Cells, read_cells
 from polyurn.wire.bounded import Sketch
 
 # Concentrations of components that differ in nothing else, in those of a single one.

@@ -1,0 +1,57 @@
+"""K-means: centres of points, from a k-means++ start (Arthur and Vassilvitskii, 2007).
+
+What the points stand for, and what becomes of the centres, is the caller's business.
+"""
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+_LLOYD_ITERATIONS = 15
+
+
+def k_means(
+    points: NDArray[np.float64],
+    n_groups: int,
+    rng: np.random.Generator,
+    weights: NDArray[np.float64] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Lloyd's centres from a k-means++ start, and who joined which.
+
+    Parameters
+    ----------
+    points : float array of shape (n_points, n_features)
+    n_groups : int
+    rng : numpy.random.Generator
+    weights : float array of shape (n_points,), optional
+        How much each point counts; all the same by default.
+
+    Returns
+    -------
+    centres : float array of shape (n_groups, n_features)
+    joined : int array of shape (n_points,)
+
+    Examples
+    --------
+    >>> points = np.array([[0.0], [1.0], [10.0], [11.0]])
+    >>> centres, joined = k_means(points, 2, np.random.default_rng(0))
+    >>> sorted(centres[:, 0].tolist()), bool(joined[0] == joined[1])
+    ([0.5, 10.5], True)
+    """
+    w = np.ones(len(points)) if weights is None else weights
+    centres = points[rng.choice(len(points), 1, p=w / w.sum())]
+    squared = ((points - centres[0]) ** 2).sum(axis=1)
+    for _ in range(n_groups - 1):
+        chance = squared * w
+        total = chance.sum()
+        one = points[rng.choice(len(points), p=chance / total if total > 0 else None)]
+        centres = np.vstack([centres, one])
+        squared = np.minimum(squared, ((points - one) ** 2).sum(axis=1))
+    for _ in range(_LLOYD_ITERATIONS):
+        joined = (points @ centres.T - 0.5 * (centres * centres).sum(axis=1)).argmax(axis=1)
+        masses = np.bincount(joined, w, minlength=n_groups)
+        groups = scipy.sparse.csr_array((w, joined, np.arange(len(w) + 1)), (len(w), n_groups))
+        sums = groups.T @ points
+        filled = masses > 0
+        centres[filled] = sums[filled] / masses[filled, None]
+    return centres, joined

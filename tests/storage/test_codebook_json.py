@@ -1,0 +1,85 @@
+"""A codebook file: what comes back, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polyurn import MDM, Codebook, Sizes, load, save
+from polyurn.errors import FileError, ParameterError
+
+BOOK = Codebook([[0.1, 1 / 3], [4.0, 1e-300], [9.0, -9.0]], [2, 0, 1], [0.1 + 0.2, 0.0, 4.0])
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    """A function that saves a codebook, changes its record and returns the path."""
+
+    def damage(change):
+        save(BOOK, tmp_path / "codebook.json")
+        record = json.loads((tmp_path / "codebook.json").read_text())
+        change(record)
+        (tmp_path / "codebook.json").write_text(json.dumps(record))
+        return tmp_path / "codebook.json"
+
+    return damage
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32))
+def test_a_codebook_comes_back_equal_to_the_last_bit(folder, seed):
+    rng = np.random.default_rng(seed)
+    n_styles = rng.integers(1, 4, size=3)
+    centres = rng.normal(size=(n_styles.sum(), 5)) * 10.0 ** rng.integers(-90, 90)
+    book = Codebook(centres, n_styles, rng.random(3))
+    save(book, folder / "codebook.json", made={"seed": seed})
+    back = load(folder / "codebook.json")
+    assert back == book
+    assert back.centres.tobytes() == book.centres.tobytes()
+    assert back.reach.tobytes() == book.reach.tobytes()
+
+
+def test_a_book_without_a_style_comes_back_too(tmp_path):
+    book = Codebook(np.zeros((0, 3)), [0, 0], [0.0, 0.0])
+    save(book, tmp_path / "codebook.json")
+    assert load(tmp_path / "codebook.json") == book
+
+
+def test_load_tells_a_codebook_from_an_mdm(tmp_path):
+    save(BOOK, tmp_path / "one.json")
+    save(mdm := MDM([1.0], [[1.0, 2.0]], Sizes.constant(3)), tmp_path / "other.json")
+    assert load(tmp_path / "one.json") == BOOK
+    assert load(tmp_path / "other.json") == mdm
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record.pop("labels"),
+        lambda record: record.update(n_features=3),
+        lambda record: record.update(n_categories=7),
+        lambda record: record["labels"][0].update(reach=-1.0),
+        lambda record: record["labels"][0].update(reach=None),
+        lambda record: record["labels"][0]["centres"][0].append(1.0),
+        lambda record: record["labels"][0]["centres"].__setitem__(0, "nowhere"),
+        lambda record: record["labels"].clear(),
+    ],
+)
+def test_contents_that_are_malformed_or_contradict_each_other_are_refused(damaged, change):
+    with pytest.raises(FileError, match=r"is damaged: .*write it again") as refused:
+        load(damaged(change))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_of_a_later_version_is_refused(damaged):
+    with pytest.raises(FileError, match="newer than 1: upgrade polyurn"):
+        load(damaged(lambda record: record.update(version=2)))
+
+
+def test_a_codebook_has_its_own_names_and_no_guarantee(tmp_path):
+    with pytest.raises(
+        ParameterError, match="no categories and no guarantee with a style space or a codebook"
+    ):
+        save(BOOK, tmp_path / "codebook.json", categories=list(BOOK.categories))

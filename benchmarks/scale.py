@@ -106,8 +106,8 @@ def cases() -> list[tuple[str, str, dict[str, Any]]]:
 
 def measure(folder: Path, part: str, name: str, arguments: dict[str, Any]) -> None:
     """Run a measurement in a process of its own, unless it is there."""
-    key = {"part": part, "what": name, **arguments}
-    if any(key.items() <= record.items() for record in records()):
+    key = {"part": part, "what": name, "arguments": arguments}
+    if found(part, name, arguments):
         return
     command = [sys.executable, __file__, "--folder", str(folder), "--child", name]
     started = time.perf_counter()
@@ -116,9 +116,9 @@ def measure(folder: Path, part: str, name: str, arguments: dict[str, Any]) -> No
     )
     if done.returncode:
         sys.exit(f"{key}: {done.stderr}")
-    found = json.loads(done.stdout.splitlines()[-1])
+    said = json.loads(done.stdout.splitlines()[-1])
     took = time.perf_counter() - started
-    record = {**key, **found, "seconds": round(took, 1), "load": round(os.getloadavg()[0], 1)}
+    record = {**key, **said, "seconds": round(took, 1), "load": round(os.getloadavg()[0], 1)}
     print(record, flush=True)
     with open(RECORDS, "a") as file:
         file.write(json.dumps(record) + "\n")
@@ -302,39 +302,43 @@ CHILDREN: dict[str, Callable[..., dict[str, float]]] = {
 # ---------------------------------------------------------------------------- what is shown
 
 
-def found(part: str, what: str, **arguments: object) -> dict[str, Any] | None:
+def found(part: str, what: str, arguments: dict[str, Any] | None = None) -> dict[str, Any] | None:
     """The last such measurement."""
-    key = {"part": part, "what": what, **arguments}
-    matching = [record for record in records() if key.items() <= record.items()]
+    matching = [
+        {**record, **record["arguments"]}
+        for record in records()
+        if (record["part"], record["what"]) == (part, what)
+        and arguments in (None, record["arguments"])
+    ]
     return matching[-1] if matching else None
 
 
 def show() -> None:
     """Print what was measured: bars, then growth."""
-    print("| 10^8 clients x 10 categories | wall s | processor s | peak GB | load |")
-    print("|---|---|---|---|---|")
-    for what in ("sample", "pack", "round", "fit", "unsorted"):
+    print("| what | clients | wall s | processor s | peak GB | load |\n|---|---|---|---|---|---|")
+    for what in ("sample", "pack", "unsorted", "round", "fit"):
         row = found("bars", what)
         if row is not None:
-            name = f"{what} ({row['n']:,} clients)"
-            print(f"| {name} | {row['wall']} | {row['cpu']} | {row['gb']} | {row['load']} |")
-    one, local_one, whole = found("bars", "round"), found("bars", "local"), found("bars", "fit")
-    if one and local_one:
-        ns, here = one["cpu"] / one["n"] * 1e9, local_one["cpu"] / local_one["n"] * 1e9
+            names = ("what", "n", "wall", "cpu", "gb", "load")
+            print(f"| {' | '.join(str(row[name]) for name in names)} |")
+    one, here, whole = (found("bars", what) for what in ("round", "local", "fit"))
+    if one and here:
+        ns, local_ns = (row["cpu"] / row["n"] * 1e9 for row in (one, here))
         print(
-            f"\nround: {ns:.1f} ns a client; LocalAggregator on 10^6: {here:.1f}; {here / ns:.0%}"
+            f"\nround: {ns:.1f} ns a client; LocalAggregator: {local_ns:.1f}; {local_ns / ns:.0%}"
         )
     if one and whole:
-        ratio = whole["cpu"] / one["cpu"], whole["wall"] / one["wall"]
-        print(f"fit in rounds: {ratio[0]:.1f} by processor time, {ratio[1]:.1f} by wall time")
+        cpu, wall = (whole[name] / one[name] for name in ("cpu", "wall"))
+        print(f"fit in rounds: {cpu:.1f} by processor time, {wall:.1f} by wall time")
     for name, points in growth().items():
         if len(points) > 1:
             print(f"\n| {name} | ns a client |\n|---|---|")
             for x, ns in points:
                 print(f"| {x:,} | {ns:.1f} |")
-            print(f"exponent {exponent(points):.2f}")
+            print(f"\nexponent {exponent(points):.2f}")
+    print()
     for what in ("dask_overhead", "dask_speed"):
-        print(what, found("dask", what))
+        print(found("dask", what))
 
 
 def growth() -> dict[str, list[tuple[int, float]]]:
@@ -353,7 +357,7 @@ def growth() -> dict[str, list[tuple[int, float]]]:
     }  # fmt: skip
     curves: dict[str, list[tuple[int, float]]] = {}
     for name, (key, listed) in ways.items():
-        rows = [found("growth", "round", **arguments) for arguments in listed]
+        rows = [found("growth", "round", arguments) for arguments in listed]
         curves[name] = [(r[key], r["cpu"] / r["n"] * 1e9) for r in rows if r is not None]
     return curves
 

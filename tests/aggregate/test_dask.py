@@ -16,7 +16,7 @@ distributed = pytest.importorskip("distributed", reason="the extra cluster is no
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return packed(tmp_path_factory.mktemp("shards"), clients_per_shard=50)
+    return packed(tmp_path_factory.mktemp("shards"), clients_per_shard=20)
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,7 @@ def client(cluster):
 QUERIES = {
     "all": (Update(MDM), None),
     "a cohort": (Update(MDM), 300),
+    "a small cohort": (Update(MDM), 25),  # of which some shards have nobody
     "parts": (Batch((Part(Update(MDM), 0.0, 0.1), Update(MDM))), None),
     "those at hand": (Part(Update(MDM), 0.0, 0.1), None),
 }

@@ -114,3 +114,26 @@ def test_ctrl_c_in_pack_keeps_the_shards_and_the_command_goes_on(run, tmp_path):
     ran = run(*pack)
     assert "going on after" in ran.err
     assert "60,000 clients" in ran.err
+
+
+def test_ctrl_c_in_a_fit_of_packed_clients_keeps_the_rounds(packed, monkeypatch):
+    from polyurn.storage import shards
+
+    fit = ["fit", "packed", "--components", 2, "--rounds", 5, "--threads", 2, "--json"]
+    whole = packed(*fit, "-q").json()
+    mapped = []
+
+    def interrupted(*arguments, **named):
+        mapped.append(1)
+        if len(mapped) == 25:  # seven shards: in the fourth round
+            raise KeyboardInterrupt
+        return map_shard(*arguments, **named)
+
+    map_shard = shards.map_shard
+    monkeypatch.setattr(shards, "map_shard", interrupted)
+    ran = packed(*fit, "--checkpoint", "kept")
+    assert ran.code == 130
+    assert "interrupted after round 3; repeat the command to go on from kept" in ran.err
+    again = packed(*fit, "--checkpoint", "kept")
+    assert "going on after 3 rounds from kept" in again.err
+    assert again.json() == whole

@@ -1,6 +1,6 @@
 """An aggregator over packed shards on a Dask cluster: workers hold shards, and add up their answers.
 
-Each shard is a future, mapped by the worker that holds it; if that worker is lost, another maps it.
+Some shards are a future, mapped by the worker that holds it; if that worker is lost, another maps them.
 Answers are added on the cluster in the tree of `tree.py`, and one vector comes back, with the bits that
 `shards.py` gets on one machine. Workers have to see the folder under the same path.
 """
@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
@@ -46,6 +48,7 @@ from polyurn.typed.arguments import checked, got
 from polyurn.wire import Query, S
 from polyurn.wording.numbers import counted
 
+_TASKS_PER_THREAD = 8
 _PATIENCE = "10s"  # for a scheduler that does not answer
 
 
@@ -78,7 +81,10 @@ class DaskAggregator:
         rng: int | np.random.Generator | None = None,
         sampling: Sampling = "fixed",
     ) -> None:
-        if not (callable(getattr(client, "submit", None)) and hasattr(client, "scheduler_info")):
+        if not (
+            callable(getattr(client, "submit", None))
+            and callable(getattr(client, "nthreads", None))
+        ):
             raise ParameterError(f"expected a distributed.Client, got {got(client)}")
         self._cluster = cast(Any, client)
         self.folder = shards if isinstance(shards, ShardFolder) else open_shards(shards)
@@ -87,7 +93,9 @@ class DaskAggregator:
         self._rounds = ShardRounds(sizes, self.folder.n_bytes, rng=rng, sampling=sampling)
         place = self.folder.path.resolve()
         with _lost_workers():
-            self._held = self._cluster.map(_hold, [place] * len(each), each, pure=False)
+            self._n = _together(len(each), sum(self._cluster.nthreads().values()))
+            some = [each[i : i + self._n] for i in range(0, len(each), self._n)]
+            self._held = self._cluster.map(_hold, [place] * len(some), some, pure=False)
         self._at_hand: Any = None
 
     @property
@@ -130,9 +138,16 @@ class DaskAggregator:
 
     def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
         """The sum over shards, as a future; the query crosses once, and can be sent again."""
-        held = [self._held[draw.shard] for draw in draws]
         asked = self._submit(_same, query)
-        level = self._cluster.map(_answer, held, draws, query=asked, pure=False)
+        lots = [list(lot) for _, lot in groupby(draws, key=lambda draw: draw.shard // self._n)]
+        held = [self._held[lot[0].shard // self._n] for lot in lots]
+        answers = self._cluster.map(_answers, held, lots, query=asked, n=self._n, pure=False)
+        places = [(i, j) for i, lot in enumerate(lots) for j in range(len(lot))]
+        level = []
+        for group in (places[i : i + FAN_IN] for i in range(0, len(places), FAN_IN)):
+            picks = [(i, [j for _, j in some]) for i, some in groupby(group, key=itemgetter(0))]
+            lists = [answers[i] for i, _ in picks]
+            level.append(self._submit(_add_picked, lists, [which for _, which in picks]))
         while len(level) > 1:
             groups = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
             level = [self._submit(add_group, group) for group in groups]
@@ -142,8 +157,9 @@ class DaskAggregator:
         """Those at hand, as a future."""
         if self._at_hand is None:
             share, draws = self._rounds.share_at_hand, self._rounds.everyone()
-            parts = self._cluster.map(_low_buckets, self._held, draws, share=share, pure=False)
-            self._at_hand = self._submit(put_at_hand, parts)
+            lots = [draws[i : i + self._n] for i in range(0, len(draws), self._n)]
+            parts = self._cluster.map(_low_buckets, self._held, lots, share=share, pure=False)
+            self._at_hand = self._submit(_put_at_hand, parts)
         return self._at_hand
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -184,33 +200,61 @@ def connected(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Held:
-    """A shard on a worker. Another worker gets its name, and maps it again."""
+    """Shards on a worker. Another worker gets their names, and maps them again."""
 
     place: Path
-    shard: Shard
-    seen: Identity
-    rows: Rows
+    shards: tuple[Shard, ...]
+    seen: tuple[Identity, ...]
+    rows: tuple[Rows, ...]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _hold, (self.place, self.shard)
+        return _hold, (self.place, self.shards)
 
     def __sizeof__(self) -> int:  # the scheduler sends questions to where much is held
-        return self.shard.n_bytes
+        return sum(shard.n_bytes for shard in self.shards)
 
 
-def _hold(place: Path, shard: Shard) -> _Held:
-    seen = check_shard(place, shard)
-    return _Held(place, shard, seen, map_shard(place, shard, seen=seen))
+def _hold(place: Path, shards: tuple[Shard, ...]) -> _Held:
+    seen = tuple(check_shard(place, shard) for shard in shards)
+    both = zip(shards, seen, strict=True)
+    return _Held(place, shards, seen, tuple(map_shard(place, s, seen=known) for s, known in both))
 
 
-def _answer(held: _Held, draw: ShardDraw, *, query: Query[Any]) -> NDArray[np.float64]:
+def _together(n_shards: int, n_threads: int) -> int:
+    """How many shards are one task, at most a group of the tree: tasks cost a scheduler a millisecond.
+
+    As many as leave every thread some tasks, so that none waits long for another.
+    """
+    most = n_shards // (_TASKS_PER_THREAD * max(n_threads, 1))
+    return int(2 ** np.floor(np.log2(np.clip(most, 1, FAN_IN))))
+
+
+def _answers(
+    held: _Held, draws: list[ShardDraw], *, query: Query[Any], n: int
+) -> list[NDArray[np.float64]]:
     _keep_one_blas_thread()
-    check_unchanged(held.place, held.shard, held.seen)
-    return answer_shard(query, held.rows, draw)
+    vectors = []
+    for draw in draws:
+        i = draw.shard % n
+        check_unchanged(held.place, held.shards[i], held.seen[i])
+        vectors.append(answer_shard(query, held.rows[i], draw))
+    return vectors
 
 
-def _low_buckets(held: _Held, draw: ShardDraw, *, share: float) -> Any:
-    return low_buckets(held.rows, draw, share)
+def _add_picked(
+    lists: list[list[NDArray[np.float64]]], which: list[list[int]]
+) -> NDArray[np.float64]:
+    both = zip(lists, which, strict=True)
+    return add_group([vectors[j] for vectors, picked in both for j in picked])
+
+
+def _low_buckets(held: _Held, draws: list[ShardDraw], *, share: float) -> list[Any]:
+    both = zip(held.rows, draws, strict=True)
+    return [low_buckets(rows, draw, share) for rows, draw in both]
+
+
+def _put_at_hand(lists: list[list[Any]]) -> AtHand:
+    return put_at_hand(part for parts in lists for part in parts)
 
 
 def _answer_at_hand(query: Query[Any], clients: AtHand, draw: ShardDraw) -> NDArray[np.float64]:

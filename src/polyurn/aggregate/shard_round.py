@@ -7,6 +7,7 @@ here and `dask.py` on a cluster.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -241,12 +242,18 @@ def with_its_noise(query: Query[S], vector: NDArray[np.float64], n_members: int)
 
 
 def one_blas_thread() -> Any:
-    """A controller of the threads of matrix products; their sums have other bits on more than one."""
+    """A context in which matrix products have one thread; their sums have other bits on more."""
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas() -> Any:
+    """The libraries of matrix products, which take a millisecond to find."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError as error:
         raise MissingDependencyError("threadpoolctl", "shards", "summing over shards") from error
-    return ThreadpoolController().limit(limits=1, user_api="blas")
+    return ThreadpoolController()
 
 
 def _leaves(query: Query[Any], low: float = 0.0, high: float = 1.0) -> list[Query[Any]]:

@@ -87,6 +87,7 @@ def partition_command(
     """
     from polyurn.client.layout import Columns
     from polyurn.commands._shared.client_tables import Reading
+    from polyurn.commands._shared.partition_memory import say_memory
     from polyurn.partitioning.assign import cover, partition
     from polyurn.storage.partitions import check_partition_place, partition_json, save_partition
 
@@ -94,6 +95,7 @@ def partition_command(
     if output is not None:
         check_output(context, output)
         check_partition_place(output)
+    say_memory(labels, clients, count, say)
     proxy = _read_proxy(
         labels,
         label_column,

@@ -317,8 +317,8 @@ def _write_piece(job: _Job, piece: Piece, number: int, n_categories: int, has_co
             shard = write_shard(job.place, f"shard-{number:06d}.rows", pack(cells))
         except FileError as error:
             raise FileError(
-                f"{error}; the {len(job.log.shards)} shards before it are kept: repeat the command, or "
-                "the call, when there is a place for more"
+                f"{error}; the shards before it are kept: repeat the command, or the call, when there "
+                "is a place for more"
             ) from error
     return Step(totals=totals, next_file=piece.next_file, next_row=piece.next_row, shard=shard)
 

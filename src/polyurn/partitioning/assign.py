@@ -265,9 +265,7 @@ def _drawn(
     cursors, served = offsets[:-1].copy(), None
     if style is not None and features is not None:
         each = np.split(urns, starts[1:-1])
-        served = draw_with_style(
-            style, features, codes, each, table, cursors, indices, replace, rng
-        )
+        served = draw_with_style(style, features, codes, each, table, indices, replace, rng)
         if served.remark is not None:
             warnings.warn(served.remark, StyleWarning, stacklevel=4)  # `checked` stands between
     elif isinstance(table, np.ndarray):

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 import polyurn as pu
 from polyurn.comparison.estimates import Estimate
+from polyurn.model.style import StyleErrors
 from polyurn.privacy.ledger import Charge
 from polyurn.privacy.noise import discrete_gaussian
 from polyurn.server.private.choosing import PrivateCandidate
@@ -42,6 +43,20 @@ def sizes() -> pu.Sizes:
 
 def parts() -> pu.Partition:
     return pu.Partition.by_owner(np.arange(200) % 20)
+
+
+def space() -> pu.StyleSpace:
+    features = np.random.default_rng(0).normal(size=(200, 4))
+    return pu.style_space(features, LABELS, n_directions=2)
+
+
+def style() -> pu.Style:
+    one, shares = np.eye(2), [0.5, 0.3, 0.2]
+    return pu.Style(
+        space(), [0.1, 0.0], 0.3 * one, 0.2 * one, 0.5 * one, label_shares=shares,
+        label_covariance=0.1 * np.eye(3), tie=np.zeros((3, 2)), n_clients=40, far_share=0.01,
+        errors=StyleErrors(np.full(2, 0.1), 0.1 * one, 0.1 * one, 0.1 * one),
+    )  # fmt: skip
 
 
 def place(suffix: str = "") -> Path:
@@ -389,6 +404,17 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Sizes.from_table": lambda: (pu.Sizes.from_table, {"table": [[0.0, 0.5, 0.5]]}),
     "Sizes.logpmf": lambda: (sizes().logpmf, {"sizes": [1, 2]}),
     "Sizes.sample": lambda: (sizes().sample, {"components": [0, 1], "rng": 0}),
+    "Style": lambda: _fields(style()),
+    "Style.clients": lambda: (style().clients, {"counts": COUNTS, "rng": 0}),
+    "Style.draw": lambda: (style().draw, {"counts": COUNTS, "rng": 0}),
+    "StyleSpace": lambda: _fields(space()),
+    "StyleSpace.coordinates": lambda: (
+        space().coordinates, {"features": np.zeros((200, 4)), "labels": LABELS},
+    ),
+    "style_space": lambda: (pu.style_space, {
+        "features": np.random.default_rng(0).normal(size=(200, 4)), "labels": LABELS,
+        "n_directions": 2, "radius": 3.0, "n_labels": 3, "prior_points": 3.0,
+    }),
     "Sweep": lambda: (pu.Sweep, {"runs": tuple(runs()), "folder": None}),
     "TableFeatures": lambda: _fields(_tabled()),
     "Verdict": lambda: _fields(pu.compare_sweeps(runs())),

@@ -34,8 +34,11 @@ if TYPE_CHECKING:
     from polyurn.integrations.frames import table_features as table_features
     from polyurn.model.mdm import MDM as MDM
     from polyurn.model.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
+    from polyurn.model.proxy_space import style_space as style_space
     from polyurn.model.sizes import SizeBins as SizeBins
     from polyurn.model.sizes import Sizes as Sizes
+    from polyurn.model.style import Style as Style
+    from polyurn.model.style_coordinates import StyleSpace as StyleSpace
     from polyurn.partitioning.assign import cover as cover
     from polyurn.partitioning.assign import partition as partition
     from polyurn.partitioning.result import Partition as Partition
@@ -143,6 +146,9 @@ _HOME = {
     "select": "server.select",
     "SizeBins": "model.sizes",
     "Sizes": "model.sizes",
+    "style_space": "model.proxy_space",
+    "Style": "model.style",
+    "StyleSpace": "model.style_coordinates",
     "Examples": "training.examples",
     "Run": "training.federated",
     "train": "training.federated",

@@ -4,6 +4,8 @@ What the numbers mean, their shape and their range are checked by whoever asks f
 histograms have their own gate, `counts.check_counts`.
 """
 
+import math
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -49,6 +51,14 @@ def numbers(
 def floats(values: object, what: str) -> NDArray[np.float64]:
     """The same numbers as a new array of float64."""
     return np.array(numbers(values, what), dtype=np.float64)
+
+
+def finite_array(values: object, what: str) -> NDArray[np.float64]:
+    """The same numbers as a new contiguous array of float64 with an axis or more, all of them finite."""
+    given = floats(values, what)
+    if given.ndim == 0 or not np.isfinite(given).all():
+        raise ParameterError(f"expected {what} as an array of finite numbers")
+    return np.ascontiguousarray(given)
 
 
 def plain_array(
@@ -115,3 +125,30 @@ class FrozenArrays:
         for value in state.values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
+
+
+class EqualArrays(FrozenArrays):
+    """A frozen dataclass of arrays and plain values that equals another one if all its fields do."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        kind: Any = type(self)
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(kind))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _freeze(self, values: dict[str, Any]) -> None:
+        """Set the fields, in a constructor; arrays become read-only."""
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b or (math.isnan(a) and math.isnan(b))
+    return type(a) is type(b) and bool(a == b)

@@ -1,0 +1,197 @@
+"""A style space made of proxy data: label means, the main directions of the residuals, whitening.
+
+The server runs this on points of its own. No client's data come here, and nothing is sent.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from polyurn.errors import ParameterError
+from polyurn.memory import check_memory
+from polyurn.model.style_coordinates import StyleSpace, feature_rows, label_codes
+from polyurn.typed.arguments import checked
+from polyurn.wording.numbers import counted
+
+# Numbers of a block of residuals: 64 MB of float64, however many points there are.
+_BLOCK_NUMBERS = 8_000_000
+# The radius is the distance within which this share of the proxy points lies.
+_WITHIN_RADIUS = 0.99
+# A direction with less of the residuals' variance than this is rounding, not variation.
+_LEAST_VARIANCE = 1e-10
+
+
+@checked
+def style_space(
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    n_directions: int = 4,
+    radius: float | None = None,
+    n_labels: int | None = None,
+    prior_points: float | None = None,
+) -> StyleSpace:
+    """Make a style space of proxy points.
+
+    Its directions are the principal components of the residuals f - m_l, of all labels together; in
+    them the points of each label are whitened, so that the pool has mean 0 and covariance I.
+
+    Parameters
+    ----------
+    features : array of shape (n_points, n_features)
+        Pixels, columns or a frozen embedding; further axes are flattened.
+    labels : int array of shape (n_points,)
+        0 to n_labels - 1; every label has points.
+    n_directions : int
+        m: 4 to 8 served well. Clients send 5 + m + 3 m (m + 1) / 2 numbers.
+    radius : float, optional
+        Points farther from 0 are moved to this distance. By default 99 % of the proxy points lie within
+        it.
+    n_labels : int, optional
+        By default the largest label and one.
+    prior_points : float, optional
+        The covariance of a label's residuals is estimated as if it had so many more points with the
+        covariance of all labels together; by default m + 1, the fewest points of which a covariance has
+        full rank. It matters for rare labels only.
+
+    Returns
+    -------
+    StyleSpace
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(3, size=900)
+    >>> space = style_space(rng.normal(size=(900, 5)) + labels[:, None], labels, n_directions=2)
+    >>> space
+    StyleSpace(n_labels=3, n_features=5, n_directions=2, radius=2.98)
+    """
+    rows = feature_rows(features)
+    codes = label_codes(labels, len(rows), n_labels=n_labels)
+    per_label = _points_of_each(codes, n_labels)
+    prior = float(n_directions + 1 if prior_points is None else prior_points)
+    _check_settings(rows, n_directions, prior)
+    means = _label_means(rows, codes, per_label)
+    basis = _main_directions(_covariance(rows, codes, means), n_directions)
+    whitening = _whitening(_projected(rows, codes, means, basis), codes, per_label, prior)
+    whole = StyleSpace(means, basis, whitening, radius=np.finfo(np.float64).max)
+    distances = np.linalg.norm(whole.coordinates(rows, codes), axis=1)
+    if radius is None:
+        radius = float(np.quantile(distances, _WITHIN_RADIUS))
+    return StyleSpace(
+        means, basis, whitening, radius, pool_far_share=float((distances > radius).mean())
+    )
+
+
+def _points_of_each(codes: NDArray[np.int64], n_labels: int | None) -> NDArray[np.int64]:
+    n = int(codes.max(initial=-1)) + 1 if n_labels is None else n_labels
+    # More labels than points leave one empty; there is no need to count how many.
+    per_label = np.bincount(codes, minlength=n) if 0 < n <= len(codes) else np.zeros(1, np.int64)
+    if not per_label.all():
+        empty = f"label {np.argmin(per_label)}" if n <= len(codes) else "some of them"
+        raise ParameterError(
+            f"expected proxy points of every label, got none of {empty}; number labels without "
+            "gaps, and leave out those that the proxy data lack"
+        )
+    return per_label
+
+
+def _check_settings(rows: NDArray[Any], n_directions: int, prior: float) -> None:
+    if not 1 <= n_directions <= rows.shape[1]:
+        raise ParameterError(
+            f"expected n_directions from 1 to {rows.shape[1]}, the features, got {n_directions}"
+        )
+    if not 0 <= prior < np.inf:
+        raise ParameterError(f"expected prior_points of at least 0, got {prior}")
+    if not np.isfinite(rows).all():
+        bad = int(np.argmin(np.isfinite(rows).all(axis=1)))
+        raise ParameterError(
+            f"expected features that are finite, got NaN or infinity in point {bad}, counted from 0; "
+            "drop such points"
+        )
+    check_memory(
+        8 * rows.shape[1] ** 2,
+        f"the covariances of {rows.shape[1]:,} features",
+        "take an embedding, or fewer columns",
+    )
+
+
+def _blocks(n_points: int, n_features: int) -> Iterator[slice]:
+    step = max(1, _BLOCK_NUMBERS // max(n_features, 1))
+    for start in range(0, n_points, step):
+        yield slice(start, min(start + step, n_points))
+
+
+def _label_means(
+    rows: NDArray[Any], codes: NDArray[np.int64], per_label: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    sums = np.zeros((len(per_label), rows.shape[1]))
+    for block in _blocks(*rows.shape):
+        inside = codes[block]
+        one_hot = scipy.sparse.csr_array(
+            (np.ones(len(inside)), (inside, np.arange(len(inside)))),
+            shape=(len(per_label), len(inside)),
+        )
+        sums += one_hot @ rows[block].astype(np.float64)
+    return np.asarray(sums / per_label[:, None])
+
+
+def _covariance(
+    rows: NDArray[Any], codes: NDArray[np.int64], means: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    total = np.zeros((rows.shape[1], rows.shape[1]))
+    for block in _blocks(*rows.shape):
+        residuals = rows[block] - means[codes[block]]
+        total += residuals.T @ residuals
+    return total / len(rows)
+
+
+def _main_directions(covariance: NDArray[np.float64], n_directions: int) -> NDArray[np.float64]:
+    d = len(covariance)
+    values, vectors = scipy.linalg.eigh(covariance, subset_by_index=[d - n_directions, d - 1])
+    if values[0] <= _LEAST_VARIANCE * max(np.trace(covariance), np.finfo(np.float64).tiny):
+        n_vary = int((values > _LEAST_VARIANCE * np.trace(covariance)).sum())
+        raise ParameterError(
+            f"expected features that vary within labels in {counted(n_directions, 'direction')}, got "
+            f"{n_vary}; take fewer directions"
+        )
+    basis = np.asarray(vectors[:, ::-1])
+    # A direction has no sign of its own: its largest entry is positive, on every machine.
+    return np.asarray(basis * np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(n_directions)]))
+
+
+def _projected(
+    rows: NDArray[Any],
+    codes: NDArray[np.int64],
+    means: NDArray[np.float64],
+    basis: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    out = np.empty((len(rows), basis.shape[1]))
+    for block in _blocks(*rows.shape):
+        out[block] = (rows[block] - means[codes[block]]) @ basis
+    return out
+
+
+def _whitening(
+    projected: NDArray[np.float64],
+    codes: NDArray[np.int64],
+    per_label: NDArray[np.int64],
+    prior: float,
+) -> NDArray[np.float64]:
+    """W_l^(-1/2) of each label, W_l with the prior in it, shape (n_labels, m, m)."""
+    pooled = projected.T @ projected / len(projected)
+    order = np.argsort(codes, kind="stable")
+    out = np.empty((len(per_label), *pooled.shape))
+    for label, mine in enumerate(np.split(order, np.cumsum(per_label)[:-1])):
+        own = projected[mine].T @ projected[mine]
+        values, vectors = np.linalg.eigh((own + prior * pooled) / (len(mine) + prior))
+        if values[0] <= _LEAST_VARIANCE * values[-1]:
+            raise ParameterError(
+                f"expected the points of label {label} to vary in all {len(values)} directions, got "
+                f"{counted(len(mine), 'point')} that do not; raise prior_points or take fewer directions"
+            )
+        out[label] = (vectors / np.sqrt(values)) @ vectors.T
+    return out

@@ -1,0 +1,300 @@
+"""Style: what clients differ in besides their labels, as a space of coordinates and a law in it.
+
+A point of label l has the coordinates z = W_l^(-1/2) P'(f - m_l) in a `StyleSpace`, and in a `Style` the
+law of point j of label l at client i is z_ilj = μ + u_i + v_il + e_ilj with u ~ N(0, B), the style that
+all labels of a client share, v ~ N(0, V), how this client does this label, and e ~ N(0, E), within them.
+
+Parameters in, coordinates and draws out. How a space is made of proxy data is `proxy_space.py`, how a
+style is fitted `server/style.py`, and which points are picked for it `partitioning/`.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polyurn.counts import check_counts, client_sizes
+from polyurn.errors import ParameterError
+from polyurn.memory import check_memory
+from polyurn.model.style_coordinates import StyleSpace
+from polyurn.typed.arguments import checked, expected_as
+from polyurn.typed.arrays import EqualArrays, finite_array
+
+# Covariances come from eigenvectors: their rounding is larger than one in the last place.
+_ROUNDING = 1e-9
+# The mean style is far from the pool's if it is half a standard deviation of the pool's points away ...
+_FAR_MEAN = 0.5
+# ... by more than chance: four standard errors, one false alarm in 16,000.
+_STANDARD_ERRORS = 4.0
+# Points lie far from the pool if three times as many as in the pool itself are beyond the radius.
+_FAR_SHARES = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class StyleErrors(EqualArrays):
+    """Standard errors of a style's numbers, the sampling of clients and noise for privacy in them.
+
+    Attributes
+    ----------
+    mean : float array of shape (n_directions,)
+    shared, by_label, within : float arrays of shape (n_directions, n_directions)
+    """
+
+    mean: NDArray[np.float64]
+    shared: NDArray[np.float64]
+    by_label: NDArray[np.float64]
+    within: NDArray[np.float64]
+
+
+@checked
+@expected_as("a Style", advice="fit one with fit_style, or load one")
+@dataclass(frozen=True, eq=False, init=False)
+class Style(EqualArrays):
+    """The law of clients' styles in a space: z_ilj = μ + u_i + v_il + e_ilj.
+
+    Parameters
+    ----------
+    space : StyleSpace
+    mean : float array of shape (n_directions,)
+        μ: the mean style of the clients; the pool's is 0.
+    shared : float array of shape (n_directions, n_directions)
+        B: the covariance of what all labels of a client share.
+    by_label : float array of shape (n_directions, n_directions)
+        V: the covariance of what belongs to a client and a label.
+    within : float array of shape (n_directions, n_directions)
+        E: the covariance of points of one client and label.
+    label_shares : float array of shape (n_labels,), optional
+        p: the mean label shares of clients; given if label and style go together.
+    label_covariance : float array of shape (n_labels, n_labels), optional
+        The covariance of clients' label shares.
+    tie : float array of shape (n_labels, n_directions), optional
+        G: u is moved by G'(h - p) for a client of label shares h.
+    errors : StyleErrors, optional
+    n_clients : int
+        Of how many clients it was fitted; 0 if it was not.
+    far_share : float
+        The share of the clients' points that lie beyond the space's radius; NaN if not known.
+
+    Examples
+    --------
+    >>> space = StyleSpace([[0.0], [5.0]], [[1.0]], [[[1.0]], [[0.5]]], radius=4.0)
+    >>> style = Style(space, [0.0], [[0.3]], [[0.1]], [[0.6]])
+    >>> round(style.between, 3)
+    0.4
+    >>> style.clients([[5, 0], [2, 1]], rng=0).round(2).tolist()
+    [[0.07], [-0.07]]
+    """
+
+    space: StyleSpace
+    mean: NDArray[np.float64]
+    shared: NDArray[np.float64]
+    by_label: NDArray[np.float64]
+    within: NDArray[np.float64]
+    label_shares: NDArray[np.float64] | None
+    label_covariance: NDArray[np.float64] | None
+    tie: NDArray[np.float64] | None
+    errors: StyleErrors | None
+    n_clients: int
+    far_share: float
+
+    def __init__(
+        self,
+        space: StyleSpace,
+        mean: ArrayLike,
+        shared: ArrayLike,
+        by_label: ArrayLike,
+        within: ArrayLike,
+        *,
+        label_shares: ArrayLike | None = None,
+        label_covariance: ArrayLike | None = None,
+        tie: ArrayLike | None = None,
+        errors: StyleErrors | None = None,
+        n_clients: int = 0,
+        far_share: float = math.nan,
+    ) -> None:
+        m, labels = space.n_directions, space.n_labels
+        ties = (label_shares, label_covariance, tie)
+        if len({given is None for given in ties}) > 1:
+            raise ParameterError("expected label_shares, label_covariance and tie, or none of them")
+        if n_clients < 0 or far_share < 0 or far_share > 1:
+            raise ParameterError(
+                "expected n_clients of at least 0 and far_share from 0 to 1, got "
+                f"{n_clients} and {far_share}"
+            )
+        values: dict[str, Any] = {
+            "space": space,
+            "mean": _shaped(mean, "mean", (m,)),
+            "shared": _covariance(shared, "shared", m),
+            "by_label": _covariance(by_label, "by_label", m),
+            "within": _covariance(within, "within", m),
+            "label_shares": label_shares,
+            "label_covariance": label_covariance,
+            "tie": tie,
+            "errors": None if errors is None else _errors(errors, m),
+            "n_clients": n_clients,
+            "far_share": far_share,
+        }
+        if tie is not None:
+            values |= {
+                "label_shares": _shaped(label_shares, "label_shares", (labels,)),
+                "label_covariance": _covariance(label_covariance, "label_covariance", labels),
+                "tie": _shaped(tie, "tie", (labels, m)),
+            }
+        self._freeze(values)
+
+    @property
+    def n_directions(self) -> int:
+        """The number of directions, m."""
+        return self.space.n_directions
+
+    @property
+    def eigenvalues(self) -> NDArray[np.float64]:
+        """Of B, V and E, each from the largest to the smallest, shape (3, n_directions)."""
+        listed = (self.shared, self.by_label, self.within)
+        return np.array([np.linalg.eigvalsh(one)[::-1] for one in listed])
+
+    @property
+    def between(self) -> float:
+        """The share of the points' variance that lies between clients, tr(B + V) / tr(B + V + E)."""
+        clients = float(np.trace(self.shared + self.by_label))
+        total = clients + float(np.trace(self.within))
+        return clients / total if total > 0 else 0.0
+
+    @property
+    def carried(self) -> NDArray[np.float64]:
+        """The share of the clients' differences, tr(B + V), in each direction, shape (n_directions,)."""
+        each = np.diag(self.shared + self.by_label)
+        total = each.sum()
+        return np.asarray(each / total if total > 0 else np.zeros_like(each))
+
+    @property
+    def by_label_root(self) -> NDArray[np.float64]:
+        """A matrix R with R R' = V: v = R x for a standard normal x. V may be singular."""
+        return _root(self.by_label)
+
+    @property
+    def untied(self) -> NDArray[np.float64]:
+        """The covariance of u given the label shares: B - G' Cov(h) G, negative eigenvalues 0."""
+        if self.tie is None or self.label_covariance is None:
+            return self.shared
+        return nearest_covariance(self.shared - self.tie.T @ self.label_covariance @ self.tie)
+
+    def clients(
+        self, counts: object, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.float64]:
+        """Draw the style μ + u_i of each client.
+
+        Parameters
+        ----------
+        counts : int array or scipy.sparse of shape (n_clients, n_labels)
+            The clients' label counts: with ties, a client's style depends on its label shares.
+        rng : int or numpy.random.Generator
+
+        Returns
+        -------
+        float array of shape (n_clients, n_directions)
+        """
+        table = check_counts(counts, n_categories=self.space.n_labels)
+        rng = np.random.default_rng(rng)
+        drawn = rng.standard_normal((table.shape[0], self.n_directions)) @ _root(self.untied).T
+        if self.tie is not None and self.label_shares is not None:
+            shares = table / np.maximum(client_sizes(table), 1)[:, None]
+            drawn += np.asarray(shares @ self.tie) - self.label_shares @ self.tie
+        return np.asarray(self.mean + drawn)
+
+    def draw(
+        self, counts: object, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.float64]:
+        """Draw where the points of each client and label are centred: t_il = μ + u_i + v_il.
+
+        Parameters as in `clients`.
+
+        Returns
+        -------
+        float array of shape (n_clients, n_labels, n_directions)
+        """
+        rng = np.random.default_rng(rng)
+        clients = self.clients(counts, rng=rng)
+        shape = (len(clients), self.space.n_labels, self.n_directions)
+        check_memory(
+            16 * math.prod(shape), "the styles of clients and labels", "draw fewer clients"
+        )
+        return np.asarray(clients[:, None] + rng.standard_normal(shape) @ self.by_label_root.T)
+
+    @property
+    def alarm(self) -> str | None:
+        """Why the pool may not be able to show these clients' style, in one line; None if it can.
+
+        The clients' mean style is not the pool's if it lies half a standard deviation of the pool's
+        points away, and four standard errors; and their points are far from the pool
+        if three times as many of them as of the pool's are beyond the radius.
+        """
+        away = float(np.linalg.norm(self.mean))
+        error = 0.0 if self.errors is None else float(np.linalg.norm(self.errors.mean))
+        if away > max(_FAR_MEAN, _STANDARD_ERRORS * error):
+            worst = int(np.argmax(np.abs(self.mean)))
+            return (
+                f"the clients' mean style is not the pool's: it lies {away:.2f} standard deviations of "
+                f"the pool's points away, most of it in direction {worst + 1}"
+            )
+        if self.far_share > _FAR_SHARES * max(self.space.pool_far_share, 1e-3):
+            return (
+                f"{self.far_share:.1%} of the clients' points lie far from the pool, beyond "
+                f"{self.space.radius:.3g}; of the pool's own, {self.space.pool_far_share:.1%}"
+            )
+        return None
+
+    def __repr__(self) -> str:
+        return (
+            f"Style(n_directions={self.n_directions}, between={self.between:.3f}, "
+            f"carried={self.carried.round(3).tolist()}, n_clients={self.n_clients})"
+        )
+
+
+def nearest_covariance(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The matrix, made symmetric, with its negative eigenvalues set to 0.
+
+    Examples
+    --------
+    >>> nearest_covariance(np.array([[2.0, 0.0], [0.0, -1.0]])).tolist()
+    [[2.0, 0.0], [0.0, 0.0]]
+    """
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    made = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return np.asarray((made + made.T) / 2)
+
+
+def _shaped(values: ArrayLike | None, what: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    given = finite_array(values, what)
+    if given.shape != shape:
+        raise ParameterError(f"expected {what} of shape {shape}, got {given.shape}")
+    return given
+
+
+def _covariance(values: ArrayLike | None, what: str, n: int) -> NDArray[np.float64]:
+    given = _shaped(values, what, (n, n))
+    size = np.abs(given).max(initial=0.0)
+    if np.abs(given - given.T).max(initial=0.0) > _ROUNDING * size:
+        raise ParameterError(
+            f"expected {what} as a covariance matrix, got one that is not symmetric"
+        )
+    if np.linalg.eigvalsh(given)[0] < -_ROUNDING * n * max(size, 1.0):
+        raise ParameterError(
+            f"expected {what} as a covariance matrix, got one with a negative eigenvalue"
+        )
+    return given
+
+
+def _errors(errors: StyleErrors, m: int) -> StyleErrors:
+    shapes = {"mean": (m,), "shared": (m, m), "by_label": (m, m), "within": (m, m)}
+    arrays = {name: _shaped(getattr(errors, name), name, s) for name, s in shapes.items()}
+    for array in arrays.values():
+        array.flags.writeable = False
+    return StyleErrors(**arrays)
+
+
+def _root(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -148,6 +148,19 @@ def _fit_private() -> Call:
     }  # fmt: skip
 
 
+def records() -> pu.Records:
+    features = np.random.default_rng(0).normal(size=(200, 4))
+    return pu.Records(features, LABELS, np.arange(200) % 20)
+
+
+def _fit_style() -> Call:
+    return pu.fit_style, {
+        "aggregator": pu.LocalAggregator(records()), "space": space(), "ties": True,
+        "cohort_size": None, "epsilon": 1.0, "delta": 1e-6, "clip": 3.0, "trust": "central",
+        "ledger": pu.PrivacyLedger(1.0, 1e-6), "noise": _no_noise,
+    }  # fmt: skip
+
+
 def _no_noise(n_numbers: int, scale: float) -> Any:
     return np.zeros(n_numbers, np.int64)
 
@@ -377,6 +390,10 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "PrivateAggregator.aggregate": lambda: (
         private().aggregate, {"query": Noised(Scaled(query()), 9.0), "cohort_size": None},
     ),
+    "Records": lambda: (pu.Records, {
+        "features": np.zeros((200, 4)), "labels": LABELS, "clients": np.arange(200) % 20,
+        "n_labels": 3,
+    }),
     "RecordedAggregator": lambda: (
         pu.RecordedAggregator, {"aggregator": clients(), "answers": []},
     ),
@@ -458,6 +475,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "fit": _fit,
     "fit_paper": _fit_paper,
     "fit_private": _fit_private,
+    "fit_style": _fit_style,
     "heterogeneity": lambda: (pu.heterogeneity, {"counts": COUNTS, "n_bootstrap": 10, "rng": 0}),
     "histogram": lambda: (
         pu.histogram, {"values": [0, 1, 1], "categories": 2, "cap": 2, "rng": 0},
@@ -478,7 +496,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "save": lambda: (
         pu.save,
         {
-            "mdm": mdm(), "path": place(".json"), "categories": ["a", "b", "c"],
+            "model": mdm(), "path": place(".json"), "categories": ["a", "b", "c"],
             "made": {"seed": 1},
         },
     ),

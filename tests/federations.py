@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from polyurn import answer
+from polyurn import Records, answer
 from polyurn.aggregate.exchange import InProcessExchange
 from polyurn.aggregate.federated import FederatedAggregator
 from polyurn.client.buckets import keyed_buckets
@@ -92,6 +92,24 @@ class Federation:
         """An aggregator that sums the same clients without any bytes."""
         places = range(len(self.ids)) if places is None else places
         return Local(np.vstack([self.counts[self.rows(p)] for p in places]), self.buckets(places))
+
+
+class RecordFederation(Federation):
+    """Nodes whose clients have records, of a `style_cases.World`."""
+
+    def __init__(self, folder, world, n_nodes, **options):
+        self.records = world.records
+        super().__init__(folder, n_nodes, world.records.n_clients // n_nodes, **options)
+
+    def node(self, place, **options):
+        rows = self.rows(place)
+        held = self.records.of(np.arange(rows.start, rows.stop))
+        mine = Records(held.features, held.labels, held.owner, n_labels=self.records.n_labels)
+        return Node(
+            self.ids[place], mine, ids=self.names[rows], key=self.key(place), policy=self.policy,
+            log=NodeLogFile(self.log(place)), signer=self.keys[self.ids[place]], roster=self.roster,
+            memory=self.memories[self.ids[place]],
+        )  # fmt: skip
 
 
 class Local:

@@ -1,7 +1,7 @@
 """A client in plain Python, written from docs/wire.md alone: it imports nothing of polyurn, nor NumPy.
 
 Slow and short: the formulas of the page, one loop each. `answer(message, counts, bucket)` takes a
-query's bytes and returns those of the answer.
+query's bytes and returns those of the answer; questions about style need features and labels as well.
 """
 
 import json
@@ -9,11 +9,20 @@ import math
 import struct
 
 
-def answer(message: bytes, counts: list[int], bucket: float) -> bytes:
+def answer(
+    message: bytes,
+    counts: list[int],
+    bucket: float,
+    features: list[list[float]] | None = None,
+    labels: list[int] | None = None,
+) -> bytes:
     header, numbers = unpacked(message, b"PUQU")
     take = Numbers(numbers)
     bins = [Bins(record, take) for record in header["bins"]]
-    said = reply(header["query"], take, bins, counts, bucket)
+    if header["query"]["kind"] in ("style_moments", "bounded_style"):
+        said = style(header["query"], take, features, labels)
+    else:
+        said = reply(header["query"], take, bins, counts, bucket)
     assert take.at == len(numbers)
     return packed(b"PUAN", {"answer_to": header["query"]["kind"], "n_numbers": len(said)}, said)
 
@@ -349,3 +358,71 @@ def mixture_e_step(tau, alphas, c, n):
 class AnySize:
     of = staticmethod(lambda n: 0)
     log_inside = staticmethod(lambda n: 0.0)
+
+
+# ------------------------------------------------------------------------------ questions about style
+
+
+def style(query, take, features, labels):
+    n_labels, d, m = query["n_labels"], query["n_features"], query["n_directions"]
+    clip = take(1)[0] if query["kind"] == "bounded_style" else None
+    (radius, _), means, basis = take(2), take.table(n_labels, d), take.table(d, m)
+    whitening = [take.table(m, m) for _ in range(n_labels)]
+    z, n_far, n = [], 0, len(labels)
+    for f, label in zip(features, labels, strict=True):
+        x = [sum((f[i] - means[label][i]) * basis[i][k] for i in range(d)) for k in range(m)]
+        point = [sum(w * v for w, v in zip(row, x, strict=True)) for row in whitening[label]]
+        n_far += math.hypot(*point) > radius
+        z.append(cut(point, radius))
+    mean = [sum(p[k] for p in z) / n for k in range(m)]
+    if clip is not None:  # used for the mean itself and for h z̄' only
+        cut_mean = cut(mean, clip**0.5)
+    between, within = matrix(m), matrix(m)
+    shares = [labels.count(label) / n for label in range(n_labels)]
+    for label in set(labels):
+        mine = [p for p, other in zip(z, labels, strict=True) if other == label]
+        centre = [sum(p[k] for p in mine) / len(mine) for k in range(m)]
+        add(between, [c - v for c, v in zip(centre, mean, strict=True)], len(mine) / n)
+        for p in mine:
+            add(within, [v - c for v, c in zip(p, centre, strict=True)], 1 / n)
+    first = matrix(m)
+    add(first, mean, 1.0)
+    three = [1 / n, sum(s * s for s in shares), len(set(labels)) / n]
+    matrices = [lower(first), lower(between), lower(within)]
+    products = [[a * b for b in shares] for a in shares]
+    if clip is None:
+        said = [1.0, *three, n_far / n, *mean, *(v for one in matrices for v in one)]
+        ties = [*shares, *lower(products), *(s * v for s in shares for v in mean)]
+        return said + (ties if query["ties"] else [])
+    parts = (
+        (0.04, 0.04, 0.02, 0.05, 0.45, 0.40) if query["ties"] else (0.04, 0.06, 0.02, 0.08, 0.80)
+    )
+    p = [part**0.5 for part in parts]
+    together = cut([v for one in (first, between, within) for v in weighted(one)], clip)
+    said = [p[0], *(p[1] / 3**0.5 * v for v in three), p[2] * n_far / n]
+    said += [p[3] * v / clip**0.5 for v in cut_mean] + [p[4] * v / clip for v in together]
+    if query["ties"]:
+        said += [p[5] * 0.1**0.5 * s for s in shares]
+        said += [p[5] * 0.3**0.5 * v for v in weighted(products)]
+        said += [p[5] * 0.6**0.5 * s * v / clip**0.5 for s in shares for v in cut_mean]
+    return unit(said)
+
+
+def matrix(m):
+    return [[0.0] * m for _ in range(m)]
+
+
+def add(to, vector, weight):
+    for i, a in enumerate(vector):
+        for j, b in enumerate(vector):
+            to[i][j] += weight * a * b
+
+
+def lower(square):
+    return [square[i][j] for i in range(len(square)) for j in range(i + 1)]
+
+
+def weighted(square):
+    return [
+        square[i][j] * (1.0 if i == j else 2**0.5) for i in range(len(square)) for j in range(i + 1)
+    ]

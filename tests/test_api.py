@@ -35,7 +35,7 @@ FOREIGN = {
 SLOW = {("sweep", "n_jobs", "-1"), ("sweep", "n_jobs", "None")}
 # Each page of a report that is made takes a second, and each private choice of K more than that.
 _SOME = ("None", "True", "'x'", "2.5", "[None]", "{'a': object}", "objects", "MDM")
-FEW = {"html_report": _SOME, "fit_private": _SOME, "select_private": _SOME}
+FEW = dict.fromkeys(("html_report", "fit_private", "fit_style", "select_private"), _SOME)
 
 
 def test_every_public_name_has_a_valid_call_with_all_its_arguments():

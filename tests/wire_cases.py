@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from polyurn import answer
+from polyurn import Records, answer
 from polyurn.model.mdm import MDM
 from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.model.style_coordinates import StyleSpace
 from polyurn.wire import (
     Batch,
+    BoundedStyle,
     BoundedSurvey,
     Contrast,
     Differences,
@@ -33,6 +35,7 @@ from polyurn.wire import (
     Shares,
     SizeMembership,
     Sketch,
+    StyleMoments,
     Survey,
     Update,
     WhitenedScore,
@@ -47,6 +50,10 @@ BINNED = SizeBins([1, 2, 4, 13])
 SPIKED = SizeBins([1, 5, 13], fine=[1, 4, 5, 9, 10, 13], shares=[0.25, 0.75, 0.5, 0.25, 0.25])
 CLIENT = [3, 0, 1, 5]
 BUCKET = 0.375
+# The same client's points, for questions about style: multiples of 1/8, which any language has exactly.
+LABELS = [label for label, n in enumerate(CLIENT) for _ in range(n)]
+FEATURES = (np.random.default_rng(21).integers(-24, 25, (len(LABELS), 5)) / 8).tolist()
+HELD = Records(FEATURES, LABELS, np.zeros(len(LABELS), int), n_labels=len(CLIENT))
 
 
 def _parameters(bins: SizeBins, seed: int) -> Parameters:
@@ -79,6 +86,12 @@ def _whitened(seed: int, clip: float) -> WhitenedScore:
     return WhitenedScore(_mixture(seed), whitener, clip, 12)
 
 
+def _space(seed: int, radius: float) -> StyleSpace:
+    rng = np.random.default_rng(seed)
+    whitening = rng.normal(size=(4, 3, 3)) / 3
+    return StyleSpace(rng.normal(size=(4, 5)), rng.normal(size=(5, 3)), whitening, radius, 0.01)
+
+
 _LACKING = MDM(
     [0.75, 0.25],
     [[0.5, 2.0, 0.0, 9.0], [1e-6, 1.0, 1e6, 0.1]],
@@ -105,6 +118,10 @@ QUERIES: dict[str, Query[Any]] = {
     "expect": Expect(_parameters(BINNED, 3)),
     "expect-curvature": Expect(_parameters(SPIKED, 4), (0, 2)),
     "score": Score((_mdm(EXACT, 5), _mdm(SPIKED, 5))),
+    "style-moments": StyleMoments(_space(22, 2.0)),
+    "style-moments-ties": StyleMoments(_space(23, 9.0), ties=True),
+    "bounded-style": BoundedStyle(_space(24, 4.0), 3.0),
+    "bounded-style-ties": BoundedStyle(_space(25, 4.0), 0.5, ties=True),
     "scaled-initialise": Scaled(Initialise(1, 4, BINNED)),
     "scaled-update": Scaled(Update(_mdm(SPIKED, 2))),
     "part-outside": Part(Contrast(2, 2), 0.5, 1.0),
@@ -138,12 +155,15 @@ class Vector:
     counts: list[int]
     bucket: float
     answer: bytes
+    features: list[list[float]] | None = None
+    labels: list[int] | None = None
 
 
 def made(query: Query[Any]) -> Vector:
     """The test vector of a query, from polyurn's own client."""
-    said = answer(query, CLIENT, buckets=np.array([BUCKET]), rng=0)
-    return Vector(encode_query(query), CLIENT, BUCKET, encode_statistics(said, query))
+    said = answer(query, HELD, buckets=np.array([BUCKET]), rng=0)
+    records = (FEATURES, LABELS) if isinstance(query, StyleMoments | BoundedStyle) else ()
+    return Vector(encode_query(query), CLIENT, BUCKET, encode_statistics(said, query), *records)
 
 
 def kept(name: str) -> Vector:
@@ -151,7 +171,8 @@ def kept(name: str) -> Vector:
     record = json.loads((VECTORS / f"{name}.json").read_text())
     messages = (bytes.fromhex(record[part]) for part in ("query", "answer"))
     query, said = messages
-    return Vector(query, record["counts"], record["bucket"], said)
+    records = (record.get("features"), record.get("labels"))
+    return Vector(query, record["counts"], record["bucket"], said, *records)
 
 
 def write() -> None:
@@ -162,6 +183,8 @@ def write() -> None:
             "query": vector.query.hex(), "counts": vector.counts, "bucket": vector.bucket,
             "answer": vector.answer.hex(),
         }  # fmt: skip
+        if vector.features is not None:
+            record |= {"features": vector.features, "labels": vector.labels}
         (VECTORS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from polyurn.client.histogram import Histograms as Histograms
     from polyurn.client.histogram import histogram as histogram
     from polyurn.client.histogram import histograms as histograms
+    from polyurn.client.records import Records as Records
     from polyurn.client.tables import table_histograms as table_histograms
     from polyurn.comparison.parameters import compare_parameters as compare_parameters
     from polyurn.comparison.populations import compare as compare
@@ -65,10 +66,11 @@ if TYPE_CHECKING:
     from polyurn.server.results import Round as Round
     from polyurn.server.results import Selection as Selection
     from polyurn.server.select import select as select
+    from polyurn.server.style import fit_style as fit_style
     from polyurn.storage.journal import Journal as Journal
     from polyurn.storage.ledger_file import open_ledger as open_ledger
-    from polyurn.storage.mdm_json import load as load
-    from polyurn.storage.mdm_json import save as save
+    from polyurn.storage.models import load as load
+    from polyurn.storage.models import save as save
     from polyurn.storage.partitions import load_partition as load_partition
     from polyurn.storage.partitions import save_partition as save_partition
     from polyurn.storage.run_log import RunRecord as RunRecord
@@ -95,6 +97,7 @@ _HOME = {
     "Histograms": "client.histogram",
     "histogram": "client.histogram",
     "histograms": "client.histogram",
+    "Records": "client.records",
     "table_histograms": "client.tables",
     "concentration": "comparison.single_dirichlet",
     "Heterogeneity": "comparison.summaries",
@@ -108,9 +111,9 @@ _HOME = {
     "drop_empty": "counts",
     "TableFeatures": "integrations.frames",
     "table_features": "integrations.frames",
-    "load": "storage.mdm_json",
+    "load": "storage.models",
     "read_table": "storage.tables",
-    "save": "storage.mdm_json",
+    "save": "storage.models",
     "write_histograms": "storage.tables",
     "Journal": "storage.journal",
     "open_ledger": "storage.ledger_file",
@@ -144,6 +147,7 @@ _HOME = {
     "Round": "server.results",
     "Selection": "server.results",
     "select": "server.select",
+    "fit_style": "server.style",
     "SizeBins": "model.sizes",
     "Sizes": "model.sizes",
     "style_space": "model.proxy_space",

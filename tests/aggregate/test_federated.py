@@ -6,6 +6,7 @@ import pytest
 from federations import (
     STAGES,
     Federation,
+    RecordFederation,
     at,
     crash,
     garbage,
@@ -16,7 +17,7 @@ from federations import (
     silent,
     text,
 )
-from polyurn import RecordedAggregator, SizeBins, fit, select
+from polyurn import LocalAggregator, RecordedAggregator, SizeBins, fit, fit_style, select
 from polyurn.aggregate.asking import Asking
 from polyurn.aggregate.exchange import InProcessExchange
 from polyurn.aggregate.federated import FederatedAggregator
@@ -32,6 +33,7 @@ from polyurn.secure.statements import keys_statement
 from polyurn.wire import Initialise, Noised, Part, Scaled, Survey, decode_query, encode_query
 from polyurn.wire.grid import STEP
 from polyurn.wire.node_messages import Ask, Refusal, Reply, question_digest
+from style_cases import drawn_world, whole_space
 
 BOUNDS = {"n_categories": 10, "max_size": 20, "rng": 2}
 QUERY = Survey(10, SizeBins.exact(20), pairs=True)
@@ -695,3 +697,28 @@ def test_private_sums_over_plain_nodes_have_noise_too(tmp_path, trust):
     )
     expected = 3.0 if trust == "central" else 3.0 * np.sqrt(100)
     assert abs(noise.std() / expected - 1) < 5 / np.sqrt(2 * len(noise))
+
+
+# --------------------------------------------------------------------------------------------- styles
+
+
+def test_a_style_from_secure_sums_over_nodes_is_that_of_the_same_records(tmp_path):
+    world, space = drawn_world(60, n_directions=2, n_labels=3, seed=2), whole_space(2, 3)
+    there = fit_style(RecordFederation(tmp_path, world, 6).aggregator(secure=True), space)
+    here = fit_style(LocalAggregator(world.records), space)
+    assert there.n_clients == 60
+    for name in ("mean", "shared", "by_label", "within"):
+        np.testing.assert_allclose(getattr(there, name), getattr(here, name), atol=1e-4)
+
+
+def test_a_style_with_noise_in_shares_of_secure_sums_is_near_it(tmp_path):
+    world, space = drawn_world(60, n_directions=2, n_labels=3, seed=2), whole_space(2, 3)
+    federation = RecordFederation(tmp_path, world, 6)
+    private = PrivateAggregator(
+        federation.aggregator(secure=True), ledger=PrivacyLedger(1000.0, 1e-6), n_reporters=5,
+        trust="distributed",
+    )  # fmt: skip
+    there = fit_style(private, space, epsilon=1000.0, delta=1e-6)
+    here = fit_style(LocalAggregator(world.records), space)
+    apart = np.abs(there.within - here.within)
+    assert (apart < 5 * there.errors.within + 0.1).all()

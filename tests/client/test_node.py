@@ -13,6 +13,7 @@ from federations import STAGES, Federation
 from polyurn import SizeBins, Sizes, answer
 from polyurn.aggregate.exchange import InProcessExchange
 from polyurn.aggregate.federated import FederatedAggregator
+from polyurn.client.node import Node
 from polyurn.client.node_policy import NodePolicy
 from polyurn.client.secure_rounds import MOST_OPEN
 from polyurn.errors import FileError, InputError, NodesError
@@ -29,11 +30,13 @@ from polyurn.wire import (
     Parameters,
     Part,
     Scaled,
+    StyleMoments,
     Survey,
     decode_statistics,
     encode_query,
 )
 from polyurn.wire.node_messages import Ask, Refusal, Reply
+from style_cases import drawn_world, whole_space
 
 QUERY = Survey(10, SizeBins.exact(20), pairs=False)
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -451,3 +454,30 @@ def test_what_a_node_was_asked_with_noise_is_in_its_log(tmp_path):
     federation = Federation(tmp_path, 1)
     asked(federation.node(0), question(federation, Noised(PRIVATE, 5.0)))
     assert "noised initialise" in federation.log(0).read_text()
+
+
+# ---------------------------------------------------------------------------- questions about style
+
+
+def test_a_node_with_records_answers_a_question_about_style(tmp_path):
+    world, query = drawn_world(25, n_labels=4, seed=1), StyleMoments(whole_space(4, 4))
+    federation = Federation(tmp_path, 1)
+    node = Node(
+        federation.ids[0], world.records, ids=world.records.ids.tolist(), key=bytes(32),
+        policy=NodePolicy(secure_only=False), log=NodeLogFile(tmp_path / "style.log"),
+    )  # fmt: skip
+    reply = asked(node, question(federation, query))
+    got = decode_statistics(reply.body, query).to_vector()
+    np.testing.assert_array_equal(got, answer(query, world.records).to_vector())
+
+
+@pytest.mark.parametrize(
+    "query", [StyleMoments(whole_space()), Part(StyleMoments(whole_space()), 0, 1)]
+)
+def test_a_node_with_histograms_only_refuses_it_in_one_clear_line(tmp_path, query):
+    federation = Federation(tmp_path, 1, policy=NodePolicy(secure_only=False))
+    reply = asked(federation.node(0), question(federation, query))
+    assert reply.refusal is Refusal.NO_RECORDS
+    assert (
+        reply.refusal.text == "it has histograms only, and the question about style needs records"
+    )

@@ -35,8 +35,9 @@ def test_a_plain_question_is_refused_unless_the_owner_allows_it():
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_limit_of_sizes_holds_in_every_kind_of_question(name):
-    """All of them have a max_size of 12, but for a contrast, which has none."""
-    for largest, is_fine in ((12, True), (11, name in ("contrast", "part-outside"))):
+    """All have a max_size of 12, but for a contrast and questions about style, which have none."""
+    without = name in ("contrast", "part-outside") or "style" in name
+    for largest, is_fine in ((12, True), (11, without)):
         policy = NodePolicy(largest_max_size=largest, narrowest_part=0.0)
         refusal = policy.objection(QUERIES[name], secure=True)
         assert refusal is (None if is_fine else Refusal.TOO_LARGE_SIZE)

@@ -145,7 +145,7 @@ def test_a_profile_of_sizes_counts_in_the_bound_of_a_log_likelihood():
 @pytest.mark.parametrize("name", wire_cases.QUERIES)
 def test_the_client_of_every_test_vector_is_within_its_bounds(name):
     query = wire_cases.QUERIES[name]
-    check_answer(query, answer(query, wire_cases.CLIENT, buckets=[wire_cases.BUCKET], rng=0))
+    check_answer(query, answer(query, wire_cases.HELD, buckets=[wire_cases.BUCKET], rng=0))
 
 
 # --------------------------------------------------------------------------------------- and tight
@@ -283,7 +283,7 @@ def test_bounds_do_not_break_on_extremes():
 
 def test_an_answer_beyond_its_bounds_is_refused_without_showing_a_value():
     query = wire_cases.QUERIES["update"]
-    said = answer(query, wire_cases.CLIENT)
+    said = answer(query, wire_cases.HELD)
     check_answer(query, said)
     check_answer(query, said + said, 2 * answer_bounds(query))
     with pytest.raises(InputError, match="got number 0 beyond 1 ") as refused:

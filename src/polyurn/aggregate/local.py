@@ -9,8 +9,7 @@ from typing import Literal
 import numpy as np
 
 from polyurn.client.answer import answer_rows, check_threads
-from polyurn.client.rows import pack
-from polyurn.counts import check_counts
+from polyurn.client.rows import packed
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.wire import Query, S
@@ -19,11 +18,13 @@ from polyurn.wording.numbers import counted
 
 @checked
 class LocalAggregator:
-    """Plays every client of a table of histograms.
+    """Plays every client of a table of histograms, or of records.
 
     Parameters
     ----------
-    counts : int array or scipy.sparse of shape (n_clients, n_categories)
+    counts : int array or scipy.sparse of shape (n_clients, n_categories), or Records
+        The clients' histograms; or their records, of which the same object serves `fit` with the counts
+        of their labels and `fit_style` with their features.
     rng : int or numpy.random.Generator
         Chooses the cohorts and draws what clients would draw for themselves.
     sampling : {"fixed", "poisson"}
@@ -51,7 +52,7 @@ class LocalAggregator:
         n_threads: int = 1,
     ) -> None:
         check_threads(n_threads)
-        self._rows = pack(check_counts(counts))
+        self._rows = packed(counts)
         self._rng = np.random.default_rng(rng)
         self._buckets = self._rng.spawn(1)[0].random(self._rows.n_clients)
         self._sampling = sampling

@@ -15,10 +15,10 @@ from polyurn.client.added_noise import check_reporters, with_noise
 from polyurn.client.bounded import answer_bounded
 from polyurn.client.contrast import answer_contrast
 from polyurn.client.e_step import answer_expects, answer_update
-from polyurn.client.rows import Rows, pack
+from polyurn.client.rows import Rows, packed
 from polyurn.client.scaled_sums import answer_scaled
+from polyurn.client.styles import answer_bounded_style, answer_style
 from polyurn.client.survey import answer_groups, answer_initialise, answer_survey
-from polyurn.counts import check_counts
 from polyurn.errors import CountsError, ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import floats
@@ -26,6 +26,7 @@ from polyurn.wire import (
     Batch,
     BatchStatistics,
     Bounded,
+    BoundedStyle,
     Contrast,
     Expect,
     Group,
@@ -38,6 +39,7 @@ from polyurn.wire import (
     Score,
     ScoreStatistics,
     Statistics,
+    StyleMoments,
     Survey,
     Update,
 )
@@ -60,7 +62,8 @@ def answer(
     ----------
     query : Query
         Any of the queries in `polyurn.wire`.
-    counts : int array or scipy.sparse of shape (n_categories,) or (n_clients, n_categories)
+    counts : int array or scipy.sparse of shape (n_categories,) or (n_clients, n_categories), or Records
+        Questions about style need records.
     buckets : float array of shape (n_clients,), optional
         The number between 0 and 1 that each client drew for itself; `Part` goes by it.
     rng : int or numpy.random.Generator
@@ -79,14 +82,14 @@ def answer(
     [[0.333, 0.0, 0.667]]
     """
     check_threads(n_threads)
-    table = check_counts(counts, n_categories=query.dimensions.n_categories)
+    rows = packed(counts)
     if buckets is not None:
         buckets = floats(buckets, "buckets")
-        if buckets.shape != (table.shape[0],):
+        if buckets.shape != (rows.n_clients,):
             raise ParameterError(
-                f"expected {table.shape[0]} buckets, one for each client, got shape {buckets.shape}"
+                f"expected {rows.n_clients} buckets, one for each client, got shape {buckets.shape}"
             )
-    return answer_rows(query, pack(table), buckets=buckets, rng=rng, n_threads=n_threads)
+    return answer_rows(query, rows, buckets=buckets, rng=rng, n_threads=n_threads)
 
 
 def check_threads(n_threads: int) -> None:
@@ -144,6 +147,10 @@ def _answer(
             return answer_scaled(query, rows, members)
         case Bounded():
             return answer_bounded(query, rows, members)
+        case StyleMoments():
+            return answer_style(query, rows.records, members)
+        case BoundedStyle():
+            return answer_bounded_style(query, rows.records, members)
         case _:
             return _answer_plain(query, rows, members, rng, n_threads)
 

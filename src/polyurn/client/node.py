@@ -17,9 +17,8 @@ from polyurn.client.added_noise import with_noise
 from polyurn.client.answer import answer_rows
 from polyurn.client.buckets import keyed_buckets
 from polyurn.client.node_log import LogEntry, NodeLog
-from polyurn.client.node_policy import NodePolicy, kind_of
-from polyurn.client.rows import pack
-from polyurn.counts import check_counts
+from polyurn.client.node_policy import NodePolicy, asks_for_style, kind_of
+from polyurn.client.rows import packed
 from polyurn.errors import BudgetError, InputError, PolyurnError, RefusedError, SecureSumError
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.wire import (
@@ -68,7 +67,8 @@ class Node:
     ----------
     node : int
         Its id in the federation.
-    counts : int array or scipy.sparse of shape (n_clients, n_categories)
+    counts : int array or scipy.sparse of shape (n_clients, n_categories), or Records
+        Questions about style are answered of records only.
     ids : sequence of shape (n_clients,)
         The clients' ids; they never leave, and their buckets follow from them.
     key : bytes
@@ -113,7 +113,7 @@ class Node:
     ) -> None:
         self._node, self._policy, self._log, self._clock = node, policy, log, clock
         self._on_failure, self._ledger = on_failure, ledger
-        self._rows = pack(check_counts(counts))
+        self._rows = packed(counts)
         if len(ids) != self._rows.n_clients:
             raise InputError(f"expected {self._rows.n_clients} ids, got {len(ids)}")
         self._buckets, self._rng = keyed_buckets(ids, key), np.random.default_rng(rng)
@@ -246,6 +246,8 @@ class Node:
         objection = self._policy.objection(query, secure=secure)
         if objection is not None:
             raise _DeclinedError(objection)
+        if asks_for_style(query) and self._rows.records is None:
+            raise _DeclinedError(Refusal.NO_RECORDS)
         if query.dimensions.n_categories != self._rows.n_categories:
             raise _DeclinedError(Refusal.OTHER_CATEGORIES)
         if self._rows.n_clients > ask.clients_per_node:

@@ -18,6 +18,7 @@ from polyurn.typed.arguments import checked
 from polyurn.wire import (
     Batch,
     Bounded,
+    BoundedStyle,
     Expect,
     Group,
     Initialise,
@@ -27,6 +28,7 @@ from polyurn.wire import (
     Scaled,
     Score,
     Shares,
+    StyleMoments,
     Survey,
     Update,
 )
@@ -194,6 +196,13 @@ def _max_sizes(query: Query[Any]) -> list[int]:
             return [query.max_size]
         case _:
             return []
+
+
+def asks_for_style(query: Query[Any]) -> bool:
+    """Whether a question, or one inside it, can be answered of records only."""
+    return any(
+        isinstance(inner, StyleMoments | BoundedStyle) for inner, _, _ in _flat(query, 0.0, 1.0)
+    )
 
 
 def kind_of(query: Query[Any]) -> str:

@@ -5,14 +5,15 @@ than cells. Rows are dense (every category of every client, zeros too) or sparse
 whichever a pass is faster over.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polyurn.counts import Counts, client_sizes, distinct
+from polyurn.client.records import Records
+from polyurn.counts import Counts, check_counts, client_sizes, distinct
 
 # Leaving a sparse row costs a mispredicted branch, about as long as ten cells (measured).
 _ROW_COST_IN_CELLS = 10
@@ -39,6 +40,8 @@ class Rows:
     size_index : uint32 array of shape (n_clients,)
     size_values : int64 array of shape (n_sizes,)
     n_categories : int
+    records : Records, optional
+        What the histograms were made of, if it is at hand.
     """
 
     cells: NDArray[np.unsignedinteger[Any]]
@@ -49,6 +52,7 @@ class Rows:
     size_index: NDArray[np.uint32]
     size_values: NDArray[np.int64]
     n_categories: int
+    records: Records | None = None
 
     @property
     def n_clients(self) -> int:
@@ -74,6 +78,13 @@ class Rows:
         counts = sparse.csr_array((self.count[cells], (owner, self.category[cells])), shape)
         counts.eliminate_zeros()
         return counts
+
+
+def packed(clients: object) -> Rows:
+    """What clients hold, checked and packed: their counts, or their records with the counts of these."""
+    if isinstance(clients, Records):
+        return replace(pack(clients.counts), records=clients)
+    return pack(check_counts(clients))
 
 
 def pack(counts: Counts) -> Rows:

@@ -100,20 +100,26 @@ class StyleSpace(EqualArrays):
         """
         return self.located(features, labels)[0]
 
-    def located(self, features: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], int]:
-        """The coordinates of points, and how many points were beyond the radius."""
+    def located(
+        self, features: ArrayLike, labels: ArrayLike, *, finite_only: bool = True
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The coordinates of points, and 1 for each that was beyond the radius, 0 for the others.
+
+        Without `finite_only`, coordinates that are not finite are 0, and far: an answer that noise is
+        to protect may not be refused for what a client's points are.
+        """
         from polyurn.model.style_kernels import whitened
 
         rows = feature_rows(features, n_features=self.n_features)
         codes = label_codes(labels, len(rows), n_labels=self.n_labels)
-        out = np.empty((len(rows), self.n_directions))
-        n_far, bad = whitened(rows, codes, self.means, self.basis, self.whitening, self.radius, out)
-        if bad >= 0:
+        out, far = np.empty((len(rows), self.n_directions)), np.zeros(len(rows))
+        bad = whitened(rows, codes, self.means, self.basis, self.whitening, self.radius, out, far)
+        if bad >= 0 and finite_only:
             raise ParameterError(
                 "expected features that are finite, got NaN or infinity (or numbers too large to "
                 f"square) in point {bad}, counted from 0; drop such points"
             )
-        return out, int(n_far)
+        return out, far
 
     def __repr__(self) -> str:
         shape = f"n_labels={self.n_labels}, n_features={self.n_features}"

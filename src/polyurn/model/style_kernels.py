@@ -12,7 +12,7 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def whitened(features, labels, means, basis, whitening, radius, out):
+def whitened(features, labels, means, basis, whitening, radius, out, far):
     """Write z = W_l^(-1/2) P'(f - m_l) of each point, clipped to the radius.
 
     Parameters
@@ -26,18 +26,18 @@ def whitened(features, labels, means, basis, whitening, radius, out):
     whitening : float array of shape (n_labels, n_directions, n_directions)
     radius : float
     out : float array of shape (n_points, n_directions)
+    far : float array of shape (n_points,)
+        Becomes 1 where the point lies beyond the radius.
 
     Returns
     -------
-    n_far : int
-        How many points lie beyond the radius.
-    bad : int
-        The first point with a feature that is NaN or infinite; -1 if there is none.
+    int
+        The first point whose coordinates are not finite, and 0 in `out`; -1 if there is none.
     """
     n_points, n_features = features.shape
     n_directions = basis.shape[1]
     projected = np.empty(n_directions)
-    n_far = 0
+    bad = -1
     for i in range(n_points):
         label = labels[i]
         projected[:] = 0.0
@@ -53,10 +53,12 @@ def whitened(features, labels, means, basis, whitening, radius, out):
             out[i, k] = total
             square += total * total
         if not math.isfinite(square):
-            return n_far, i
-        if square > radius * radius:
-            n_far += 1
+            bad = i if bad < 0 else bad
+            out[i, :] = 0.0
+            far[i] = 1.0
+        elif square > radius * radius:
+            far[i] = 1.0
             shrink = radius / math.sqrt(square)
             for k in range(n_directions):
                 out[i, k] *= shrink
-    return n_far, -1
+    return bad

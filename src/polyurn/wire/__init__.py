@@ -128,3 +128,12 @@ from polyurn.wire.statistics import (
 from polyurn.wire.statistics import (
     total as total,
 )
+from polyurn.wire.styles import (
+    BoundedStyle as BoundedStyle,
+)
+from polyurn.wire.styles import (
+    StyleMoments as StyleMoments,
+)
+from polyurn.wire.styles import (
+    StyleStatistics as StyleStatistics,
+)

@@ -35,6 +35,7 @@ from polyurn.wire.queries import (
     Update,
 )
 from polyurn.wire.statistics import Statistics
+from polyurn.wire.styles import StyleMoments
 
 # The bounds are of exact arithmetic; a client's float64 sums may be off by a few thousand roundings.
 ROUNDING = 1e-9
@@ -85,6 +86,8 @@ def answer_bounds(query: Query[Any]) -> NDArray[np.float64]:
         case Score(mdms):
             logs = np.array([log_bound(mdm) for mdm in mdms])
             blocks = [np.ones(1), logs, np.outer(logs, logs)]
+        case StyleMoments():
+            blocks = _style(query)
         case Query() if query.unit_norm:
             blocks = [np.ones(query.n_numbers)]
         case _:
@@ -233,6 +236,15 @@ def _survey(query: Survey) -> list[NDArray[np.float64]]:
         products[:c, :c] = np.where(np.eye(c, dtype=bool), 1.0, 0.25)
         products = products[np.tril_indices(len(features))]
     return [np.ones(1), features, products, np.ones(query.size_bins.n_bins)]
+
+
+def _style(query: StyleMoments) -> list[NDArray[np.float64]]:
+    """Shares are at most 1, |z̄| ≤ r, and the matrices' traces add up to at most r²: see `styles.py`."""
+    m, n_labels, r = query.space.n_directions, query.space.n_labels, query.space.radius
+    blocks = [np.ones(5), np.full(m, r), np.full(3 * (m * (m + 1) // 2), r * r)]
+    if query.ties:
+        blocks += [np.ones(n_labels + n_labels * (n_labels + 1) // 2), np.full(n_labels * m, r)]
+    return blocks
 
 
 def _update(mdm: MDM) -> list[NDArray[np.float64]]:

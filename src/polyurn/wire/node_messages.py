@@ -62,6 +62,7 @@ class Refusal(IntEnum):
     PRIVATE_ONLY = 13
     BUDGET_SPENT = 14
     TOO_LITTLE_NOISE = 15
+    NO_RECORDS = 16
 
     @property
     def text(self) -> str:
@@ -85,6 +86,7 @@ _TEXTS = {
     Refusal.PRIVATE_ONLY: "it answers with its own noise only",
     Refusal.TOO_LITTLE_NOISE: "the question has less noise than it demands",
     Refusal.BUDGET_SPENT: "the question would cost more privacy than its owner allows",
+    Refusal.NO_RECORDS: "it has histograms only, and the question about style needs records",
 }
 
 

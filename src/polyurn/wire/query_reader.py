@@ -15,6 +15,7 @@ from polyurn.errors import MessageError
 from polyurn.model.mdm import MDM
 from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SUM_TOLERANCE, SizeBins, Sizes
+from polyurn.model.style_coordinates import StyleSpace
 from polyurn.typed.records import shown
 from polyurn.wire.bounded import (
     Bounded,
@@ -41,6 +42,7 @@ from polyurn.wire.queries import (
     Update,
 )
 from polyurn.wire.scaled import Scaled
+from polyurn.wire.styles import BoundedStyle, StyleMoments
 
 # A search in parts of the clients nests five deep.
 _DEEPEST = 8
@@ -89,9 +91,7 @@ class QueryReader:
         return Update(self._mdm(record))
 
     def survey(self, record: Any, _: int) -> Query[Any]:
-        pairs = record["pairs"]
-        if not isinstance(pairs, bool):
-            raise MessageError(f"expected true or false for pairs, got {shown(pairs)}")
+        pairs = _true_or_false(record, "pairs")
         return Survey(_whole(record, "n_categories", 2), self._bins_of(record), pairs)
 
     def group(self, record: Any, _: int) -> Query[Any]:
@@ -194,6 +194,20 @@ class QueryReader:
             self.query(record["query"], depth + 1), sigma, trust, n_reporters, n_colluding
         )
 
+    def style_moments(self, record: Any, _: int) -> Query[Any]:
+        return StyleMoments(self._space(record), _true_or_false(record, "ties"))
+
+    def bounded_style(self, record: Any, _: int) -> Query[Any]:
+        (clip,) = self._take(1).tolist()
+        return BoundedStyle(self._space(record), clip, _true_or_false(record, "ties"))
+
+    def _space(self, record: Any) -> StyleSpace:
+        n_labels, n_features = _whole(record, "n_labels", 2), _whole(record, "n_features", 1)
+        m = _whole(record, "n_directions", 1)
+        radius, far_share = self._take(2).tolist()
+        means, basis = self._take(n_labels, n_features), self._take(n_features, m)
+        return StyleSpace(means, basis, self._take(n_labels, m, m), radius, far_share)
+
     def _mdm(self, record: Any) -> MDM:
         parameters = self._parameters(record)
         if not (parameters.weights[1:] <= parameters.weights[:-1]).all():
@@ -228,6 +242,7 @@ class QueryReader:
 
 _MIXTURE = ("n_components", "n_categories")
 _MODEL = (*_MIXTURE, "bins")
+_STYLE = ("n_labels", "n_features", "n_directions", "ties")
 _READERS: dict[str, tuple[tuple[str, ...], Callable[[QueryReader, Any, int], Query[Any]]]] = {
     "initialise": (_MODEL, QueryReader.initialise),
     "update": (_MODEL, QueryReader.update),
@@ -245,6 +260,8 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[QueryReader, Any, int], Que
     "size_membership": (_MODEL, QueryReader.size_membership),
     "shares": (("queries",), QueryReader.shares),
     "scaled": (("query",), QueryReader.scaled),
+    "style_moments": (_STYLE, QueryReader.style_moments),
+    "bounded_style": (_STYLE, QueryReader.bounded_style),
     "noised": (("query", "trust", "n_reporters", "n_colluding"), QueryReader.noised),
 }
 
@@ -262,6 +279,13 @@ def _whole(record: dict[str, Any], name: str, least: int) -> int:
         raise MessageError(
             f"expected {name} as a whole number from {least} to {_LARGEST_WHOLE}, got {shown(value)}"
         )
+    return value
+
+
+def _true_or_false(record: dict[str, Any], name: str) -> bool:
+    value = record[name]
+    if not isinstance(value, bool):
+        raise MessageError(f"expected true or false for {name}, got {shown(value)}")
     return value
 
 

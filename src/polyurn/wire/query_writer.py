@@ -12,6 +12,7 @@ from polyurn.errors import MessageError
 from polyurn.model.mdm import MDM
 from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins
+from polyurn.model.style_coordinates import StyleSpace
 from polyurn.wire.bounded import (
     BoundedSurvey,
     Differences,
@@ -35,6 +36,7 @@ from polyurn.wire.queries import (
     Update,
 )
 from polyurn.wire.scaled import Scaled
+from polyurn.wire.styles import BoundedStyle, StyleMoments
 
 _KINDS: dict[type[Query[Any]], str] = {
     Initialise: "initialise",
@@ -54,6 +56,8 @@ _KINDS: dict[type[Query[Any]], str] = {
     Shares: "shares",
     Noised: "noised",
     Scaled: "scaled",
+    StyleMoments: "style_moments",
+    BoundedStyle: "bounded_style",
 }
 
 
@@ -101,6 +105,8 @@ class QueryWriter:
             case Part(inner, low, high):
                 self.numbers.append(np.array([low, high]))
                 return {"query": self.query(inner)}
+            case StyleMoments(space, ties):
+                return self._style(space, ties)
             case _:
                 return self._private(query)
 
@@ -113,6 +119,9 @@ class QueryWriter:
                 self.numbers.append(np.array([sigma]))
                 counts = {"n_reporters": int(n_reporters), "n_colluding": int(n_colluding)}
                 return {"query": self.query(inner), "trust": trust, **counts}
+            case BoundedStyle(space, clip, ties):
+                self.numbers.append(np.array([clip]))
+                return self._style(space, ties)
             case BoundedSurvey(c, bins):
                 return {"n_categories": int(c), "bins": self._bins(bins)}
             case Sketch(prototypes, directions, radius, max_size):
@@ -134,6 +143,12 @@ class QueryWriter:
                 return {"queries": [self.query(one) for one in queries]}
             case _:
                 raise MessageError(f"expected a query of polyurn.wire, got {type(query).__name__}")
+
+    def _style(self, space: StyleSpace, ties: bool) -> dict[str, Any]:
+        self.numbers += [np.array([space.radius, space.pool_far_share])]
+        self.numbers += [space.means, space.basis, space.whitening]
+        lengths = {"n_labels": space.n_labels, "n_features": space.n_features}
+        return {**lengths, "n_directions": space.n_directions, "ties": bool(ties)}
 
     def _mixture(self, mixture: Mixture) -> dict[str, int]:
         self.numbers += [mixture.weights, mixture.alphas]

@@ -72,7 +72,7 @@ def _answered(data: bytes) -> None:
     if query.dimensions.n_categories != len(wire_cases.CLIENT) or query.n_numbers > _MOST_NUMBERS:
         return
     try:
-        said = answer(query, wire_cases.CLIENT, buckets=np.array([wire_cases.BUCKET]), rng=0)
+        said = answer(query, wire_cases.HELD, buckets=np.array([wire_cases.BUCKET]), rng=0)
     except InputError:  # sizes that are too small for this client, say
         return
     if np.isfinite(said.to_vector()).all():

@@ -1,0 +1,126 @@
+"""The records of clients: features and labels of every point, client after client.
+
+Where a client's histogram is enough, its labels make one; questions about style need the records. They
+are held here and go nowhere: what leaves a client is `answer.py`'s.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from polyurn.errors import ParameterError
+from polyurn.model.style_coordinates import feature_rows, label_codes
+from polyurn.typed.arguments import checked, expected_as
+from polyurn.typed.arrays import ids_of
+from polyurn.wording.numbers import counted
+
+
+@checked
+@expected_as("Records", advice="make them of features, labels and clients")
+class Records:
+    """What clients hold, point by point; never shown in a repr.
+
+    Wherever clients' counts are taken to answer queries, records are too: the counts are then those of
+    their labels, and questions about style are answered as well.
+
+    Parameters
+    ----------
+    features : array of shape (n_points, n_features)
+        Further axes, of images say, are flattened.
+    labels : int array of shape (n_points,)
+        0 to n_labels - 1.
+    clients : array of shape (n_points,)
+        Whose point it is.
+    n_labels : int, optional
+        By default the largest label and one; at least two.
+
+    Examples
+    --------
+    >>> records = Records([[0.5], [1.5], [2.5]], [0, 1, 1], ["ann", "bob", "bob"])
+    >>> records.ids.tolist(), records.counts.toarray().tolist()
+    (['ann', 'bob'], [[1, 0], [0, 2]])
+    """
+
+    def __init__(
+        self,
+        features: ArrayLike,
+        labels: ArrayLike,
+        clients: ArrayLike,
+        *,
+        n_labels: int | None = None,
+    ) -> None:
+        rows = feature_rows(features)
+        codes = label_codes(labels, len(rows), n_labels=n_labels)
+        whose = ids_of(clients, "clients")
+        if len(whose) != len(rows) or not len(rows):
+            raise ParameterError(
+                f"expected a client for each of at least one point, got {len(whose)} for {len(rows)}"
+            )
+        ids, owner = np.unique(whose, return_inverse=True)
+        order = np.argsort(owner, kind="stable")
+        self._features, self._labels = rows[order], codes[order]
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(owner))])
+        self._ids: NDArray[Any] = ids
+        self._n_labels = max(2, int(codes.max()) + 1) if n_labels is None else n_labels
+
+    @property
+    def n_clients(self) -> int:
+        return len(self._ids)
+
+    @property
+    def n_labels(self) -> int:
+        return self._n_labels
+
+    @property
+    def n_features(self) -> int:
+        return int(self._features.shape[1])
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many points each client has, shape (n_clients,)."""
+        return np.diff(self._starts)
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """The clients' ids, in order, shape (n_clients,)."""
+        return self._ids
+
+    @property
+    def counts(self) -> sparse.csr_array:
+        """How many points of each label each client has, shape (n_clients, n_labels)."""
+        owner = np.repeat(np.arange(self.n_clients), self.sizes)
+        ones = np.ones(len(owner), np.int64)
+        counts = sparse.csr_array((ones, (owner, self._labels)), (self.n_clients, self.n_labels))
+        counts.sum_duplicates()
+        return counts
+
+    def of(self, members: NDArray[np.integer[Any]]) -> "Held":
+        """What some clients hold."""
+        starts, ends = self._starts[members], self._starts[np.asarray(members) + 1]
+        points = [np.arange(start, end) for start, end in zip(starts, ends, strict=True)]
+        some = np.concatenate(points) if points else np.empty(0, np.int64)
+        return Held(self._features[some], self._labels[some], ends - starts)
+
+    def __repr__(self) -> str:
+        clients, points = counted(self.n_clients, "client"), counted(len(self._labels), "point")
+        return f"Records({clients}, {points})"
+
+
+class Held:
+    """The points of some clients, client after client."""
+
+    def __init__(
+        self,
+        features: NDArray[Any],
+        labels: NDArray[np.int64],
+        sizes: NDArray[np.int64] | Sequence[int],
+    ) -> None:
+        self.features, self.labels, self.sizes = features, labels, np.asarray(sizes)
+
+    @property
+    def owner(self) -> NDArray[np.int64]:
+        """The position of each point's client, shape (n_points,)."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)

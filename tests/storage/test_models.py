@@ -1,0 +1,25 @@
+"""`save` and `load`: each kind of model to its own format, and back."""
+
+import pytest
+
+import polyurn as pu
+from api_calls import mdm, space, style
+from polyurn.errors import FileError, ParameterError
+
+
+@pytest.mark.parametrize("made", [mdm, style, space])
+def test_every_kind_of_model_comes_back_as_it_was(tmp_path, made):
+    model = made()
+    pu.save(model, tmp_path / "model.json")
+    assert pu.load(tmp_path / "model.json") == model
+
+
+def test_a_space_has_no_categories():
+    with pytest.raises(ParameterError, match="no categories and no guarantee"):
+        pu.save(space(), "nowhere.json", categories=["a", "b", "c"])
+
+
+def test_a_file_of_no_model_is_said_to_be_none(tmp_path):
+    (tmp_path / "no.json").write_text("{}")
+    with pytest.raises(FileError, match="not an MDM file"):
+        pu.load(tmp_path / "no.json")

@@ -513,6 +513,10 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "sweep": _sweep,
     "table_features": _table_features,
     "table_histograms": _table_histograms,
+    "table_records": lambda: (pu.table_records, {
+        "table": pa.table({"client": ["a", "b"], "label": [0, 1], "pitch": [1.5, 2.5]}),
+        "label": "label", "categories": 2, "features": ["pitch"], "client": "client",
+    }),
     "train": _train,
     "weighted": lambda: (
         pu.weighted, {"metric": lambda outputs, labels: labels, "to": [1, 2], "of": [0, 1, 1]},

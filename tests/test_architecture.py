@@ -72,7 +72,10 @@ ONLY_IN = {
     "opendp": {"privacy.noise"},
     "psutil": {"integrations.flower.processes"},
     "h5py": {"datasets.emnist_writers"},
-    "pyarrow": {"client.candidates", "client.columns", "client.tables", "datasets.columns", "storage"},
+    "pyarrow": {
+        "client.candidates", "client.columns", "client.record_tables", "client.tables",
+        "datasets.columns", "storage",
+    },
     "sklearn": {
         "comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn",
     },

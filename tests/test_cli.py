@@ -17,7 +17,7 @@ from polyurn.storage.mdm_json import load_saved
 COMMANDS = [
     "compare", "datasets", "demo", "features", "fit", "histogram", "partition", "privacy",
     "report", "sample", "score",
-    "select", "show", "sweep",
+    "select", "show", "style", "sweep",
 ]  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def test_the_help_is_a_table_of_contents_in_the_order_of_the_flow(run):
     names = [c.name for c in app.registered_commands]
     assert names == [
         "demo", "datasets", "features", "histogram", "fit", "select", "show", "score",
-        "privacy", "sample",
+        "style", "privacy", "sample",
         "partition", "compare", "sweep", "report",
     ]  # fmt: skip
     for arguments in (["--help"], []):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from polyurn.client.histogram import Histograms as Histograms
     from polyurn.client.histogram import histogram as histogram
     from polyurn.client.histogram import histograms as histograms
+    from polyurn.client.record_tables import table_records as table_records
     from polyurn.client.records import Records as Records
     from polyurn.client.tables import table_histograms as table_histograms
     from polyurn.comparison.parameters import compare_parameters as compare_parameters
@@ -97,6 +98,7 @@ _HOME = {
     "Histograms": "client.histogram",
     "histogram": "client.histogram",
     "histograms": "client.histogram",
+    "table_records": "client.record_tables",
     "Records": "client.records",
     "table_histograms": "client.tables",
     "concentration": "comparison.single_dirichlet",

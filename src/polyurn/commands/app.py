@@ -27,6 +27,7 @@ from polyurn.commands import (
     score,
     select,
     show,
+    style,
     sweep,
 )
 from polyurn.commands._shared.console import leave_stdout, talk, visible
@@ -119,6 +120,7 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     (_LEARN, "select", select.select_command),
     (_LEARN, "show", show.show_command),
     (_LEARN, "score", score.score_command),
+    (_LEARN, "style", style.style_command),
     (_LEARN, "privacy", privacy.privacy_command),
     (_SIMULATE, "sample", sample.sample_command),
     (_SIMULATE, "partition", partition.partition_command),

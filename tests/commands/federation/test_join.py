@@ -127,3 +127,11 @@ def test_the_table_is_read_under_the_names_of_its_columns(run, fed, tmp_path):
     (tmp_path / "named.csv").write_text(named)
     ran = run(*JOIN, "named.csv", "--client", "who", "--category", "what", "--count", "times")
     assert_refused(ran, "no SuperLink at")  # the table was read
+
+
+def test_features_are_columns_of_a_table_of_records(run, fed, tmp_path):
+    (tmp_path / "records.csv").write_text("client,category,width\na,0,1.5\na,1,2.5\n")
+    join = (*JOIN, "records.csv", "--features")
+    assert_refused(run(*join, "height"), "records.csv", "'height'")
+    assert_refused(run(*join, "width"), f"no SuperLink at localhost:{port(fed)}")
+    assert_refused(run(*join, "width", "--count", "1"), "--count has no effect with --features")

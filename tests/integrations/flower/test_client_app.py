@@ -11,8 +11,15 @@ from polyurn.integrations.flower.aggregator import FlowerAggregator
 from polyurn.integrations.flower.client_app import answer
 from polyurn.integrations.flower.exchange import RECORD, reply_bytes
 from polyurn.integrations.flower.setting_up import roster_of
-from polyurn.wire import Survey, decode_query, encode_query
-from polyurn.wire.node_messages import Ask, Reply
+from polyurn.wire import (
+    StyleMoments,
+    Survey,
+    decode_query,
+    decode_statistics,
+    encode_query,
+)
+from polyurn.wire.node_messages import Ask, Refusal, Reply
+from style_cases import whole_space
 
 TABLE = "who,what\n" + "".join(f"{who},{what}\n" for who in ("x", "y", "z") for what in "aabc")
 QUERY = encode_query(Survey(3, SizeBins.exact(20), pairs=False))
@@ -44,6 +51,23 @@ def test_a_message_is_answered_for_the_table_of_the_nodes_configuration(context,
     assert reply.refusal is None
     assert reply.node == 2
     assert "plain | survey" in (node_folder / "questions.log").read_text()
+
+
+@pytest.mark.parametrize("has_features", [True, False])
+def test_a_question_about_style_is_answered_where_features_are_named(
+    context, node_folder, has_features
+):
+    header, *rows = TABLE.splitlines()
+    points = [f"{header},width"] + [f"{row},{i % 5}.5" for i, row in enumerate(rows)]
+    (node_folder / "clients.csv").write_text("\n".join(points) + "\n")
+    if has_features:
+        context.node_config["features"] = "width"
+    query = StyleMoments(whole_space(1, 3))
+    asked = message_of("plain", Ask(bytes(16), 2, 50, encode_query(query), b"").encode())
+    reply = Reply.decode(reply_bytes(answer(asked, context)))
+    assert reply.refusal is (None if has_features else Refusal.NO_RECORDS)
+    if has_features:
+        assert decode_statistics(reply.body, query).n_clients == 3
 
 
 def test_what_a_secure_sum_needs_later_is_kept_in_the_supernodes_memory(

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 from polyurn.client.histogram import Histograms
+from polyurn.client.records import Records
 from polyurn.errors import (
     CountsError,
     FileError,
@@ -52,6 +53,15 @@ def test_a_node_answers_for_its_clients_under_its_policy(node_folder):
     lines = (node_folder / "questions.log").read_text().splitlines()
     assert len(lines) == 2
     assert "refused" in lines[0]
+
+
+def test_records_are_held_to_what_was_declared_as_histograms_are(node_folder):
+    owner = np.repeat(np.arange(2), [5, 21])
+    records = Records(np.zeros((26, 1)), owner, owner, n_labels=3)
+    with pytest.raises(CountsError, match="at most 20 points a client, one has 21"):
+        open_node(read_node(node_folder), records)
+    few = Records(np.zeros((5, 1)), [0, 1, 2, 0, 0], [0, 0, 0, 1, 1])
+    assert repr(open_node(read_node(node_folder), few)) == "Node(2, 2 clients)"
 
 
 def test_the_key_of_the_buckets_is_drawn_once_and_nobody_else_may_read_it(node_folder):

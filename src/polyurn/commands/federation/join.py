@@ -6,14 +6,18 @@ What it answers is `client/node.py`; how messages reach it is `integrations/flow
 import os
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from polyurn.commands._shared.console import say
+from polyurn.commands._shared.invocation import refuse_options
 from polyurn.commands._shared.options import Category, Client, Count, DropEmpty, TableArgument
 from polyurn.errors import FederationError
 from polyurn.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from polyurn.client.histogram import Histograms
 
 
 def join_command(
@@ -25,6 +29,13 @@ def join_command(
     client: Client = None,
     category: Category = None,
     count: Count = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of numbers, comma-separated, or one with lists, of a table of records: "
+            "questions about style are answered too."
+        ),
+    ] = None,
     drop_empty: DropEmpty = False,
     background: Annotated[
         bool, typer.Option("--background", help="Leave the node running, with its log in NODE_DIR.")
@@ -37,19 +48,33 @@ def join_command(
     Example: `polyurn federation join fed/nodes/node-1 clients.csv`
     """
     from polyurn.client.layout import Columns
-    from polyurn.commands._shared.client_tables import Reading, read_clients
+    from polyurn.client.record_tables import table_records
+    from polyurn.client.records import Records
+    from polyurn.commands._shared.client_tables import Reading, naming, read_clients
     from polyurn.integrations.flower.one_machine import start_node
     from polyurn.integrations.flower.owned_node import open_node, warm_up
     from polyurn.integrations.flower.processes import alive, ended_like_ctrl_c, keep_pid
     from polyurn.integrations.flower.setting_up import TRANSPORT_KEY
     from polyurn.integrations.flower.supernode import Connection, knock, serve
     from polyurn.storage.federation_folder import read_node
+    from polyurn.storage.tables import read_table
 
     place = read_node(folder)
     if (pid := alive(place.pid)) is not None:
         raise FederationError(f"{place.name} is running already (process {pid})")
-    reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
-    read = read_clients(table, reading, place.federation.declared)
+    read: Histograms | Records
+    if features is None:
+        reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
+        read = read_clients(table, reading, place.federation.declared)
+    else:
+        refuse_options(context, ["count", "drop_empty"], "with --features, a row for each point")
+        with naming(table):
+            read = table_records(
+                read_table(table, on_remark=say), label=category or "category",
+                categories=place.federation.declared, client=client or "client",
+                features=[name.strip() for name in features.split(",")],
+            )  # fmt: skip
+    n_clients = read.n_clients if isinstance(read, Records) else read.shape[0]
     node = open_node(place, read, on_failure=lambda error: _told("an answer", error))
     connection = Connection(
         place.federation.address, place.ca_certificate, place.secret(TRANSPORT_KEY)
@@ -67,7 +92,7 @@ def join_command(
     def joined(flower_id: int) -> None:
         place.flower_id.write_text(f"{flower_id}\n")
         keep_pid(place.pid, os.getpid())
-        say(f"{place.name} has joined with {counted(read.shape[0], 'client')}; Ctrl-C leaves")
+        say(f"{place.name} has joined with {counted(n_clients, 'client')}; Ctrl-C leaves")
 
     try:
         with ended_like_ctrl_c():

@@ -4,14 +4,17 @@ Each message is answered by a new process. What it needs is in the SuperNode's `
 
     node="/path/of/the/node's/folder" table="/path/of/clients.csv"
 
-and, where the table's columns are called otherwise, client="...", category="..." and count="...". The
-folder is one that `polyurn federation init` made. `polyurn federation join` needs none of this: see
-`supernode.py`.
+and, where the table's columns are called otherwise, client="...", category="..." and count="...". With
+features="...", columns of numbers with commas between, the table has a row for each point, and questions
+about style are answered too. The folder is one that `polyurn federation init` made. `polyurn federation
+join` needs none of this: see `supernode.py`.
 """
 
 import logging
 
 from polyurn.client.histogram import Histograms
+from polyurn.client.record_tables import table_records
+from polyurn.client.records import Records
 from polyurn.client.tables import table_histograms
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.integrations.flower.exchange import RECORD, answered
@@ -52,10 +55,18 @@ def _tell(error: Exception) -> None:
     _LOG.error("a message was not answered: %s: %s", type(error).__name__, error)
 
 
-def _clients(folder: NodeFolder, context: Context) -> Histograms:
-    table = _setting(context, "table")
+def _clients(folder: NodeFolder, context: Context) -> Histograms | Records:
+    table, features = _setting(context, "table"), _setting(context, "features")
     if table is None:
         raise ParameterError('expected table="..." in the node\'s configuration')
+    if features is not None:
+        return table_records(
+            read_table(table),
+            label=_setting(context, "category") or "category",
+            categories=folder.federation.declared,
+            features=[name.strip() for name in features.split(",")],
+            client=_setting(context, "client") or "client",
+        )
     return table_histograms(
         read_table(table),
         categories=folder.federation.declared,

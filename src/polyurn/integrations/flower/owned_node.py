@@ -8,12 +8,14 @@ from collections.abc import Callable, MutableMapping
 import numpy as np
 
 from polyurn.aggregate.local import LocalAggregator
-from polyurn.client.histogram import Histograms
+from polyurn.client.histogram import Histograms, category_names
 from polyurn.client.node import Node
 from polyurn.client.node_policy import NodePolicy
+from polyurn.client.records import Records
 from polyurn.counts import check_counts, client_sizes
 from polyurn.errors import CountsError, InputError
 from polyurn.integrations.flower.setting_up import SIGNING_KEY, roster_of
+from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
 from polyurn.secure.roster import SigningKey
@@ -23,6 +25,7 @@ from polyurn.storage.ledger_file import raised_ledger
 from polyurn.storage.node_key import bucket_key
 from polyurn.storage.node_log_file import NodeLogFile
 from polyurn.storage.node_policy_toml import read_policy
+from polyurn.wire import StyleMoments
 from polyurn.wording.numbers import counted
 
 POLICY, BUCKET_KEY, QUESTIONS = "policy.toml", "bucket.key", "questions.log"
@@ -31,7 +34,7 @@ LEDGER = "privacy.ledger"
 
 def open_node(
     folder: NodeFolder,
-    clients: Histograms,
+    clients: Histograms | Records,
     *,
     memory: MutableMapping[str, bytes] | None = None,
     on_failure: Callable[[Exception], None] = lambda _: None,
@@ -41,8 +44,8 @@ def open_node(
     Parameters
     ----------
     folder : NodeFolder
-    clients : Histograms
-        Of the federation's categories.
+    clients : Histograms or Records
+        Of the federation's categories. With records, questions about style are answered too.
     memory, on_failure
         As in `Node`.
 
@@ -57,7 +60,8 @@ def open_node(
     MissingDependencyError
         The policy demands noise, and what draws it is not installed.
     """
-    check_clients(folder, clients)
+    listed = _histograms(folder, clients)
+    check_clients(folder, listed)
     signer = SigningKey(folder.secret(SIGNING_KEY))
     entry = folder.federation.nodes[folder.number - 1]
     if signer.public.split()[:2] != entry.signing.encode().split()[:2]:
@@ -68,8 +72,8 @@ def open_node(
     policy = read_policy(folder.path / POLICY)
     return Node(
         folder.number,
-        clients.counts,
-        ids=list(clients.clients),
+        clients if isinstance(clients, Records) else clients.counts,
+        ids=list(listed.clients),
         key=bucket_key(folder.path / BUCKET_KEY),
         policy=policy,
         log=NodeLogFile(folder.path / QUESTIONS),
@@ -79,6 +83,12 @@ def open_node(
         memory=memory,
         on_failure=on_failure,
     )
+
+
+def _histograms(folder: NodeFolder, clients: Histograms | Records) -> Histograms:
+    if not isinstance(clients, Records):
+        return clients
+    return Histograms(clients.counts, clients.ids, category_names(folder.federation.declared))
 
 
 def _ledger(folder: NodeFolder, policy: NodePolicy) -> PrivacyLedger | None:
@@ -122,7 +132,11 @@ def check_clients(folder: NodeFolder, clients: Histograms) -> None:
 def warm_up() -> None:
     """Compile what answers are computed with, or load it; the first time, it takes half a minute.
 
-    No round should wait for that. A small selection in this process asks every kind of question once.
+    No round should wait for that. A small selection in this process asks every kind of question once;
+    then one client is asked about its style.
     """
     counts = np.random.default_rng(0).multinomial(9, [0.5, 0.3, 0.2], size=60)
     select(LocalAggregator(counts, rng=0), (1, 2), n_categories=3, max_size=9, max_rounds=6, rng=0)
+    space = StyleSpace([[0.0], [0.0]], [[1.0]], [[[1.0]], [[1.0]]], radius=1.0)
+    records = Records([[0.5], [1.0]], [0, 1], [0, 0])
+    LocalAggregator(records).aggregate(StyleMoments(space), None)

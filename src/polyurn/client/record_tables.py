@@ -1,0 +1,123 @@
+"""Data frames → records: the features and the label of every row, and whose row it is.
+
+Features are columns of numbers, or one column of lists of them, an embedding or pixels. Which columns
+are meant is said by the caller; histograms of tables are `tables.py`.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.client.columns import as_arrow, column_ids, distinct_values, numbers_of
+from polyurn.client.histogram import Categories, category_names
+from polyurn.client.records import Records
+from polyurn.client.tables import category_codes
+from polyurn.errors import CountsError, RowError
+from polyurn.typed.arguments import checked
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@checked
+def table_records(
+    table: object,
+    *,
+    label: str,
+    categories: Categories,
+    features: Sequence[str],
+    client: str = "client",
+) -> Records:
+    """The records of many clients from a data frame with one row per point.
+
+    Parameters
+    ----------
+    table : pyarrow.Table, pandas.DataFrame, polars.DataFrame or any Arrow stream
+    label : str
+        The column with the label.
+    categories : int, sequence of str, or Bins
+        What labels there are, as the server declares them; as in `table_histograms`.
+    features : sequence of str
+        Columns of numbers; or one with a list of as many numbers in every row.
+    client : str
+        The column that says whose row it is.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"client": ["a", "a", "b"], "word": ["x", "y", "x"], "pitch": [1.0, 2.0, 4.0]})
+    >>> records = table_records(table, label="word", categories=["x", "y"], features=["pitch"])
+    >>> records.counts.toarray().tolist()
+    [[1, 1], [1, 0]]
+    """
+    arrow = as_arrow(table)
+    codes = category_codes(arrow, categories, category=label)
+    ids, owner = distinct_values(column_ids(arrow, client))
+    n_labels = len(category_names(categories))
+    return Records(table_features_of(arrow, features), codes, ids[owner], n_labels=n_labels)
+
+
+def table_features_of(table: object, features: Sequence[str]) -> NDArray[np.float64]:
+    """The named columns of a data frame as features, shape (n_rows, n_features).
+
+    Raises
+    ------
+    CountsError
+        A column is missing or not of numbers, or lists of one column are of different lengths.
+    """
+    arrow = as_arrow(table)
+    if len(features) == 0:
+        raise CountsError("expected at least one column of features, got none; name some")
+    if len(features) == 1 and _is_list(arrow, features[0]):
+        return _from_lists(arrow, features[0])
+    columns = [numbers_of(arrow, name).astype(np.float64) for name in features]
+    for name, column in zip(features, columns, strict=True):
+        if not np.isfinite(column).all():
+            row = int(np.argmin(np.isfinite(column)))
+            raise RowError(
+                f"expected finite numbers in column {name!r}, got others, the first", row
+            )
+    return np.column_stack(columns)
+
+
+def number_columns(table: object, *, leave_out: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a data frame that hold numbers, or text that spells them, and nothing else."""
+    arrow = as_arrow(table)
+    return tuple(
+        name for name in arrow.column_names if name not in leave_out and _has_numbers(arrow, name)
+    )
+
+
+def _has_numbers(table: "pa.Table", name: str) -> bool:
+    try:
+        return bool(np.isfinite(numbers_of(table, name)).all())
+    except CountsError:
+        return False
+
+
+def _is_list(table: "pa.Table", name: str) -> bool:
+    import pyarrow as pa
+
+    if name not in table.column_names:
+        return False
+    kind: Any = table[name].type
+    return bool(pa.types.is_nested(kind) and not pa.types.is_struct(kind))
+
+
+def _from_lists(table: "pa.Table", name: str) -> NDArray[np.float64]:
+    import pyarrow as pa
+
+    column = table[name]
+    lengths = np.asarray(pa.compute.list_value_length(column).fill_null(-1))
+    if not len(lengths):
+        raise CountsError("expected at least one row, got an empty table")
+    if lengths.min() < 1 or lengths.min() != lengths.max():
+        raise CountsError(
+            f"expected lists of the same number of numbers in column {name!r}, got lengths "
+            f"{lengths.min()} to {lengths.max()}"
+        )
+    flat = pa.compute.list_flatten(column)
+    numbers = numbers_of(pa.table({name: flat}), name).astype(np.float64)
+    return np.asarray(numbers.reshape(len(lengths), int(lengths[0])))

@@ -1,0 +1,159 @@
+"""`polyurn style`: what clients differ in besides their labels, from tables of proxy points and records.
+
+Parses, calls the library, writes.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from polyurn.commands._shared.console import print_json, say, show, warn
+from polyurn.commands._shared.invocation import check_output, made_by, refuse_options
+from polyurn.commands._shared.options import (
+    AsJson,
+    Categories,
+    Client,
+    Delta,
+    Epsilon,
+    Ledger,
+    LedgerEpsilon,
+    Output,
+    declared_categories,
+)
+from polyurn.errors import ParameterError
+from polyurn.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from polyurn.privacy.aggregator import PrivateAggregator
+    from polyurn.wire import Aggregator
+
+
+def style_command(
+    context: typer.Context,
+    proxy: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PROXY", help="CSV, Parquet or .npz: the server's own points, one row each."
+        ),
+    ],
+    clients: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CLIENTS", help="CSV, Parquet or .npz: the clients' records, one row a point."
+        ),
+    ],
+    output: Output = None,
+    label: Annotated[
+        str | None, typer.Option(help="Column with the label, unless its name is 'label'.")
+    ] = None,
+    client: Client = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of numbers, comma-separated, or one with lists; all numbers by default."
+        ),
+    ] = None,
+    categories: Categories = None,
+    directions: Annotated[int, typer.Option(help="Number of directions of style, m.")] = 4,
+    radius: Annotated[
+        float | None,
+        typer.Option(
+            help="Where points are clipped; by default 99 % of the proxy points are within."
+        ),
+    ] = None,
+    ties: Annotated[
+        bool, typer.Option("--ties", help="Ask for label shares too: style and label go together.")
+    ] = False,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    ledger: Ledger = None,
+    ledger_epsilon: LedgerEpsilon = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn clients' styles: how they differ in the features of points of the same label.
+
+    The clients of the table are played in this process: the fit sees sums over them, once. Labels and
+    features are those of the proxy points.
+
+    Example: `polyurn style proxy.parquet records.parquet --label digit --client writer -o style.json`
+    """
+    from polyurn.aggregate.local import LocalAggregator
+    from polyurn.commands._shared.fitted_style import style_record, style_table
+    from polyurn.commands._shared.record_tables import read_records
+    from polyurn.model.proxy_space import style_space
+    from polyurn.privacy.statement import in_words
+    from polyurn.server.style import fit_style
+    from polyurn.storage.atomic import check_place
+    from polyurn.storage.style_json import save_style
+
+    _check_options(context, epsilon, delta, ledger)
+    if output is not None:
+        check_output(context, output)
+        check_place(output)
+    listed = None if features is None else [name.strip() for name in features.split(",")]
+    named = declared_categories(categories)
+    read = read_records(
+        proxy, clients, label=label, client=client, features=listed, declared=named, say=say
+    )
+    space = style_space(
+        read.features, read.labels, n_directions=directions, radius=radius,
+        n_labels=read.records.n_labels,
+    )  # fmt: skip
+    asked: Aggregator = LocalAggregator(read.records)
+    guarantee = None
+    if epsilon is None or delta is None:
+        style = fit_style(asked, space, ties=ties)
+    else:
+        private = _private(asked, epsilon, delta, ledger, ledger_epsilon)
+        style = fit_style(private, space, ties=ties, epsilon=epsilon, delta=delta)
+        guarantee = private.guarantee()
+    say(f"privacy: {in_words(guarantee)}")
+    if style.alarm is not None:
+        warn(f"alarm: {style.alarm}; take proxy data that are more like the clients")
+    if output is not None:
+        made = {**made_by(context, 0), "data": clients.name}
+        del made["seed"]  # nothing is drawn
+        save_style(
+            style, output, categories=read.categories, features=read.feature_names, made=made,
+            guarantee=guarantee,
+        )  # fmt: skip
+        say(f"wrote {output}: {counted(style.n_clients, 'client')}")
+    if as_json:
+        print_json(style_record(style, read.categories))
+    elif output is None:
+        show(style_table(style))
+
+
+def _check_options(
+    context: typer.Context, epsilon: float | None, delta: float | None, ledger: Path | None
+) -> None:
+    """Refuse options that would have no effect, and a budget that is half of one."""
+    if epsilon is None:
+        refuse_options(context, ["delta", "ledger", "ledger_epsilon"], "without --epsilon")
+    elif delta is None:
+        raise ParameterError(
+            "expected --delta with --epsilon, well below one over the number of clients: 1e-6, say"
+        )
+    if ledger is None:
+        refuse_options(context, ["ledger_epsilon"], "without --ledger")
+
+
+def _private(
+    aggregator: "Aggregator",
+    epsilon: float,
+    delta: float,
+    ledger: Path | None,
+    ledger_epsilon: float | None,
+) -> "PrivateAggregator":
+    """The same clients, asked with noise and on account."""
+    from polyurn.privacy.aggregator import PrivateAggregator
+    from polyurn.privacy.ledger import PrivacyLedger
+    from polyurn.storage.ledger_file import open_ledger
+
+    account = (
+        PrivacyLedger(epsilon, delta)
+        if ledger is None
+        else open_ledger(ledger, epsilon=ledger_epsilon or epsilon, delta=delta)
+    )
+    return PrivateAggregator(aggregator, ledger=account)

@@ -1,0 +1,58 @@
+"""Records from data frames: columns of numbers, lists, and what is no feature."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from polyurn import table_records
+from polyurn.client.record_tables import number_columns, table_features_of
+from polyurn.errors import CountsError
+
+TABLE = pa.table(
+    {
+        "who": ["b", "a", "b"], "word": ["x", "y", "x"], "pitch": [1.5, 2.0, 4.0],
+        "loud": ["3", "1", "2"], "embedding": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
+    }
+)  # fmt: skip
+ASKED = {"label": "word", "categories": ["x", "y"], "client": "who"}
+
+
+def test_each_row_is_a_point_of_its_client():
+    records = table_records(TABLE, features=["pitch", "loud"], **ASKED)
+    held = records.of(np.array([1]))
+    assert records.ids.tolist() == ["a", "b"]
+    assert held.features.tolist() == [[1.5, 3.0], [4.0, 2.0]]
+    assert held.labels.tolist() == [0, 0]
+
+
+def test_a_column_of_lists_is_as_many_features():
+    assert table_features_of(TABLE, ["embedding"]).tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_pandas_gives_the_same_records():
+    frame = pd.DataFrame({"who": ["b", "a"], "word": ["x", "y"], "pitch": [1.0, 2.0]})
+    assert table_records(frame, features=["pitch"], **ASKED).counts.toarray().tolist() == [
+        [0, 1], [1, 0],
+    ]  # fmt: skip
+
+
+def test_columns_of_numbers_are_found_whatever_they_are_kept_as():
+    assert number_columns(TABLE, leave_out=("who",)) == ("pitch", "loud")
+
+
+@pytest.mark.parametrize(
+    ("features", "said"),
+    [
+        ([], "at least one column"),
+        (["word"], "expected numbers in column 'word'"),
+        (["no"], "'no'"),
+        (["bad"], "finite numbers in column 'bad'"),
+        (["ragged"], "lengths 1 to 2"),
+    ],
+)
+def test_columns_that_are_no_features_are_refused(features, said):
+    table = TABLE.append_column("bad", pa.array([1.0, np.inf, 2.0]))
+    table = table.append_column("ragged", pa.array([[1.0], [1.0, 2.0], [1.0]]))
+    with pytest.raises(CountsError, match=said):
+        table_records(table, features=features, **ASKED)

@@ -1,0 +1,110 @@
+"""`polyurn style`: from proxy points and records to a file, a table and an alarm."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from cli_walk import assert_leaves_no_trace, assert_refused
+from polyurn import load
+from polyurn.storage.style_json import load_style
+from style_cases import drawn_world
+
+NAMES = ["one", "two", "three"]
+COMMAND = ("style", "proxy.parquet", "records.csv", "--label", "word", "--client", "speaker")
+FEW = ("--directions", 2)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A pool of standard normal points, and clients of a known law around it."""
+    world = drawn_world(120, sizes=(10, 40), n_directions=3, n_labels=3, seed=1)
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=3000)
+    pool = rng.normal(size=(3000, 3)) * [3.0, 2.0, 1.0] + labels[:, None]
+    table = {"word": np.array(NAMES)[labels], **{f"f{k}": pool[:, k] for k in range(3)}}
+    pyarrow.parquet.write_table(pa.table(table), tmp_path / "proxy.parquet")
+    held = world.records.of(np.arange(120))
+    points = held.features * [3.0, 2.0, 1.0] + held.labels[:, None]
+    rows = ["speaker,word,f0,f1,f2"]
+    for who, label, f in zip(held.owner, held.labels, points, strict=True):
+        rows.append(f"s{who},{NAMES[label]},{f[0]},{f[1]},{f[2]}")
+    (tmp_path / "records.csv").write_text("\n".join(rows) + "\n")
+    np.savez(tmp_path / "proxy.npz", features=pool, labels=labels)
+    clients = {"features": points, "labels": held.labels, "clients": held.owner}
+    np.savez(tmp_path / "records.npz", **clients)
+
+
+def test_style_writes_a_file_that_is_read_back(run, files):
+    ran = run(*COMMAND, *FEW, "-o", "style.json")
+    assert ran.code == 0
+    assert "3 features, from proxy.parquet" in ran.err
+    assert "no guarantee" in ran.err
+    assert "wrote style.json: 120 clients" in ran.err
+    saved = load_style("style.json")
+    assert saved.style.n_clients == 120
+    assert saved.categories == ("one", "three", "two")
+    assert saved.features == ("f0", "f1", "f2")
+    assert saved.style == load("style.json")
+    assert "polyurn style proxy.parquet" in saved.made.command
+
+
+def test_style_shows_directions_with_what_they_carry_and_errors(run, files, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    ran = run(*COMMAND, *FEW)
+    assert "styles of 120 clients" in ran.out
+    assert "B: shared" in ran.out
+    assert "±" in ran.out
+    assert "alarm" not in ran.err
+    run(*COMMAND, *FEW, "-o", "style.json")
+    assert "styles of 120 clients" in run("show", "style.json").out
+
+
+def test_archives_give_the_same_numbers_as_tables(run, files):
+    tables = run(*COMMAND, *FEW, "--categories", "one,two,three", "--json").json()
+    archives = run("style", "proxy.npz", "records.npz", *FEW, "--json").json()
+    np.testing.assert_allclose(tables["within"], archives["within"], rtol=1e-9)
+    np.testing.assert_allclose(tables["errors"]["shared"], archives["errors"]["shared"], rtol=1e-6)
+
+
+def test_an_alarm_is_raised_where_the_pool_lacks_the_clients_style(run, files, tmp_path):
+    text = (tmp_path / "records.csv").read_text().splitlines()
+    moved = [text[0]]
+    for row in text[1:]:
+        who, word, f0, *rest = row.split(",")
+        moved.append(",".join([who, word, str(float(f0) + 6), *rest]))
+    (tmp_path / "records.csv").write_text("\n".join(moved) + "\n")
+    ran = run(*COMMAND, *FEW, "--json")
+    assert "alarm: the clients' mean style is not the pool's" in ran.err
+    assert "mean style" in ran.json()["alarm"]
+
+
+def test_a_private_style_states_its_guarantee_and_is_charged(run, files):
+    private = ("--epsilon", 50, "--delta", 1e-6, "--ledger", "ledger")
+    ran = run(*COMMAND, *FEW, *private, "-o", "style.json")
+    assert "(50, 1e-06)-differentially private" in ran.err
+    assert "(50, 1e-06)-differentially private" in load_style("style.json").made.privacy_in_words
+    assert_refused(run(*COMMAND, *FEW, *private, "-o", "again.json"), "would bring epsilon")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--delta", "1e-6"], ["--delta has no effect without --epsilon"]),
+        (["--epsilon", "1"], ["expected --delta with --epsilon"]),
+        (["--epsilon", "1", "--delta", "1e-6", "--ledger-epsilon", "2"], ["--ledger-epsilon"]),
+        (["--features", "f0,no"], ["proxy.parquet", "'no'"]),
+        (["--features", "word"], ["expected numbers in column 'word'"]),
+        (["--categories", "one,two"], ["proxy.parquet", "not in the declared categories"]),
+        (["--directions", "9"], ["n_directions from 1 to 3"]),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_one_line_and_no_file(run, files, tmp_path, options, words):
+    assert_leaves_no_trace(tmp_path, run, (*COMMAND, *options), *words)
+
+
+def test_a_table_and_an_archive_do_not_go_together(run, files):
+    assert_refused(run("style", "proxy.parquet", "records.npz"), "two tables or two .npz files")
+    assert_refused(run("style", "proxy.npz", "records.npz", "--label", "x"), "have no effect")
+    assert_refused(run("style", "records.npz", "proxy.npz"), "expected an array 'clients'")

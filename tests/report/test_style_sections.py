@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+import polyurn as pu
 from polyurn.report.style_sections import style_section
 from polyurn.storage.style_json import SavedStyle
 from report_material import gathered, pool, runs, selection, style, styled
@@ -84,6 +85,19 @@ def test_far_points_are_said_where_they_are_known():
     assert "2.0% of the clients’ points lie beyond" in known
     unknown = dict(section(style=style(far_share=float("nan"))).facts)
     assert unknown["Mean style of the clients"] == "0.00 standard deviations from the pool’s."
+
+
+def test_how_much_of_the_style_follows_the_labels_is_said_where_it_was_asked():
+    assert "Labels and style" not in dict(section(style=style()).facts)
+    one = style()
+    tie = np.zeros((10, 2))
+    tie[0, 0] = 1.0  # u is moved by 1 times the share of label 0
+    tied = pu.Style(
+        one.space, one.mean, one.shared, one.by_label, one.within, tie=tie,
+        label_shares=np.full(10, 0.1), label_covariance=0.2 * np.eye(10),
+    )  # fmt: skip
+    said = dict(section(style=tied).facts)["Labels and style"]
+    assert said == "40% of the shared style follows a client’s label shares."  # 0.2 of 0.4 + 0.1
 
 
 def test_distinct_points_and_how_the_pool_serves_are_said():

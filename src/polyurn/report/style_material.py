@@ -40,7 +40,7 @@ class Pool:
 
 
 @dataclass(frozen=True, eq=False)
-class Styled:
+class StyledClients:
     """Simulated clients with styles, and how well the pool could serve them."""
 
     clients: Partition
@@ -61,7 +61,7 @@ class StyleMaterial:
         The name of each feature, where they are columns.
     made : Made
     pool : Pool or None
-    styled : Styled or None
+    styled : StyledClients or None
     """
 
     style: Style
@@ -69,7 +69,7 @@ class StyleMaterial:
     features: tuple[str, ...] | None
     made: Made
     pool: Pool | None = None
-    styled: Styled | None = None
+    styled: StyledClients | None = None
 
     def named(self, labels: tuple[str, ...]) -> Self:
         """The same with names for the labels."""
@@ -96,7 +96,7 @@ class StyleMaterial:
         report = drawn.report
         if report is None or report.style is None:
             return self
-        return replace(self, styled=Styled(drawn, report, report.style))
+        return replace(self, styled=StyledClients(drawn, report, report.style))
 
 
 def gather_style(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from polyurn.model.style import Style
 from polyurn.report.parts import Rows
-from polyurn.report.style_material import Pool, Styled
+from polyurn.report.style_material import Pool, StyledClients
 from polyurn.sweeps.results import Verdict
 
 # What the three covariances are called: B, V and E.
@@ -103,7 +103,7 @@ def points_along(pool: Pool, label: int, direction: int) -> NDArray[np.int64]:
     return np.asarray(mine[squared.argmin(axis=1)])
 
 
-def clients_along(styled: Styled, pool: Pool, direction: int) -> Rows:
+def clients_along(styled: StyledClients, pool: Pool, direction: int) -> Rows:
     """Simulated clients from one end of a direction to the other, with some points of each.
 
     A client's place is the mean coordinate of its points; a row has the client at a quantile of these,
@@ -126,7 +126,7 @@ def clients_along(styled: Styled, pool: Pool, direction: int) -> Rows:
     return rows
 
 
-def serving_rows(styled: Styled, pool: Pool, names: Sequence[str]) -> Rows:
+def serving_rows(styled: StyledClients, pool: Pool, names: Sequence[str]) -> Rows:
     """For each label that clients ask for: what they ask for, and what the pool has in their style."""
     parts, served = styled.clients, styled.style
     used = np.bincount(pool.labels[np.unique(parts.indices)], minlength=len(names))

@@ -11,7 +11,7 @@ from polyurn.report.headline import sweep_verdict
 from polyurn.report.material import Material
 from polyurn.report.parts import Figure, Panel, Pictures, Rows, Section, Strip, table_of
 from polyurn.report.pictures import brightness, is_image, strip
-from polyurn.report.style_material import Pool, Styled, StyleMaterial
+from polyurn.report.style_material import Pool, StyledClients, StyleMaterial
 from polyurn.report.style_rows import (
     MOST_LABELS,
     PARTS,
@@ -80,6 +80,14 @@ def _facts(shown: StyleMaterial) -> tuple[tuple[str, str], ...]:
     facts = [("Alarm", _alarm(style)), ("Mean style of the clients", _mean(style))]
     if style.n_clients:
         facts.append(("Learned from", f"sums over {counted(style.n_clients, 'client')}, once"))
+    if style.tie is not None and np.trace(style.shared) > 0:
+        follows = 1 - float(np.trace(style.untied) / np.trace(style.shared))
+        facts.append(
+            (
+                "Labels and style",
+                f"{follows:.0%} of the shared style follows a client’s label shares",
+            )
+        )
     if styled is not None:
         report = styled.report
         n_pool = int(report.available.sum())
@@ -112,7 +120,7 @@ def _mean(style: Style) -> str:
     )
 
 
-def _served(styled: Styled) -> str:
+def _served(styled: StyledClients) -> str:
     report = styled.style
     if report.remark is not None:
         return report.remark
@@ -194,7 +202,7 @@ def _along(shown: StyleMaterial, pool: Pool) -> Figure:
     )
 
 
-def _simulated(shown: StyleMaterial, pool: Pool, styled: Styled) -> Figure:
+def _simulated(shown: StyleMaterial, pool: Pool, styled: StyledClients) -> Figure:
     levels = brightness(pool.features)
     blocks, cells = [], []
     for k in range(shown.style.n_directions):
@@ -256,7 +264,7 @@ def _loadings(shown: StyleMaterial) -> Figure:
     )
 
 
-def _serving(shown: StyleMaterial, pool: Pool, styled: Styled) -> Figure:
+def _serving(shown: StyleMaterial, pool: Pool, styled: StyledClients) -> Figure:
     rows = serving_rows(styled, pool, shown.labels)
     drawn = worst_served(rows)
     some = f" The {MOST_LABELS} labels that are served worst." if len(drawn) < len(rows) else ""

@@ -29,6 +29,7 @@ Call = tuple[Callable[..., Any], dict[str, Any]]
 
 COUNTS = np.random.default_rng(0).multinomial(6, [0.5, 0.3, 0.2], size=40)
 LABELS = np.tile([0, 1, 2, 0], 50)
+FEATURES = np.random.default_rng(0).normal(size=(200, 4))
 _folder = TemporaryDirectory(prefix="polyurn-api-")
 _numbers = itertools.count()
 
@@ -46,8 +47,7 @@ def parts() -> pu.Partition:
 
 
 def space() -> pu.StyleSpace:
-    features = np.random.default_rng(0).normal(size=(200, 4))
-    return pu.style_space(features, LABELS, n_directions=2)
+    return pu.style_space(FEATURES, LABELS, n_directions=2)
 
 
 def style() -> pu.Style:
@@ -184,10 +184,14 @@ def _compare() -> Call:
     }  # fmt: skip
 
 
+def _styled_parts() -> pu.Partition:
+    return pu.partition(LABELS, COUNTS, style=style(), features=FEATURES, rng=0)
+
+
 def _partition() -> Call:
     return pu.partition, {
         "labels": LABELS, "clients": mdm(), "n_clients": 5, "replace": True,
-        "shortfall": "resample", "population": mdm(), "rng": 0,
+        "shortfall": "resample", "population": mdm(), "style": style(), "features": FEATURES, "rng": 0,
     }  # fmt: skip
 
 
@@ -375,6 +379,12 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "Partition.renumbered": lambda: (parts().renumbered, {"positions": np.arange(200)}),
     "PartitionReport": lambda: _fields(pu.partition(LABELS, COUNTS, rng=0).report),
+    "StyleReport": lambda: _fields(_styled_parts().report.style),
+    "StyleReport.to_record": lambda: (_styled_parts().report.style.to_record, {}),
+    "Styled": lambda: (
+        pu.Styled, {"population": mdm(), "style": style(), "features": FEATURES},
+    ),
+    "Styled.sample": lambda: (pu.Styled(mdm(), style()).sample, {"n_clients": 3, "rng": 0}),
     "Policy": lambda: _fields(Policy()),
     "PrivacyLedger": lambda: (pu.PrivacyLedger, {"epsilon": 1.0, "delta": 1e-6, "entries": None}),
     "PrivacyLedger.charge": lambda: (
@@ -464,7 +474,10 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         },
     ),
     "concentration": lambda: (pu.concentration, {"counts": COUNTS}),
-    "cover": lambda: (pu.cover, {"labels": LABELS, "population": mdm(), "rng": 0}),
+    "cover": lambda: (
+        pu.cover,
+        {"labels": LABELS, "population": mdm(), "style": style(), "features": FEATURES, "rng": 0},
+    ),
     "dirichlet_multinomial_logpmf": lambda: (
         pu.dirichlet_multinomial_logpmf, {"counts": [1, 2, 3], "alpha": [3.0, 4.0, 5.0]},
     ),

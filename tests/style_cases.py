@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
-from polyurn import Records, StyleSpace
+from polyurn import Records, Style, StyleSpace
 
 
 def whole_space(n_directions=4, n_labels=10, radius=None):
@@ -56,3 +56,19 @@ def drawn_world(n_clients, *, sizes=(50, 51), n_directions=4, n_labels=10, mean=
 def _turned(rng, m, high, low):
     vectors = np.linalg.qr(rng.normal(size=(m, m)))[0]
     return (vectors * np.linspace(high, low, m)) @ vectors.T
+
+
+def plain_style(n_labels, n_directions=2):
+    """A style that differs most in the first direction, in features as they are."""
+    shared = np.diag(np.linspace(0.6, 0.2, n_directions))
+    by_label = 0.1 * np.eye(n_directions)
+    within = np.eye(n_directions) - shared - by_label
+    space = whole_space(n_directions, n_labels, radius=9.0)
+    return Style(space, np.zeros(n_directions), shared, by_label, within)
+
+
+def style_rest(features, parts):
+    """n |mean|² / tr Cov of the clients, on average: 1 if they do not differ in style."""
+    centred = features - features.mean(axis=0)
+    spread = centred.var(axis=0).sum()
+    return np.mean([len(p) * np.square(centred[p].mean(axis=0)).sum() / spread for p in parts])

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from polyurn import IID, MDM, Dirichlet, Oracle, Population, SizeBins, Sizes
+from polyurn import IID, MDM, Dirichlet, Oracle, Population, SizeBins, Sizes, Styled
 from polyurn.errors import CountsError, ParameterError
 from polyurn.populations import check_population
 from strategies import counts as tables
+from style_cases import plain_style
 
 POPULATIONS = [
     IID([4, 0, 1], sizes=[3, 8]),
@@ -165,3 +166,14 @@ def test_the_papers_iid_has_the_proxy_datas_marginal_and_the_fair_one_the_client
 def test_labels_that_are_no_categories_are_refused(labels):
     with pytest.raises(ParameterError, match="labels as categories from 0 to 1, one for each"):
         IID.proxy(labels, n_categories=2, sizes=[3])
+
+
+def test_a_styled_population_draws_the_same_histograms_and_carries_its_style():
+    style = plain_style(n_labels=3)
+    for population in POPULATIONS:
+        styled = Styled(population, style)
+        assert isinstance(styled, Population)
+        assert styled.sample(5, rng=3).tolist() == population.sample(5, rng=3).tolist()
+        assert styled.style is style
+    with pytest.raises(ParameterError, match=r"a style of 3 labels, .*, got one of 2"):
+        Styled(POPULATIONS[0], plain_style(n_labels=2))

@@ -45,11 +45,13 @@ if TYPE_CHECKING:
     from polyurn.partitioning.assign import partition as partition
     from polyurn.partitioning.result import Partition as Partition
     from polyurn.partitioning.result import PartitionReport as PartitionReport
+    from polyurn.partitioning.result import StyleReport as StyleReport
     from polyurn.partitioning.stock import in_stock as in_stock
     from polyurn.populations import IID as IID
     from polyurn.populations import Dirichlet as Dirichlet
     from polyurn.populations import Oracle as Oracle
     from polyurn.populations import Population as Population
+    from polyurn.populations import Styled as Styled
     from polyurn.privacy.aggregator import PrivateAggregator as PrivateAggregator
     from polyurn.privacy.ledger import PrivacyLedger as PrivacyLedger
     from polyurn.privacy.statement import Guarantee as Guarantee
@@ -128,10 +130,12 @@ _HOME = {
     "partition": "partitioning.assign",
     "Partition": "partitioning.result",
     "PartitionReport": "partitioning.result",
+    "StyleReport": "partitioning.result",
     "Dirichlet": "populations",
     "IID": "populations",
     "Oracle": "populations",
     "Population": "populations",
+    "Styled": "populations",
     "Guarantee": "privacy.statement",
     "PrivacyLedger": "privacy.ledger",
     "PrivateAggregator": "privacy.aggregator",

@@ -1,7 +1,8 @@
 """Who the simulated clients are: a population is an object that draws the histograms of its clients.
 
 `MDM` is one. Here are the others: the paper's two baselines (`IID`, `Oracle`) and one `Dirichlet`, what
-the field uses today. Which points the clients hold is `partitioning/`.
+the field uses today; `Styled` is any of them whose clients differ in their style, too. Which points the
+clients hold is `partitioning/`.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from polyurn.errors import ParameterError
 from polyurn.memory import check_memory
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.model.style import Style
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import FrozenArrays, floats, numbers
 from polyurn.wording.numbers import counted
@@ -248,6 +250,55 @@ class Oracle:
     def __repr__(self) -> str:
         n_clients, n_categories = self.counts.shape
         return f"Oracle(n_clients={n_clients}, n_categories={n_categories})"
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Styled:
+    """A population whose clients also have a style each, wherever they are given points.
+
+    Parameters
+    ----------
+    population : Population
+        Who draws the histograms. Its categories are the labels of the style.
+    style : Style
+    features : array of shape (n_points, ...), optional
+        Of the proxy points, in which the style is measured: an embedding, say. Without it `sweep` takes
+        what is trained on, and `partition` what it is given.
+
+    Examples
+    --------
+    >>> from polyurn.model.style import Style, StyleSpace
+    >>> space = StyleSpace([[0.0], [0.0]], [[1.0]], [[[1.0]], [[1.0]]], radius=4.0)
+    >>> style = Style(space, [0.0], [[0.3]], [[0.1]], [[0.6]])
+    >>> Styled(IID([3, 1], sizes=[4]), style).sample(2, rng=0).sum(axis=1).tolist()
+    [4, 4]
+    """
+
+    population: Population
+    style: Style
+    features: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        if self.style.space.n_labels != self.population.n_categories:
+            raise ParameterError(
+                f"expected a style of {counted(self.population.n_categories, 'label')}, the "
+                f"population's categories, got one of {self.style.space.n_labels:,}"
+            )
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories, C."""
+        return self.population.n_categories
+
+    def sample(
+        self, n_clients: int, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the histograms of clients, shape (n_clients, n_categories)."""
+        return self.population.sample(n_clients, rng=rng)
+
+    def __repr__(self) -> str:
+        return f"Styled({self.population!r}, {self.style!r})"
 
 
 def check_population(population: object) -> Population:

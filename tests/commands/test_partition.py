@@ -3,12 +3,15 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
 import polyurn
 from cli_walk import COUNTS, EXAMPLE, HEAD, assert_leaves_no_trace, assert_refused
 from polyurn import MDM, Sizes, load_partition, save
+from polyurn.storage.style_json import save_style
+from style_cases import plain_style, style_rest
 
 LABELS = np.tile([0, 1, 2], 20)
 
@@ -246,3 +249,65 @@ def test_proxy_points_of_combinations_that_no_client_has_are_left_out_and_said(r
     assert sorted(given) == [*range(1, 13)]  # all rows but the first, by their place in the file
     (tmp_path / "proxy.csv").write_text("dest,origin\nBOS,JFK\nBOS,JFK\n")
     assert_refused(run("partition", "proxy.csv", "mdm.json", "--cover"), "2 of 2 values are not in")
+
+
+@pytest.fixture
+def styled(run, tmp_path):
+    """`run`, in a folder with proxy points of two features, a style of them, and clients."""
+    rng = np.random.default_rng(0)
+    labels, features = rng.integers(2, size=2000), rng.normal(size=(2000, 2))
+    names = np.array(["yes", "no"])[labels]
+    columns = {"label": names, "a": features[:, 0], "b": features[:, 1]}
+    table = pa.table(columns | {"both": features.tolist()})
+    pyarrow.parquet.write_table(table, tmp_path / "proxy.parquet")
+    lines = [f"{c},{name},8" for c in range(40) for name in ("no", "yes")]
+    (tmp_path / "held.csv").write_text("client,category,count\n" + "\n".join(lines))
+    save(plain_style(n_labels=2), "unnamed.json")
+    made = {"categories": ("no", "yes"), "features": ("a", "b")}
+    save_style(plain_style(n_labels=2), "style.json", **made)
+    return run, features
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--style", "style.json"),
+        ("--style", "unnamed.json", "--features", "a, b"),
+        ("--style", "unnamed.json", "--features", "both"),
+        ("--style", "style.json", "--cover"),
+    ],
+)
+def test_partition_gives_points_of_a_style(styled, options):
+    run, features = styled
+    ran = run("partition", "proxy.parquet", "held.csv", "-o", "p.parquet", "--json", *options)
+    assert ran.code == 0
+    assert style_rest(features, load_partition("p.parquet")) > 4
+    assert ran.json()["style"]["n_directions_used"] == 2
+    assert "styles along 2 directions; " in ran.err
+
+
+def test_partition_says_when_directions_were_left_out(styled):
+    run, _ = styled
+    with open("large.csv", "w") as file:
+        file.write("client,category,count\na,no,700\nb,no,700\nb,yes,650\n")
+    ran = run("partition", "proxy.parquet", "large.csv", "--style", "style.json", "-o", "p.json")
+    assert ran.code == 0
+    assert "find fewer proxy points of their style than they ask for" in " ".join(ran.err.split())
+    assert "StyleWarning" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--features", "a"), "--features"),
+        (("--style", "unnamed.json"), "expected --features, columns of proxy.parquet"),
+        (("--style", "style.json", "--features", "c"), "'c'"),
+        (("--style", "style.json", "--categories", "yes,no"), "the labels of style.json, no, yes"),
+        (("--style", "style.json", "--features", "a"), "points of 2 features"),
+    ],
+)
+def test_partition_refuses_a_style_that_does_not_fit(styled, tmp_path, options, said):
+    run, _ = styled
+    ran = run("partition", "proxy.parquet", "held.csv", "-o", "p.json", *options)
+    assert_refused(ran, said)
+    assert not (tmp_path / "p.json").exists()

@@ -6,6 +6,7 @@ import pytest
 from partition_cases import LABELS, MIXTURE, NAMES
 from polyurn import IID, MDM, Sizes
 from polyurn.errors import CountsError, ParameterError, PartitionError
+from style_cases import plain_style, style_rest
 
 
 @pytest.fixture
@@ -139,3 +140,22 @@ def test_the_partitioner_crosses_columns(flower):
     shown_only.dataset = data
     with pytest.raises(ParameterError, match="3 categories, but the column 'origin,dest' has 2"):
         _ = shown_only.partition
+
+
+@pytest.mark.parametrize("columns", ["both", ["a", "b"]])
+@pytest.mark.parametrize("n_clients", [None, 50])
+def test_the_partitioner_gives_clients_a_style(monkeypatch, columns, n_clients):
+    monkeypatch.setenv("FLWR_TELEMETRY_ENABLED", "0")
+    pytest.importorskip("flwr_datasets")
+    from datasets import Dataset
+    from polyurn.integrations.flwr_datasets import MDMPartitioner
+
+    rng = np.random.default_rng(0)
+    labels, features = rng.integers(3, size=2000), rng.normal(size=(2000, 2))
+    named = {"a": features[:, 0], "b": features[:, 1], "both": features.tolist()}
+    partitioner = MDMPartitioner(
+        MIXTURE, num_partitions=n_clients, style=plain_style(n_labels=3), features=columns
+    )
+    partitioner.dataset = Dataset.from_dict({"label": labels} | named)
+    assert style_rest(features, partitioner.partition) > 2.5
+    assert len(partitioner.load_partition(0)) == 12

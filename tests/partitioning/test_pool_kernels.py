@@ -21,11 +21,11 @@ def test_moments_are_sums_over_the_points_of_a_label():
 def test_points_come_into_the_cell_whose_bins_they_are_in():
     urn = np.flatnonzero(CODES == 2)
     centre, turn = np.array([0.1, 0.2, 0.3]), RNG.normal(size=(2, 3))
-    bins, edges = np.array([3, 2]), np.array([[-0.5, 0.5], [0.0, 0.0]], np.float32)
+    bins = np.array([3, 2])
     lows, highs = np.empty((2, 2, 3))
     starts, points = np.zeros(7, np.int64), np.empty((len(urn), 2), np.float32)
     named = np.empty(len(urn), np.int64)
-    into_cells(LOCATED, urn, centre, turn, bins, edges, lows, highs, starts, points, named)
+    into_cells(LOCATED, urn, centre, turn, bins, 1.0, lows, highs, starts, points, named)
     assert sorted(named) == urn.tolist()
     assert points == pytest.approx((LOCATED[named] - centre) @ turn.T, abs=1e-5)
     assert starts[-1] == len(urn)

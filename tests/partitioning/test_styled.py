@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
-from polyurn import Dirichlet, Partition, cover, partition
+from polyurn import Dirichlet, Partition, Styled, cover, partition
 from polyurn.errors import ParameterError, StyleWarning
 from polyurn.model.style import Style, StyleSpace
 from strategies import counts as tables
@@ -269,3 +269,18 @@ def test_features_of_other_points_are_refused():
     style = style_of([0.1, 0.1], [0.1, 0.1])
     with pytest.raises(ParameterError, match="expected a label for each of 29 points"):
         partition(labels, [[1, 1, 1]], style=style, features=features[1:], rng=0)
+
+
+def test_a_styled_population_brings_its_style_along():
+    labels, features = gaussian_pool(5_000)
+    style = style_of([0.5, 0.2], [0.1, 0.1])
+    population = Dirichlet([5.0] * L, sizes=[20])
+    given = {"n_clients": 40, "rng": 3}
+    parts = partition(labels, population, style=style, features=features, **given)
+    assert parts == partition(labels, Styled(population, style), features=features, **given)
+    assert parts == partition(labels, Styled(population, style, features), **given)
+    assert rest(features, cover(labels, Styled(population, style, features), rng=0)) > 5
+    with pytest.raises(ParameterError, match="one style, got another"):
+        partition(labels, Styled(population, style, features), style=style, **given)
+    with pytest.raises(ParameterError, match="features of the proxy points"):
+        partition(labels, Styled(population, style), **given)

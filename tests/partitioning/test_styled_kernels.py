@@ -18,25 +18,21 @@ def drawn(points, needs, *, target, within, bins, factor=1.0, spread=None, rng=0
     points, needs = np.asarray(points, float), np.asarray(needs)
     n, m = points.shape
     bins = np.array(bins)
-    edges = np.zeros((m, max(bins.max() - 1, 1)), np.float32)
-    for d in range(m):
-        edges[d, : bins[d] - 1] = np.linspace(-1, 1, bins[d] + 1)[1:-1]
     lows, highs = np.empty((2, m, bins.max()))
     starts = np.zeros(bins.prod() + 1, np.int64)
     sorted_points, urn = np.empty((n, m), np.float32), np.empty(n, np.int64)
     into_cells(
-        points, np.arange(n), np.zeros(m), np.eye(m), bins, edges, lows, highs, starts,
+        points, np.arange(n), np.zeros(m), np.eye(m), bins, 1.0, lows, highs, starts,
         sorted_points, urn,
     )  # fmt: skip
     assert np.array_equal(sorted_points, points[urn].astype(np.float32))
-    cursors = np.concatenate([[0], np.cumsum(needs)[:-1]])
+    places = np.cumsum(needs) - needs
     indices = np.empty(needs.sum(), np.int64)
     draw_styled(
-        np.arange(len(needs)), needs, np.tile(np.asarray(target, float), (len(needs), 1)),
+        places, needs, np.tile(np.asarray(target, float), (len(needs), 1)),
         np.zeros((m, m)) if spread is None else spread, np.asarray(within), sorted_points, starts,
-        bins, lows, highs, urn, factor, cursors, indices, np.random.default_rng(rng),
+        bins, 1, lows, highs, urn, factor, indices, np.random.default_rng(rng),
     )  # fmt: skip
-    assert np.array_equal(cursors, np.cumsum(needs))
     return np.split(indices, np.cumsum(needs)[:-1])
 
 

@@ -1,13 +1,15 @@
 """Who holds what in a sweep, under each seed."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from polyurn import IID, MDM, OptunaSearch, Oracle, Partition, Sizes
+from polyurn import IID, MDM, OptunaSearch, Oracle, Partition, Sizes, Styled
 from polyurn.errors import FileError
 from polyurn.sweeps.clients import clients_by_seed, in_another_order
+from style_cases import plain_style, style_rest
 from sweep_cases import BY_LABEL, DATA, shuffled, small_sweep
 
 MIXTURE = MDM([1.0], [[1.0, 2.0, 3.0]], Sizes.constant(20))
@@ -113,3 +115,23 @@ def test_a_sweep_without_a_noise_floor_is_another_sweep_and_one_of_an_earlier_ve
     sheet.write_text(json.dumps(kept))
     done = small_sweep(tmp_path, seeds=[0], noise_floor=True)
     assert len(done.runs) == 3 * 4
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+def test_clients_of_a_styled_population_hold_points_of_a_style_each(embedded):
+    # Points that are trained on say nothing about the style, if it is measured in others.
+    embedding = np.random.default_rng(0).normal(size=(len(DATA.labels), 2))
+    data = (
+        DATA
+        if embedded
+        else replace(DATA, features=embedding, test_features=embedding[: len(DATA.test_labels)])
+    )
+    population = Styled(
+        IID([1, 1, 1], sizes=[20]), plain_style(n_labels=3), embedding if embedded else None
+    )
+    found = clients_by_seed({"a": population}, data, seeds=[0], n_clients=60, true="true")
+    assert style_rest(embedding, found["a", 0]) > 2
+    plain = clients_by_seed(
+        {"a": population.population}, data, seeds=[0], n_clients=60, true="true"
+    )
+    assert style_rest(embedding, plain["a", 0]) < 1.5

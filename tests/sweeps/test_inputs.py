@@ -14,6 +14,7 @@ from polyurn import IID, MDM, Examples, FedAvg, Partition, Sizes, save, sweep
 from polyurn.errors import FileError, InputError, ParameterError
 from polyurn.sweeps.config import parse_config
 from polyurn.sweeps.inputs import read_inputs
+from style_cases import plain_style, style_rest
 
 TOML = """
 seeds = [0]
@@ -274,3 +275,39 @@ def test_combinations_that_no_fitted_client_had_stay_with_the_true_clients(tmp_p
     assert test_points == 8
     assert made["mdm"].sizes.tolist() == [3] * 9
     assert len(made["iid"]) == len(made["true"])
+
+
+@pytest.mark.parametrize("measured", [None, "embedding"])
+def test_a_population_of_a_file_may_have_a_style(tmp_path, measured):
+    rng = np.random.default_rng(0)
+    points = {
+        "features": rng.normal(size=(3000, 2)),
+        "embedding": rng.normal(size=(3000, 2)),
+        "labels": rng.integers(2, size=3000),
+    }
+    np.savez(tmp_path / "points.npz", **points)
+    save(plain_style(n_labels=2), tmp_path / "style.json")
+    entry = {"iid": 20, "n_clients": 60, "style": "style.json"}
+    entry |= {} if measured is None else {"style_features": measured}
+    asked = TABLE | {"clients": {"plain": {"iid": 20, "n_clients": 60}, "styled": entry}}
+    read = read_inputs(parse_config(asked, folder=tmp_path))
+    styled, plain = (read.populations[name](0) for name in ("styled", "plain"))
+    assert styled.sizes.tolist() == [20] * 60
+    trained = read.data.features
+    kept = np.sort(np.random.default_rng(0).permutation(3000)[600:])  # the others are to test on
+    where = trained if measured is None else points[measured][kept]
+    assert style_rest(where, styled) > 3
+    assert style_rest(where, plain) < 1.5
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"column": "client", "style": "style.json"}, "style has no meaning with column"),
+        ({"iid": 20, "n_clients": 9, "style_features": "x"}, "no meaning without style"),
+        ({"iid": 20, "n_clients": 9, "style": 3}, "expected style as a text, got 3"),
+    ],
+)
+def test_a_style_that_has_no_effect_is_refused(entry, said):
+    with pytest.raises(ParameterError, match=said):
+        parse_config(TABLE | {"clients": {"a": entry}})

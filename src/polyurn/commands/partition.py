@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from warnings import catch_warnings, simplefilter
 
 import typer
 
@@ -23,7 +24,7 @@ from polyurn.commands._shared.options import (
     Seed,
     declared_categories,
 )
-from polyurn.errors import FileError, ShortfallError
+from polyurn.errors import FileError, ShortfallError, StyleWarning
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from polyurn.commands._shared.client_tables import Declared, Reading, Say
+    from polyurn.model.style import Style
     from polyurn.partitioning.result import Partition, PartitionReport
     from polyurn.populations import Population
 
@@ -77,6 +79,17 @@ def partition_command(
         Path | None,
         typer.Option(help="MDM file from which `--shortfall resample` draws clients again."),
     ] = None,
+    style: Annotated[
+        Path | None,
+        typer.Option(help="Style file: each client is given points of a style of its own."),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of LABELS in which the style is measured, comma-separated, or one with "
+            "lists; those that the style file names by default."
+        ),
+    ] = None,
     drop_empty: DropEmpty = False,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -90,7 +103,7 @@ def partition_command(
     from polyurn.partitioning.assign import cover, partition
     from polyurn.storage.partitions import check_partition_place, partition_json, save_partition
 
-    _check_options(context, clients, cover_all, shortfall, population)
+    _check_options(context, clients, cover_all, shortfall, population, style)
     if output is not None:
         check_output(context, output)
         check_partition_place(output)
@@ -103,19 +116,27 @@ def partition_command(
         cover_all,
         population,
     )
+    styled = None if style is None else proxy.with_style(style, features, labels)
     ids = None if cover_all else proxy.clients
+    of_style, measured = styled or (None, None)
     try:
-        if cover_all:
-            done = cover(proxy.labels, proxy.population, rng=seed)
-        else:
-            done = partition(
-                proxy.labels,
-                proxy.counts,
-                replace=replace,
-                shortfall=shortfall,
-                population=proxy.population if shortfall == "resample" else None,
-                rng=seed,
-            )
+        with catch_warnings():
+            simplefilter("ignore", StyleWarning)  # the report has it, and is told
+            if cover_all:
+                done = cover(
+                    proxy.labels, proxy.population, style=of_style, features=measured, rng=seed
+                )
+            else:
+                done = partition(
+                    proxy.labels,
+                    proxy.counts,
+                    replace=replace,
+                    shortfall=shortfall,
+                    population=proxy.population if shortfall == "resample" else None,
+                    style=of_style,
+                    features=measured,
+                    rng=seed,
+                )
     except ShortfallError as error:
         raise error.named(proxy.categories) from None
     done = done.renumbered(proxy.positions)
@@ -132,9 +153,16 @@ def partition_command(
 
 
 def _check_options(
-    context: typer.Context, clients: Path, covers: bool, shortfall: str, population: Path | None
+    context: typer.Context,
+    clients: Path,
+    covers: bool,
+    shortfall: str,
+    population: Path | None,
+    style: Path | None,
 ) -> None:
     """Refuse options that these clients, or this way to serve them, would leave unheard."""
+    if style is None:
+        refuse_options(context, ["features"], "without --style")
     if covers:
         refuse_options(
             context, ["shortfall", "replace"], "with --cover, which gives each point once"
@@ -154,6 +182,8 @@ class _Proxy:
 
     Attributes
     ----------
+    points : pyarrow.Table
+        The proxy data.
     labels : int array of shape (n_points,)
     positions : int array of shape (n_points,)
         The rows of the proxy data that they stand in.
@@ -165,12 +195,22 @@ class _Proxy:
         Their ids.
     """
 
+    points: Any
     labels: "NDArray[np.int64]"
     positions: "NDArray[np.int64]"
     categories: tuple[str, ...]
     population: "Population"
     counts: Any = None
     clients: "NDArray[Any] | None" = None
+
+    def with_style(
+        self, style: Path, columns: str | None, where: Path
+    ) -> "tuple[Style, NDArray[np.float64]]":
+        """The style of a file, and the features of the points."""
+        from polyurn.commands._shared.point_styles import read_point_styles
+
+        found, features = read_point_styles(style, columns, self.points, where, self.categories)
+        return found, features[self.positions]
 
 
 def _read_proxy(
@@ -213,7 +253,7 @@ def _read_proxy(
         codes, positions = _held(points, declared, column, reading.say)
     read = read_clients(clients, reading, declared)
     population = Oracle(read.counts) if others is None else others
-    return _Proxy(codes, positions, read.categories, population, read.counts, read.clients)
+    return _Proxy(points, codes, positions, read.categories, population, read.counts, read.clients)
 
 
 def _for_model(
@@ -229,7 +269,7 @@ def _for_model(
     with naming(labels):
         column = _label_column(points.column_names, label_column, reading.like(saved))
         codes, positions = _held(points, known, column, reading.say)
-    return _Proxy(codes, positions, category_names(known), saved.mdm)
+    return _Proxy(points, codes, positions, category_names(known), saved.mdm)
 
 
 def _categories_of_both(
@@ -318,6 +358,14 @@ def _sentences(report: "PartitionReport") -> list[str]:
         )
     if report.cut:
         told.append(f"the last client holds {counted(report.cut, 'point')} fewer than it asked for")
+    if report.style is not None:
+        told.append(
+            f"styles along {counted(report.style.n_directions_used, 'direction')}; "
+            f"{report.style.served:.0%} of clients and labels find as many points of their style, in "
+            "effect, as they ask for"
+        )
+        if report.style.remark is not None:
+            told.append(report.style.remark)
     return told
 
 
@@ -337,4 +385,5 @@ def _record(done: "Partition", report: "PartitionReport") -> dict[str, Any]:
         "given": report.given.tolist(),
         "replace": report.replace,
         "shortfall": report.shortfall,
+        "style": None if report.style is None else report.style.to_record(),
     }

@@ -1,6 +1,6 @@
 """A partitioner for flwr-datasets: simulated clients of a learned population inside `FederatedDataset`.
 
-Reads the one column that it partitions by; how points are given is `partitioning/`.
+Reads the columns that it partitions by; how points are given is `partitioning/`.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,13 @@ import numpy as np
 
 from polyurn.client.layout import column_text
 from polyurn.errors import MissingDependencyError, ParameterError
-from polyurn.integrations.huggingface import Labels, client_dataset, dataset_labels
+from polyurn.integrations.huggingface import (
+    Labels,
+    client_dataset,
+    dataset_features,
+    dataset_labels,
+)
+from polyurn.model.style import Style
 from polyurn.partitioning.assign import cover, partition
 from polyurn.partitioning.result import Partition, Shortfall
 from polyurn.populations import Population, check_population
@@ -42,6 +48,10 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
         once (`polyurn.cover`).
     replace, shortfall
         As in `polyurn.partition`, for `num_partitions` clients; "resample" draws from `population`.
+    style : Style, optional
+        What clients differ in besides the column's categories, which are its labels.
+    features : str or sequence of str, optional
+        With a style: a column of images or of lists of numbers, or columns of numbers.
     seed : int
 
     Examples
@@ -63,6 +73,8 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
         num_partitions: int | None = None,
         replace: bool = True,
         shortfall: Shortfall = "reuse",
+        style: Style | None = None,
+        features: str | Sequence[str] | None = None,
         seed: int = 42,
     ) -> None:
         super().__init__()
@@ -79,6 +91,8 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
         self._n_clients = num_partitions
         self._replace = replace
         self._shortfall = shortfall
+        self._style = style
+        self._features = features
         self._seed = seed
         self._partition: Partition | None = None
 
@@ -104,15 +118,18 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
 
     def _made(self) -> Partition:
         rng = np.random.default_rng(self._seed)
-        labels = self._labels().labels
+        labels, columns = self._labels().labels, self._features
+        features = None if columns is None else dataset_features(self.dataset, columns)
         if self._n_clients is None:
-            return cover(labels, self._population, rng=rng)
+            return cover(labels, self._population, style=self._style, features=features, rng=rng)
         return partition(
             labels,
             self._population,
             n_clients=self._n_clients,
             replace=self._replace,
             shortfall=self._shortfall,
+            style=self._style,
+            features=features,
             rng=rng,
         )
 

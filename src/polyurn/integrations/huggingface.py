@@ -89,6 +89,36 @@ def dataset_labels(
     return Labels(codes, category_names(declared))
 
 
+def dataset_features(dataset: Dataset, columns: str | Sequence[str]) -> NDArray[Any]:
+    """Columns of a dataset as features of its rows, for a style.
+
+    Parameters
+    ----------
+    dataset : datasets.Dataset
+    columns : str or sequence of str
+        A column of images, or of lists of numbers, all of the same shape; or columns of numbers.
+
+    Returns
+    -------
+    array of shape (n_points, ...)
+
+    Examples
+    --------
+    >>> proxy = Dataset.from_dict({"label": [0, 1], "height": [1.0, 2.0], "width": [3.0, 4.0]})
+    >>> dataset_features(proxy, ["height", "width"]).tolist()
+    [[1.0, 3.0], [2.0, 4.0]]
+    """
+    names = [columns] if isinstance(columns, str) else list(columns)
+    for name in names:
+        if name not in dataset.column_names:
+            listed = ", ".join(dataset.column_names[:8])
+            raise ParameterError(f"expected a column {name!r} of features, got {listed}")
+    arrays = [np.asarray([np.asarray(value) for value in dataset[name]]) for name in names]
+    if len(arrays) == 1 and arrays[0].ndim > 1:
+        return arrays[0]
+    return np.column_stack(arrays)
+
+
 def dataset_histograms(
     dataset: Dataset, *, client: str = "client", label: str | Sequence[str] = "label"
 ) -> Histograms:

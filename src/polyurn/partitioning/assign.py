@@ -24,7 +24,7 @@ from polyurn.partitioning.result import (
     check_labels,
 )
 from polyurn.partitioning.styled import draw_with_style
-from polyurn.populations import Population, check_population, drawn_from
+from polyurn.populations import Population, Styled, check_population, drawn_from
 from polyurn.typed.arguments import checked
 from polyurn.wording.numbers import counted
 
@@ -72,7 +72,8 @@ def partition(
     population : Population, optional
         For "resample"; by default the one that the clients were drawn from.
     style : Style, optional
-        What clients differ in besides their labels, from `fit_style`. Categories are then labels. A
+        What clients differ in besides their labels, from `fit_style`; a `Styled` population's own by
+        default. Categories are then labels. A
         client draws points in proportion to how much more frequent they are in its style than in the
         proxy data. Clients are then not quite independent of each other: a point is 0.3 times as
         likely as before each time it is given, so that clients together are like the proxy data.
@@ -108,7 +109,7 @@ def partition(
     >>> partition(labels, IID([2, 3, 1], sizes=[2, 4]), n_clients=3, rng=0).sizes.tolist()
     [4, 2, 2]
     """
-    _check_style(style, features)
+    style, features = _with_style(clients, style, features)
     rng = np.random.default_rng(rng)
     table = _histograms(clients, n_clients, rng)
     if shortfall == "resample" and population is None:
@@ -189,7 +190,7 @@ def cover(
     >>> parts.sizes.tolist(), sorted(parts.indices.tolist())
     ([4, 2], [0, 1, 2, 3, 4, 5])
     """
-    _check_style(style, features)
+    style, features = _with_style(population, style, features)
     rng = np.random.default_rng(rng)
     n_categories = check_population(population).n_categories
     codes = check_labels(labels, n_categories)
@@ -265,9 +266,7 @@ def _drawn(
     cursors, served = offsets[:-1].copy(), None
     if style is not None and features is not None:
         each = np.split(urns, starts[1:-1])
-        served = draw_with_style(
-            style, features, codes, each, table, cursors, indices, replace, rng
-        )
+        served = draw_with_style(style, features, codes, each, table, indices, replace, rng)
         if served.remark is not None:
             warnings.warn(served.remark, StyleWarning, stacklevel=4)  # `checked` stands between
     elif isinstance(table, np.ndarray):
@@ -330,9 +329,18 @@ def _refuse(needed: NDArray[np.int64], stock: NDArray[np.int64]) -> None:
         )
 
 
-def _check_style(style: Style | None, features: ArrayLike | None) -> None:
+def _with_style(
+    clients: object, style: Style | None, features: ArrayLike | None
+) -> tuple[Style | None, ArrayLike | None]:
+    """The style, the caller's or the population's, and features for it."""
+    if isinstance(clients, Styled):
+        if style is not None:
+            raise ParameterError("expected one style, got another one with a Styled population")
+        style = clients.style
+        features = clients.features if features is None else features
     if (style is None) != (features is None):
         raise ParameterError("expected features of the proxy points with a style, and only then")
+    return style, features
 
 
 def _check_settings(shortfall: Shortfall, population: Population | None, n_categories: int) -> None:

@@ -8,6 +8,9 @@ import math
 import numpy as np
 from numba import njit
 
+# Of a float32 of size 1, with room to spare.
+_ROUNDING = 1e-6
+
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def add_moments(located, codes, sums, products):
@@ -34,7 +37,7 @@ def add_moments(located, codes, sums, products):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def into_cells(located, urn, centre, turn, bins, edges, lows, highs, starts, points, named):
+def into_cells(located, urn, centre, turn, bins, reach, lows, highs, starts, points, named):
     """Write the points of one label in the order of the cells of a grid.
 
     Parameters
@@ -47,8 +50,8 @@ def into_cells(located, urn, centre, turn, bins, edges, lows, highs, starts, poi
         y = turn (z - centre).
     bins : int array of shape (n_directions,)
         How many bins the grid has in each direction; the last direction changes first.
-    edges : float32 array of shape (n_directions, max(bins) - 1)
-        A point that lies on an edge belongs to the bin above it.
+    reach : float
+        Bins are equally wide from -reach to reach; the first and the last go on to the end.
     lows, highs : float arrays of shape (n_directions, max(bins))
         On return, between which the coordinates in each bin lie.
     starts : int array of shape (n_cells + 1,)
@@ -59,27 +62,30 @@ def into_cells(located, urn, centre, turn, bins, edges, lows, highs, starts, poi
         On return, which of all points these are.
     """
     n, n_directions = points.shape
-    turned, cells = np.empty((n, n_directions), np.float32), np.empty(n, np.int32)
-    shift = np.zeros(n_directions)
+    turned, cells = np.empty((n, n_directions), np.float32), np.zeros(n, np.int32)
     for d in range(n_directions):
+        shift, least, most = 0.0, np.inf, -np.inf
         for e in range(len(centre)):
-            shift[d] += turn[d, e] * centre[e]
-    least, most = np.full(n_directions, np.inf), np.full(n_directions, -np.inf)
-    for i in range(n):
-        cell = 0
-        for d in range(n_directions):
-            total = -shift[d]
+            shift += turn[d, e] * centre[e]
+        per_bin = 0.5 * bins[d] / reach
+        for i in range(n):
+            total = -shift
             for e in range(len(centre)):
                 total += turn[d, e] * located[urn[i], e]
             y = np.float32(total)
             turned[i, d] = y
-            least[d], most[d] = min(least[d], y), max(most[d], y)
-            k = 0
-            for b in range(bins[d] - 1):
-                k += y >= edges[d, b]
-            cell = cell * bins[d] + k
-        cells[i] = cell
-        starts[cell + 1] += 1
+            least, most = min(least, y), max(most, y)
+            k = int(min(max((y + reach) * per_bin, 0.0), bins[d] - 1.0))
+            cells[i] = cells[i] * bins[d] + k
+        for k in range(bins[d]):
+            lows[d, k], highs[d, k] = k / per_bin - reach, (k + 1) / per_bin - reach
+            # A point that is rounded into the bin beside it is no farther than this from its edge.
+            lows[d, k] -= _ROUNDING * reach
+            highs[d, k] += _ROUNDING * reach
+        lows[d, 0] = min(lows[d, 0], least)
+        highs[d, bins[d] - 1] = max(highs[d, bins[d] - 1], most)
+    for i in range(n):
+        starts[cells[i] + 1] += 1
     for cell in range(1, len(starts)):
         starts[cell] += starts[cell - 1]
     cursors = starts[:-1].copy()
@@ -89,10 +95,6 @@ def into_cells(located, urn, centre, turn, bins, edges, lows, highs, starts, poi
         named[at] = urn[i]
         for d in range(n_directions):
             points[at, d] = turned[i, d]
-    for d in range(n_directions):
-        for k in range(bins[d]):  # the outermost points may lie on either side of an edge
-            lows[d, k] = edges[d, k - 1] if k > 0 else min(least[d], edges[d, 0])
-            highs[d, k] = edges[d, k] if k < bins[d] - 1 else max(most[d], edges[d, k - 1])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

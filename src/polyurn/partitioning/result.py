@@ -25,6 +25,7 @@ Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
 POORLY_SERVED = 0.05
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class StyleReport:
     """How well proxy data could serve the styles that clients were drawn with.
@@ -50,6 +51,18 @@ class StyleReport:
     effective_median: NDArray[np.float64] = field(repr=False)
     effective_low: NDArray[np.float64] = field(repr=False)
     served: float
+
+    def to_record(self) -> dict[str, Any]:
+        """The report as JSON has it; null for a label that nobody asks for."""
+        sizes = {"effective_median": self.effective_median, "effective_low": self.effective_low}
+        return {
+            "n_directions": self.n_directions,
+            "n_directions_used": self.n_directions_used,
+            "served": self.served,
+        } | {
+            name: [None if np.isnan(n) else round(float(n), 1) for n in found]
+            for name, found in sizes.items()
+        }
 
     @property
     def remark(self) -> str | None:

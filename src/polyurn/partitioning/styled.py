@@ -11,14 +11,16 @@ diagonal. Where the pool has too few points of large weight, directions are left
 """
 
 import math
+import os
+from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import ndtri
 
 from polyurn.counts import Counts
 from polyurn.errors import ParameterError
@@ -36,10 +38,9 @@ REUSED = 0.3
 # Clients and labels whose effective sample size is computed, and points it is computed from, at most.
 _N_LOOKED_AT, _N_POINTS_LOOKED_AT = 1_000, 2_000
 # More cells cost time for every client and label, fewer for every point that it asks for.
-_MOST_CELLS, _POINTS_PER_CELL = 512, 4
-# Bins between quantiles of a normal distribution, so much wider than the pool's, leave few points in the
-# outer bins, where the bounds are bad: half as many tries as between the pool's own quantiles.
-_STRETCH = 1.6
+_MOST_CELLS, _POINTS_PER_CELL = 2_048, 8
+# Bins are equally wide up to so many standard deviations of the pool: bounds are bad in the outer bins.
+_REACH = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,6 @@ def draw_with_style(
     codes: NDArray[np.int64],
     urns: Sequence[NDArray[np.integer]],
     table: Counts,
-    cursors: NDArray[np.int64],
     indices: NDArray[np.int64],
     replace: bool,
     rng: np.random.Generator,
@@ -83,9 +83,8 @@ def draw_with_style(
     urns : sequence of int arrays, of length n_labels
         The points of each label.
     table : int array or scipy.sparse of shape (n_clients, n_labels)
-    cursors : int array of shape (n_clients,)
-        Where each client's points begin in `indices`; on return, where they end.
     indices : int array of shape (n_given,)
+        On return, the points of the first client, then those of the second, and so on.
     replace : bool
         Whether a point may be given again before all others of its label were.
     rng : numpy.random.Generator
@@ -106,17 +105,38 @@ def draw_with_style(
     styles = style.clients(table, rng=rng)
     cells = sparse.csc_array(table)
     laws, report = _served_laws(style, located, codes, urns, cells, styles, rng)
-    for label, law in enumerate(laws):
-        asking = slice(cells.indptr[label], cells.indptr[label + 1])
-        clients, needs = cells.indices[asking], cells.data[asking]
-        if len(clients):
-            targets, spread = styles[clients] @ law.turn.T, law.turn @ style.by_label_root
-            grid = _grid(law, located, urns[label], law.turn @ style.mean)
-            draw_styled(
-                clients, needs, targets, spread, law.within, *grid,
-                REUSED if replace else 0.0, cursors, indices, rng,
-            )  # fmt: skip
+    places = _places(cells)
+    factor = REUSED if replace else 0.0
+
+    def serve(label: int, own: np.random.Generator) -> None:
+        law, asking = laws[label], slice(cells.indptr[label], cells.indptr[label + 1])
+        targets = styles[cells.indices[asking]] @ law.turn.T
+        spread = law.turn @ style.by_label_root
+        grid = _grid(law, located, urns[label], law.turn @ style.mean)
+        draw_styled(
+            places[asking], cells.data[asking], targets, spread, law.within, *grid, factor,
+            indices, own,
+        )  # fmt: skip
+
+    asked = np.flatnonzero(np.diff(cells.indptr)).tolist()
+    with ThreadPoolExecutor(_n_cores()) as threads:  # each label has a random stream of its own
+        deque(threads.map(serve, asked, rng.spawn(len(asked))), maxlen=0)
     return report
+
+
+def _places(cells: sparse.csc_array) -> NDArray[np.int64]:
+    """Where the points of each client and label stand: clients in turn, and of each its labels."""
+    by_client = cells.tocsr()
+    begins = np.cumsum(by_client.data) - by_client.data
+    parts = (begins, by_client.indices, by_client.indptr)
+    return np.asarray(sparse.csr_array(parts, by_client.shape).tocsc().data)
+
+
+def _n_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _served_laws(
@@ -226,8 +246,8 @@ def _grid(
     located: NDArray[np.float64],
     urn: NDArray[np.integer],
     mean: NDArray[np.float64],
-) -> tuple[NDArray[Any], ...]:
-    """Points in the order of their cells, where cells start, bins, their ends, and the points' names.
+) -> tuple[Any, ...]:
+    """Points in the order of their cells, where cells start, bins and their ends, and the points' names.
 
     A direction has the more bins the more the weights change along it: their logarithm has a mean square
     derivative of (1 - e) / e, plus the square of the mean style.
@@ -243,11 +263,10 @@ def _grid(
             break
         bins[widest] += 1
     n_bins = int(bins.max())
-    edges = np.zeros((len(bins), max(n_bins - 1, 1)), np.float32)
-    for d, n in enumerate(bins.tolist()):
-        edges[d, : n - 1] = _STRETCH * ndtri(np.arange(1, n) / n)
     lows, highs = np.empty((2, len(bins), n_bins))
     starts = np.zeros(int(bins.prod()) + 1, np.int64)
-    points, named = np.empty((len(urn), len(bins)), np.float32), np.empty(len(urn), np.int64)
-    into_cells(located, urn, law.centre, law.turn, bins, edges, lows, highs, starts, points, named)
-    return points, starts, bins, lows, highs, named
+    points, named = np.empty((len(urn), len(bins)), np.float32), np.empty_like(urn)
+    into_cells(located, urn, law.centre, law.turn, bins, _REACH, lows, highs, starts, points, named)
+    # About as many columns as rows: what a client and label cost is their sum.
+    n_outer = int(np.argmin(np.abs(np.log(np.cumprod(bins)) - np.log(bins.prod()) / 2))) + 1
+    return points, starts, bins, n_outer, lows, highs, named

@@ -8,8 +8,9 @@ proportion to an upper bound of its points' weights, a point of it at random, an
 probability weight / bound. A client that the bounds do not suit is served by Gumbel noise after all: the
 distribution is the same, and no client takes forever.
 
-Within a cell the points that were given least often stand first. What the weights mean is `styled.py`,
-how points come into cells `pool_kernels.py`.
+Within a cell the points that were given least often stand first. The first directions of the grid make
+columns of cells, the others rows, and a bound is the product of a row's and a column's. What the weights
+mean is `styled.py`, how points come into cells `pool_kernels.py`.
 """
 
 import math
@@ -20,21 +21,23 @@ from numba import njit
 # A client may try so often, for each point that Gumbel noise would look at: a look costs about as much.
 _TRIES_PER_POINT = 0.25
 _FEWEST_TRIES = 64
+# Tries that are made at once, so that the processor waits for the memory of all of them together.
+_MOST_AT_ONCE = 64
 # Powers of the reuse factor that are kept in a table; 0.3^64 is below 1e-33.
 _N_POWERS = 64
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def draw_styled(  # noqa: PLR0912, PLR0915
-    clients, needs, targets, spread, within, points, starts, bins, lows, highs, urn, factor,
-    cursors, indices, rng,
+def draw_styled(
+    places, needs, targets, spread, within, points, starts, bins, n_outer, lows, highs, urn, factor,
+    indices, rng,
 ):  # fmt: skip
     """Give clients their points of one label.
 
     Parameters
     ----------
-    clients, needs : int arrays of shape (n_asking,)
-        Who asks for points of the label, and for how many.
+    places, needs : int arrays of shape (n_asking,)
+        Where the points of each client that asks for some are written to, and how many they are.
     targets : float array of shape (n_asking, n_directions)
         The styles of these clients, before what belongs to the label is added.
     spread : float array of shape (n_directions, any number)
@@ -47,6 +50,8 @@ def draw_styled(  # noqa: PLR0912, PLR0915
         Where each cell of the grid begins.
     bins : int array of shape (n_directions,)
         How many bins the grid has in each direction; the last direction changes first.
+    n_outer : int
+        The first so many directions make the columns of the grid, the others its rows.
     lows, highs : float arrays of shape (n_directions, max(bins))
         Between which the coordinates in each bin lie.
     urn : int array of shape (n_points,)
@@ -54,78 +59,71 @@ def draw_styled(  # noqa: PLR0912, PLR0915
     factor : float
         How much less likely a point becomes each time it is given. With 0, no point is given again
         before all others were.
-    cursors : int array of shape (n_clients,)
-        Where each client's points begin in `indices`; on return, where they end.
     indices : int array of shape (n_given,)
     rng : numpy.random.Generator
     """
-    n_points, n_directions = points.shape
-    n_cells = len(starts) - 1
-    curves = 0.5 * (1.0 / within - 1.0)
-    slopes, noise = np.empty(n_directions), np.empty(spread.shape[1])
-    powers = factor ** np.arange(_N_POWERS)
-    # Which point stands where, and where each stands; how often it was given, and to whom last.
+    n_points, n_cells = len(points), len(starts) - 1
+    curves, slopes = 0.5 * (1.0 / within - 1.0), np.empty(len(within))
+    noise = np.empty(spread.shape[1])
+    # Which point stands where, where each stands, how often it was given, to whom last, and its cell.
     order, place = np.arange(n_points).astype(np.int32), np.arange(n_points).astype(np.int32)
     uses, stamps = np.zeros(n_points, np.int32), np.full(n_points, -1, np.int32)
-    # How many points of a cell were given least often, and how often; what all of them weigh.
+    cell_of = np.repeat(np.arange(n_cells), np.diff(starts)).astype(np.int32)
+    # How many points of a cell were given least often, and how often; what they all weigh at most.
     fresh, floors = np.diff(starts), np.zeros(n_cells, np.int64)
-    mass = fresh.astype(np.float64)
-    base = np.zeros(1, np.int64)
-    tables = np.empty((n_directions, lows.shape[1]))
-    bounds = np.empty(n_cells)
-    sums = np.full(1 << math.ceil(math.log2(n_cells)), np.inf)
-    drawn, keys = np.empty(n_points, np.int64), np.empty(n_points)
-    cell_of = np.empty(n_points, np.int32)
-    for cell in range(n_cells):
-        cell_of[starts[cell] : starts[cell + 1]] = cell
-    patience = max(_FEWEST_TRIES, int(_TRIES_PER_POINT * n_points))
-    for pair in range(len(clients)):
-        at, need = cursors[clients[pair]], needs[pair]
-        cursors[clients[pair]] = at + need
+    mass, powers = fresh.astype(np.float64), factor ** np.arange(_N_POWERS)
+    base = np.zeros(1, np.int64)  # how often every point was given
+    # Bounds of columns and rows; sums over rows, and over the columns of each row that was visited.
+    columns, rows = np.empty(np.prod(bins[:n_outer])), np.empty(np.prod(bins[n_outer:]))
+    of_rows, of_columns = _sums(len(rows), 1), _sums(len(columns), len(rows))
+    known, factors = np.empty(len(rows), np.bool_), np.empty(lows.shape[1])
+    found, limits = np.empty(_MOST_AT_ONCE, np.int64), np.empty(_MOST_AT_ONCE)
+    drawn = np.empty(n_points, np.int64)
+    for pair in range(len(needs)):
+        at, need = places[pair], needs[pair]
         while need >= n_points:  # every point, as often as possible
             indices[at : at + n_points] = urn
             at += n_points
             need -= n_points
-        if need == 0:
-            continue
         for e in range(len(noise)):
             noise[e] = rng.standard_normal()
-        for d in range(n_directions):
+        for d in range(len(slopes)):
             target = targets[pair, d]
             for e in range(len(noise)):
                 target += spread[d, e] * noise[e]
             slopes[d] = target / within[d]
-        shift = _bound(slopes, curves, bins, lows, highs, tables, bounds)
-        total = _sum(bounds, mass, sums)
-        got, settled, tries = 0, 0, 0
+        shift = _bound(slopes, curves, bins, 0, n_outer, lows, highs, factors, columns)
+        shift += _bound(slopes, curves, bins, n_outer, len(bins), lows, highs, factors, rows)
+        total = _sum(mass, columns, rows, of_rows, known)
+        tries, ahead = max(_FEWEST_TRIES, int(_TRIES_PER_POINT * n_points)) + need, 1 + 2 * need
+        n_tries, got, settled = 0, 0, 0
         while got < need:
-            point = -1
-            while total > 0 and tries < patience + need:
-                tries += 1
-                point = _propose(
-                    slopes, curves, shift, points, starts, bounds, sums, total, fresh, floors, uses,
-                    order, powers, rng.random(),
+            if total > 0 and n_tries < tries:
+                n_ahead = min(ahead, _MOST_AT_ONCE)
+                _propose(
+                    n_ahead, slopes, curves, shift, points, starts, order, uses, fresh, floors, mass,
+                    powers, columns, rows, total, of_rows, of_columns, known, found, limits, rng,
                 )  # fmt: skip
-                if point >= 0 and stamps[point] != pair:
-                    break
-                point = -1
-            if point >= 0:
-                stamps[point] = pair
-                drawn[got] = point
-                got += 1
+                for t in range(n_ahead):
+                    if found[t] >= 0 and stamps[found[t]] != pair and got < need:
+                        stamps[found[t]] = pair
+                        drawn[got] = found[t]
+                        got += 1
+                n_tries += n_ahead
+                ahead = 1 + (need - got) * n_tries // max(got, 1)
             else:
                 got = _by_noise(
-                    slopes, curves, points, uses, stamps, pair, factor, base[0], keys, drawn, got,
-                    need, rng,
+                    slopes, curves, points, uses, powers[1], base[0], stamps, pair, drawn, got, need,
+                    rng,
                 )  # fmt: skip
                 _settle(
-                    drawn[settled:got], starts, cell_of, order, place, uses, fresh, floors, mass,
+                    drawn, settled, got, starts, order, place, uses, cell_of, fresh, floors, mass,
                     powers, base,
                 )  # fmt: skip
                 settled = got
-                total = _sum(bounds, mass, sums)
+                total = _sum(mass, columns, rows, of_rows, known)
         _settle(
-            drawn[settled:need], starts, cell_of, order, place, uses, fresh, floors, mass, powers,
+            drawn, settled, need, starts, order, place, uses, cell_of, fresh, floors, mass, powers,
             base,
         )  # fmt: skip
         for t in range(need):
@@ -133,14 +131,20 @@ def draw_styled(  # noqa: PLR0912, PLR0915
 
 
 @njit(nogil=True, error_model="numpy")
-def _bound(slopes, curves, bins, lows, highs, tables, bounds):
-    """Upper bounds of the weights in each cell, at most 1; return the logarithm they are scaled by.
+def _sums(n, n_times):
+    """Room for n running sums, so many times, each filled up with infinity to a power of two."""
+    return np.full(n_times << math.ceil(math.log2(n)), np.inf)
+
+
+@njit(nogil=True, error_model="numpy")
+def _bound(slopes, curves, bins, first, last, lows, highs, factors, bounds):
+    """Upper bounds of the weights along some directions, at most 1; return the logarithm of their scale.
 
     A bound is a product over directions of the largest factor in a bin.
     """
     shift, n = 0.0, 1
     bounds[0] = 1.0
-    for d in range(len(bins)):
+    for d in range(first, last):
         top = -np.inf
         for k in range(bins[d]):
             low, high = lows[d, k], highs[d, k]
@@ -151,70 +155,100 @@ def _bound(slopes, curves, bins, lows, highs, tables, bounds):
                 y = low
             else:
                 y = slopes[d] / (2.0 * curves[d])
-            tables[d, k] = (slopes[d] - curves[d] * y) * y
-            top = max(top, tables[d, k])
+            factors[k] = (slopes[d] - curves[d] * y) * y
+            top = max(top, factors[k])
         shift += top
         for k in range(bins[d]):
-            tables[d, k] = math.exp(tables[d, k] - top)
+            factors[k] = math.exp(factors[k] - top)
         for cell in range(n - 1, -1, -1):  # from the back: nothing is overwritten before it is read
             before = bounds[cell]
             for k in range(bins[d]):
-                bounds[cell * bins[d] + k] = before * tables[d, k]
+                bounds[cell * bins[d] + k] = before * factors[k]
         n *= bins[d]
     return shift
 
 
 @njit(nogil=True, error_model="numpy")
-def _sum(bounds, mass, sums):
-    """Running sums of what cells weigh at most; return the last. What stands beyond stays infinite."""
+def _sum(mass, columns, rows, of_rows, known):
+    """Sum what the cells of rows weigh at most; return the sum of all."""
+    n_rows = len(rows)
+    of_rows[:n_rows] = 0.0
+    for column in range(len(columns)):  # a row at a time would have to wait for each sum
+        for row in range(n_rows):
+            of_rows[row] += columns[column] * mass[column * n_rows + row]
     total = 0.0
-    for cell in range(len(bounds)):
-        total += bounds[cell] * mass[cell]
-        sums[cell] = total
+    for row in range(n_rows):
+        total += rows[row] * of_rows[row]
+        of_rows[row] = total
+        known[row] = False
     return total
 
 
-@njit(nogil=True, inline="always", error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def _propose(
-    slopes, curves, shift, points, starts, bounds, sums, total, fresh, floors, uses, order, powers,
-    random,
+    n, slopes, curves, shift, points, starts, order, uses, fresh, floors, mass, powers, columns, rows,
+    total, of_rows, of_columns, known, found, limits, rng,
 ):  # fmt: skip
-    """A point with probability weight / bound; else -1. One random number has bits for all of it."""
-    x = random * total
-    cell, half = 0, len(sums) >> 1
-    while half > 0:  # the first cell whose sum is above x, without a branch
-        cell += half if sums[cell + half - 1] <= x else 0
+    """Find n points, each with probability weight / bound, and else -1.
+
+    No try depends on the one before: the processor works on several, whatever they wait for. One random
+    number has bits for a row, a column, a point of the cell, and whether it is kept.
+    """
+    n_columns, n_rows = len(columns), len(rows)
+    width = len(of_columns) // n_rows
+    for t in range(n):
+        x = rng.random() * total
+        row = _first_above(of_rows, 0, len(of_rows), x, n_rows)
+        before = of_rows[row - 1] if row > 0 else 0.0
+        found[t], limits[t] = row, (x - before) / (of_rows[row] - before)
+        if not known[row]:
+            known[row] = True
+            weight = 0.0
+            for column in range(n_columns):
+                weight += columns[column] * mass[column * n_rows + row]
+                of_columns[row * width + column] = weight
+    for t in range(n):
+        row = found[t]
+        first = row * width
+        x = limits[t] * of_columns[first + n_columns - 1]
+        column = _first_above(of_columns, first, width, x, n_columns)
+        before = of_columns[first + column - 1] if column > 0 else 0.0
+        cell = column * n_rows + row
+        start, n_fresh = starts[cell], fresh[cell]
+        n_rest = starts[cell + 1] - start - n_fresh
+        x = (x - before) / (of_columns[first + column] - before) * (n_fresh + powers[1] * n_rest)
+        again = x >= n_fresh and powers[1] > 0.0 and n_rest > 0
+        x = (x - n_fresh) / powers[1] if again else x
+        position = min(int(x), n_rest - 1 if again else n_fresh - 1)
+        point = order[start + position + (n_fresh if again else 0)]
+        n_more = uses[point] - floors[cell] - 1 if again else 0
+        found[t] = point
+        limits[t] = (x - position) * rows[row] * columns[column]
+        limits[t] /= powers[min(n_more, _N_POWERS - 1)]
+    for t in range(n):
+        value = -shift
+        for d in range(len(slopes)):
+            y = points[found[t], d]
+            value += (slopes[d] - curves[d] * y) * y
+        found[t] = found[t] if limits[t] < math.exp(value) else -1
+
+
+@njit(nogil=True, inline="always", error_model="numpy")
+def _first_above(sums, start, width, x, n):
+    """Which of n sums is the first above x, without a branch; the last if rounding left none."""
+    first, half = start, width >> 1
+    while half > 0:
+        first += half if sums[first + half - 1] <= x else 0
         half >>= 1
-    before = sums[cell - 1] if cell > 0 else 0.0
-    start, n_fresh = starts[cell], fresh[cell]
-    n_rest = starts[cell + 1] - start - n_fresh
-    x = (x - before) / (sums[cell] - before) * (n_fresh + powers[1] * n_rest)
-    known = 1.0
-    if x < n_fresh or powers[1] == 0.0:
-        position = min(int(x), n_fresh - 1)
-        chance = x - position
-        point = order[start + position]
-    else:
-        x = (x - n_fresh) / powers[1]
-        position = min(int(x), n_rest - 1)
-        chance = x - position
-        point = order[start + n_fresh + position]
-        known = powers[min(uses[point] - floors[cell] - 1, len(powers) - 1)]
-        if chance >= known:
-            return -1
-    value = -shift
-    for d in range(len(slopes)):
-        y = points[point, d]
-        value += (slopes[d] - curves[d] * y) * y
-    return point if chance * bounds[cell] < known * math.exp(value) else -1
+    return min(first - start, n - 1)
 
 
 @njit(nogil=True, error_model="numpy")
 def _by_noise(
-    slopes, curves, points, uses, stamps, pair, factor, base, keys, drawn, got, need, rng
-):
+    slopes, curves, points, uses, factor, base, stamps, pair, drawn, got, need, rng
+):  # fmt: skip
     """Add points to `drawn` by Gumbel noise, as many as are needed and weigh something."""
-    n = 0
+    keys, n = np.empty(len(points)), 0
     penalty = math.log(factor) if factor > 0 else 0.0
     for j in range(len(points)):
         keys[j] = -np.inf
@@ -237,9 +271,12 @@ def _by_noise(
 
 
 @njit(nogil=True, error_model="numpy")
-def _settle(drawn, starts, cell_of, order, place, uses, fresh, floors, mass, powers, base):
-    """Count that these points were given."""
-    for point in drawn:
+def _settle(
+    drawn, first, last, starts, order, place, uses, cell_of, fresh, floors, mass, powers, base
+):  # fmt: skip
+    """Count that some of the drawn points were given."""
+    for t in range(first, last):
+        point = drawn[t]
         cell = cell_of[point]
         uses[point] += 1
         if uses[point] > floors[cell] + 1:

@@ -40,7 +40,8 @@ def save_partition(
     clients : sequence of length n_clients, optional
         Client ids, all different, also as text; the partition's own, or 0, 1, ..., by default.
     made : mapping, optional
-        How it came about; kept in a Parquet file's metadata. JSON has no place for it.
+        How it came about; kept in a Parquet file's metadata, with how well the proxy data could serve
+        clients' styles if they have some. JSON has no place for it.
     """
     path = Path(path)
     kind = _kind(path)
@@ -96,7 +97,9 @@ def _write_parquet(
         "client": pa.array(ids).take(pa.array(partition.clients)),
         "index": partition.indices,
     }
-    note = json.dumps({"polyurn": __version__, **(made or {})})
+    style = None if partition.report is None else partition.report.style
+    served = {} if style is None else {"style": style.to_record()}
+    note = json.dumps({"polyurn": __version__, **served, **(made or {})})
     table = pa.table(columns).replace_schema_metadata({"polyurn": note})
     write_whole(path, lambda file: pa.parquet.write_table(table, file))
 

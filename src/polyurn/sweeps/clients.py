@@ -12,7 +12,7 @@ import numpy as np
 from polyurn.errors import ParameterError
 from polyurn.partitioning.assign import partition
 from polyurn.partitioning.result import Partition
-from polyurn.populations import Population
+from polyurn.populations import Population, Styled
 from polyurn.sweeps.scores import AGAIN
 from polyurn.training.examples import Examples, check_clients
 
@@ -36,7 +36,8 @@ def clients_by_seed(
     Parameters
     ----------
     populations : mapping of name to clients
-        A population is drawn anew for each seed and given points of `data` by their labels.
+        A population is drawn anew for each seed and given points of `data` by their labels, and by
+        their features if it is `Styled`.
     data : Examples
     seeds : iterable of int
     n_clients : int, optional
@@ -85,7 +86,11 @@ def _held(
             raise ParameterError(f"{name}: expected n_clients, how many clients to draw")
         drawing, cutting = streams(name, seed)
         counts = clients.sample(n_clients, rng=drawing)
-        return partition(data.labels, counts, rng=cutting)
+        style, features = None, None
+        if isinstance(clients, Styled):
+            style = clients.style
+            features = data.features if clients.features is None else clients.features
+        return partition(data.labels, counts, style=style, features=features, rng=cutting)
     made = clients(seed) if callable(clients) else clients
     return check_clients(made, n_points=len(data), name=name)
 

@@ -11,6 +11,7 @@
     [clients.mdm]
     mdm = "mdm.json"                         # drawn anew for each seed
     n_clients = 500
+    style = "style.json"                     # clients differ in style, too; for all that are drawn
     [clients.iid]
     iid = "true"                             # the sizes and the categories of these clients, pooled
     [clients.iid_proxy]
@@ -135,6 +136,10 @@ class ClientsConfig:
         How many are drawn: needed for `mdm` and a number of points; else as many as there are. More
         than there are true clients is allowed, and better for a sparse mixture: 400 draws of one have
         a noisy marginal of their own.
+    style : str, optional
+        A style file: drawn clients are given points of a style of their own.
+    style_features : str, optional
+        The array of the data in which the style is measured; what is trained on by default.
     """
 
     column: str | None = None
@@ -147,6 +152,8 @@ class ClientsConfig:
     sizes: str | int | None = None
     marginal: str | None = None
     n_clients: int | None = None
+    style: str | None = None
+    style_features: str | None = None
 
     @property
     def kind(self) -> str:
@@ -158,7 +165,7 @@ class ClientsConfig:
             raise ParameterError(
                 f"needs one of {', '.join(KINDS)}, got {', '.join(given) or 'none'}"
             )
-        _check_texts(self, ("column", "partition", "mdm", "oracle"))
+        _check_texts(self, ("column", "partition", "mdm", "oracle", "style", "style_features"))
         for name in ("iid", "iid_proxy", "sizes"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str) and not _is_count(value):
@@ -173,8 +180,12 @@ class ClientsConfig:
         drawn = self.mdm is not None or isinstance(self.like, int)
         if drawn and self.n_clients is None:
             raise ParameterError("needs n_clients: how many clients to draw")
-        if self.n_clients is not None and self.kind in ("column", "partition"):
-            raise ParameterError(f"n_clients has no meaning with {self.kind}")
+        if self.kind in ("column", "partition"):
+            for name in ("n_clients", "style"):
+                if getattr(self, name) is not None:
+                    raise ParameterError(f"{name} has no meaning with {self.kind}")
+        if self.style_features is not None and self.style is None:
+            raise ParameterError("style_features has no meaning without style")
 
     @property
     def like(self) -> str | int | None:

@@ -116,9 +116,9 @@ def sweep(
     model, data, loss, metrics, engine, device : see `train`
     populations : mapping of name to Partition, Population or function
         A `Partition` says which points of `data` each client holds. The clients of a population (an
-        MDM, `IID`, ...) are drawn anew for each seed, and given points of `data` by their labels. A
-        function of the seed returns a Partition, for all that a population alone cannot say: another
-        feature than the label, or only some of the points.
+        MDM, `IID`, ...) are drawn anew for each seed, and given points of `data` by their labels; those
+        of a `Styled` population by the features, too. A function of the seed returns a Partition, for
+        all that a population alone cannot say: another feature than the label, or some of the points.
     seeds : sequence of int
     grid : mapping of a setting's name to its values
         All combinations are run. On the engine "batched", those that differ in learning rates and the

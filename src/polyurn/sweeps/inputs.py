@@ -26,6 +26,7 @@ from polyurn.populations import Oracle
 from polyurn.storage.mdm_json import load_saved
 from polyurn.storage.partitions import load_partition
 from polyurn.storage.places import open_regular
+from polyurn.storage.style_json import load_style
 from polyurn.storage.tables import read_table
 from polyurn.sweeps.baselines import baseline
 from polyurn.sweeps.categories import (
@@ -186,15 +187,23 @@ def _clients(
         check_clients(kept, n_points=len(codes), name=entry.partition)
         return lambda _: kept
     counts = _counts(entry, config, codes, earlier)
+    style = None if entry.style is None else load_style(config.folder / entry.style).style
+    features = None if style is None else _style_features(entry, table)[chosen]
 
     def drawn(seed: int) -> Partition:
         drawing, cutting = streams(name, seed)
-        table = sparse.csr_array(in_stock(counts(seed, drawing), codes))
-        shape = table.shape[0], max(table.shape[1], int(codes.max()) + 1)
-        wide = sparse.csr_array((table.data, table.indices, table.indptr), shape)
-        return partition(codes, wide, rng=cutting)
+        asked = sparse.csr_array(in_stock(counts(seed, drawing), codes))
+        shape = asked.shape[0], max(asked.shape[1], int(codes.max()) + 1)
+        wide = sparse.csr_array((asked.data, asked.indices, asked.indptr), shape)
+        return partition(codes, wide, style=style, features=features, rng=cutting)
 
     return drawn
+
+
+def _style_features(entry: ClientsConfig, table: _Table) -> NDArray[Any]:
+    """The features in which a style is measured, of all points."""
+    name = entry.style_features
+    return table.features if name is None else table.column(name)
 
 
 def _counts(

@@ -1,0 +1,54 @@
+"""A style file and the proxy points' features, as commands that give clients points take them.
+
+How a style was learned is `polyurn style`'s.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.client.record_tables import table_features_of
+from polyurn.commands._shared.client_tables import naming
+from polyurn.errors import ParameterError
+from polyurn.model.style import Style
+from polyurn.storage.style_json import load_style
+
+
+def read_point_styles(
+    path: Path, columns: str | None, points: Any, where: Path, categories: Sequence[str]
+) -> tuple[Style, NDArray[np.float64]]:
+    """The style of a file, and the features of all proxy points, shape (n_points, n_features).
+
+    Parameters
+    ----------
+    path : Path
+        A style file.
+    columns : str, optional
+        Columns of numbers with commas between, or one with lists; those that the file names by default.
+    points : pyarrow.Table
+        The proxy points.
+    where : Path
+        Where the proxy points stand.
+    categories : sequence of str
+        Of the clients; they have to be the style's labels, in the same order.
+    """
+    saved = load_style(path)
+    if saved.categories is not None and tuple(saved.categories) != tuple(categories):
+        raise ParameterError(
+            f"expected clients with the labels of {path}, {_listed(saved.categories)}, in this order, "
+            f"got {_listed(categories)}"
+        )
+    names = saved.features if columns is None else [name.strip() for name in columns.split(",")]
+    if names is None:
+        raise ParameterError(
+            f"expected --features, columns of {where}: {path} does not say what its features are called"
+        )
+    with naming(where):
+        return saved.style, table_features_of(points, names)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")

@@ -252,6 +252,7 @@ def _html_report() -> Call:
     return pu.html_report, {
         "model": mdm(), "categories": ["a", "b", "c"], "comparison": comparison(), "runs": runs(),
         "clients": {"true": COUNTS[:12]}, "true": "true", "metric": "accuracy", "title": "A page",
+        "style": style(), "features": np.zeros((200, 4)), "labels": LABELS,
         "notes": [("data", "ours")], "rng": 0,
     }  # fmt: skip
 

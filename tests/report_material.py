@@ -7,6 +7,7 @@ import numpy as np
 
 import polyurn as pu
 from polyurn.model.paper_truths import truth
+from polyurn.model.style import StyleErrors
 from polyurn.report.material import gather
 from polyurn.server.crossed_record import CrossedRecord, NodeCrossed, RoundCrossed
 from polyurn.server.records import SelectionRecord
@@ -161,3 +162,43 @@ def gathered(model=None, **given):
         "metric": "accuracy", "notes": (), "rng": 0,
     }  # fmt: skip
     return gather(model, **(nothing | {k: v for k, v in given.items() if k != "title"}))
+
+
+@cache
+def pool(n_points=900, *, shape=(6, 6), n_labels=10):
+    """Proxy points: pictures whose left half is brighter the more a point has of its first direction."""
+    rng = np.random.default_rng(11)
+    labels = np.arange(n_points) % n_labels
+    features = rng.normal(size=(n_points, int(np.prod(shape))))
+    features[:, 0] += 4 * rng.normal(size=n_points)
+    features[:, 1] += 3 * rng.normal(size=n_points)
+    return (features + labels[:, None]).reshape(n_points, *shape), labels
+
+
+@cache
+def style(n_directions=2, *, mean=0.0, far_share=0.01, errors=True):
+    """A style in the space of the pool, whose first direction carries three quarters."""
+    features, labels = pool()
+    space = pu.style_space(features, labels, n_directions=n_directions)
+    shared, by_label, within = (
+        np.diag(np.resize(values, n_directions)) for values in ([0.4, 0.1], [0.2, 0.1], [0.4, 0.8])
+    )
+    known = StyleErrors(
+        np.full(n_directions, 0.05), *(0.1 * one for one in (shared, by_label, within))
+    )
+    return pu.Style(
+        space,
+        np.full(n_directions, mean),
+        shared,
+        by_label,
+        within,
+        errors=known if errors else None,
+        n_clients=270,
+        far_share=far_share,
+    )
+
+
+def styled(**given):
+    """The keywords of a report about a style and its pool."""
+    features, labels = pool()
+    return {"style": style(), "features": features, "labels": labels, **given}

@@ -42,8 +42,8 @@ ROOMS = {
         "training", "typed", "wording",
     },
     "report": {
-        "comparison", "counts", "errors", "model", "populations", "server", "storage", "sweeps",
-        "typed", "wording",
+        "comparison", "counts", "errors", "model", "partitioning", "populations", "server",
+        "storage", "sweeps", "typed", "wording",
     },
     "integrations": {
         "aggregate", "client", "counts", "errors", "model", "partitioning", "populations",

@@ -3,13 +3,15 @@
 import json
 import re
 
+import numpy as np
 import pytest
 
 from cli_walk import assert_refused, fit
 from polyurn.model.paper_truths import truth
 from polyurn.storage.atomic import save_record
 from polyurn.storage.mdm_json import save
-from report_material import comparison, runs
+from polyurn.storage.style_json import save_style
+from report_material import comparison, pool, runs, selection, style
 
 pytest.importorskip("altair")
 
@@ -132,3 +134,69 @@ def test_a_name_that_is_too_long_for_a_file_is_one_line(run):
     """Of the fuzz: a traceback of pathlib."""
     assert_refused(run("report", "a" * 300 + ".csv", "-o", "out.html"), "cannot read")
     assert_refused(run("compare", "a" * 300 + ".csv", "x=clients.csv"), "cannot read")
+
+
+# ---------------------------------------------------------------------------------------- styles
+
+
+@pytest.fixture
+def styles(tmp_path):
+    """A model, a style, and the proxy points as pictures in an archive and as columns in a table."""
+    features, labels = pool()
+    save(selection().mdm, "mdm.json")
+    save_style(style(), "style.json", categories=list("abcdefghij"), made={"seed": 8})
+    np.savez(tmp_path / "proxy.npz", features=features, labels=labels)
+    flat = features.reshape(len(labels), -1)
+    rows = [",".join(["digit", *(f"p{j}" for j in range(36))])]
+    rows += [
+        ",".join(["abcdefghij"[label], *map(str, point)])
+        for label, point in zip(labels, flat, strict=True)
+    ]
+    (tmp_path / "proxy.csv").write_text("\n".join(rows) + "\n")
+
+
+def test_a_style_is_shown_by_pictures_where_proxy_points_are_some(run, tmp_path, styles):
+    assert run("report", "mdm.json", "style.json", "--proxy", "proxy.npz").code == 0
+    page = written(tmp_path)
+    assert sections(tmp_path) == ["verdict", "components", "style", "provenance"]
+    assert page.count("data:image/png;base64,") == 2 * 5 + 2 * 3
+    assert "Style: seed" in page
+    shaped = ("--proxy", "proxy.csv", "--label", "digit", "--shape", "6,6")
+    assert run("report", "mdm.json", "style.json", *shaped).code == 0
+    assert written(tmp_path).count("data:image/png;base64,") == 2 * 5 + 2 * 3
+
+
+def test_a_style_is_shown_by_features_where_proxy_points_are_columns(run, tmp_path, styles):
+    table = ("--proxy", "proxy.csv", "--label", "digit")
+    assert run("report", "style.json", *table).code == 0
+    page = written(tmp_path)
+    assert sections(tmp_path) == ["verdict", "style", "provenance"]
+    assert 'id="style-features"' in page
+    assert "data:image/png" not in page
+    names = ",".join(f"p{j}" for j in range(36))
+    assert run("report", "style.json", *table, "--features", names).code == 0
+    assert written(tmp_path).count('id="style-features"') == 1
+
+
+def test_a_style_alone_is_a_page(run, tmp_path, styles):
+    assert run("report", "style.json").code == 0
+    assert sections(tmp_path) == ["verdict", "style", "provenance"]
+
+
+def test_what_does_not_go_with_a_style_is_refused(run, tmp_path, styles):
+    refused = {
+        ("style.json", "style.json"): "expected one style file",
+        ("mdm.json", "--proxy", "proxy.npz"): "--proxy has no effect without a style file",
+        ("style.json", "--shape", "6,6"): "--shape has no effect without --proxy",
+        ("style.json", "--label", "x"): "--label has no effect without --proxy",
+        ("style.json", "--proxy", "proxy.npz", "--label", "x"): "no effect with .npz files",
+        ("style.json", "--proxy", "proxy.npz", "--shape", "6,7"): "expected --shape of 36 numbers",
+        ("style.json", "--proxy", "proxy.npz", "--shape", "a"): "expected --shape as whole numbers",
+        ("style.json", "--proxy", "proxy.csv"): "'label'",
+        ("style.json", "--proxy", "missing.npz"): "missing.npz",
+    }
+    for arguments, words in refused.items():
+        assert_refused(run("report", *arguments), words)
+    few = ("--proxy", "proxy.csv", "--label", "digit", "--features", "p0,p1")
+    assert_refused(run("report", "style.json", *few), "expected points of 36 features")
+    assert not (tmp_path / "report.html").exists()

@@ -7,7 +7,7 @@ import pytest
 
 from browser import axe, chromium
 from polyurn.report.page import html_report
-from report_material import everything, federated
+from report_material import everything, federated, runs, styled
 
 pytestmark = pytest.mark.slow
 
@@ -17,7 +17,8 @@ WIDTHS = (1280, 390)
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     place = tmp_path_factory.mktemp("report") / "report.html"
-    place.write_text(html_report(federated(), **everything()), encoding="utf-8")
+    given = {**everything(), **styled(runs=runs(("true", "mdm", "style", "iid", "again")))}
+    place.write_text(html_report(federated(), **given), encoding="utf-8")
     return place.as_uri()
 
 
@@ -86,6 +87,17 @@ def test_each_chart_has_drawn_marks(page):
     )
     assert len(charts) >= 14
     assert {chart: n_marks(page, chart) for chart in charts if n_marks(page, chart) == 0} == {}
+
+
+def test_every_picture_is_shown(page):
+    pictures = page.execute_script(
+        "return [...document.images].map(e => [e.complete, e.naturalWidth, e.width, e.alt])"
+    )
+    assert len(pictures) == 2 * 5 + 2 * 3
+    for complete, pixels, width, alt in pictures:
+        assert complete
+        assert alt
+        assert 0 < pixels <= width
 
 
 @pytest.mark.parametrize("population", ["iid", "mdm"])

@@ -17,10 +17,11 @@ from report_material import (
     runs,
     saved,
     selection,
+    styled,
     true_clients,
 )
 
-VOID = {"meta", "link", "input", "br"}
+VOID = {"meta", "link", "input", "br", "img"}
 
 
 class Page(HTMLParser):
@@ -147,6 +148,8 @@ def test_the_verdict_comes_first_with_a_sentence_and_three_numbers(page):
         ({"comparison": True}, ["populations"]),
         ({"runs": True}, ["sweep"]),
         ({"clients": True}, ["populations"]),
+        ({"style": True}, ["style"]),
+        ({"style": True, "model": "mdm", "runs": True}, ["components", "style", "sweep"]),
     ],
     ids=str,
 )
@@ -157,6 +160,7 @@ def test_sections_appear_only_for_what_there_is(given, expected):
         comparison=comparison() if "comparison" in given else None,
         runs=runs() if "runs" in given else (),
         clients={"true": true_clients()} if "clients" in given else None,
+        **(styled() if "style" in given else {}),
     )
     assert Page(made).sections() == ["verdict", *expected, "provenance"]
 
@@ -181,6 +185,34 @@ def test_facts_stand_before_the_figures_of_a_section_that_has_both():
     page = html_report(federated())
     assert page.index('class="facts" style=') < page.index('id="crossed-bytes"')
     assert page.count('class="facts"') == 2
+
+
+def test_pictures_are_in_the_page_and_say_what_they_show():
+    whole = html_report(saved(), **styled(), title="Styles")
+    page = Page(whole)
+    pictures = page.all("img")
+    assert len(pictures) == 2 * 5 + 2 * 3
+    assert all(one["src"].startswith("data:image/png;base64,") for one in pictures)
+    assert all(one["alt"] for one in pictures)
+    assert "Points of label <b>zero</b> from −2 to +2 along direction 1" in {
+        one["alt"] for one in pictures
+    }
+    figures = page.all("figure")
+    behind = [e for e in page.elements if "figure" in e["in"] and e["tag"] == "table"]
+    assert len(behind) == len(figures)
+    assert "<b>zero" not in whole
+
+
+def test_a_style_adds_a_section_and_leaves_the_others_as_they_were():
+    def others(page):
+        return re.sub(r'<section id="style".*?</section>\n', "", page, flags=re.DOTALL).split(
+            '<script type="application/json"'
+        )[0]
+
+    with_style = html_report(saved(), **styled()).replace(
+        '<li><a href="#style">What clients differ in besides their labels</a></li>', ""
+    )
+    assert others(with_style) == others(html_report(saved()))
 
 
 def test_names_of_nodes_and_reasons_never_become_markup():

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from polyurn.report.material import SavedComparison
     from polyurn.storage.mdm_json import SavedMDM
     from polyurn.storage.run_log import RunRecord
+    from polyurn.storage.style_json import SavedStyle
 
 _COMPARISON = 1  # the newest version of a comparison file that this can read
 
@@ -37,7 +38,8 @@ def report_command(
         list[str],
         typer.Argument(
             metavar="FILE|NAME=TABLE...",
-            help="MDM and comparison files, folders of sweeps, and tables of clients with a name.",
+            help="MDM, style and comparison files, folders of sweeps, and tables of clients with a "
+            "name.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path(
@@ -48,6 +50,27 @@ def report_command(
     ] = "What this federation looks like",
     true: Annotated[str, typer.Option(help="The name of the true clients.")] = "true",
     metric: Annotated[str, typer.Option(help="The metric of the sweep to show.")] = "accuracy",
+    proxy: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV, Parquet or .npz: proxy points in which a style is shown, one row each."
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="Column of --proxy with the label, unless its name is 'label'."),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of --proxy in which the style is measured, comma-separated, or one with "
+            "lists; those that the style file names by default."
+        ),
+    ] = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(help="Points of --proxy are pictures of this shape: 28,28 or 32,32,3."),
+    ] = None,
     client: Client = None,
     category: Category = None,
     count: Count = None,
@@ -56,24 +79,28 @@ def report_command(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Write one self-contained page about a model, a comparison, a sweep, or all of them.
+    """Write one self-contained page about a model, a style, a comparison, a sweep, or all of them.
 
     Files are told apart by what is in them. With true clients (`true=held-out.csv`) populations are
-    shown side by side; clients of the model and IID ones are drawn unless they are given.
+    shown side by side; clients of the model and IID ones are drawn unless they are given. A style is
+    shown by proxy points along its directions, as pictures where they are some.
 
     Example: `polyurn report mdm.json comparison.json runs/ true=held-out.csv -o report.html`
     """
     from polyurn.client.layout import Columns
     from polyurn.commands._shared.client_tables import Reading, read_clients
     from polyurn.commands._shared.model_files import read_model
+    from polyurn.commands._shared.proxy_points import read_proxy_points
     from polyurn.report.page import html_report
     from polyurn.storage.atomic import check_place, write_whole
     from polyurn.storage.run_log import read_runs
+    from polyurn.storage.style_json import load_style
 
     check_output(context, output)
     check_place(output)
     model: SavedMDM | None = None
     comparison: SavedComparison | None = None
+    style: SavedStyle | None = None
     runs: list[RunRecord] = []
     tables: dict[str, Path] = {}
     for thing in things:
@@ -82,6 +109,8 @@ def report_command(
                 model = read_model(Path(thing))
             case "comparison" if comparison is None:
                 comparison = _comparison(thing, alone=len(things) == 1)
+            case "style" if style is None:
+                style = load_style(thing)
             case "runs":
                 runs += read_runs(thing)
             case "clients":
@@ -91,7 +120,8 @@ def report_command(
                 tables[name] = Path(path)
             case kind:
                 raise ParameterError(f"expected one {kind} file, got {thing!r} as well")
-    _check_options(context, model is not None, bool(runs), bool(tables))
+    _check_options(context, model is not None, bool(runs), bool(tables), proxy)
+    points, labels = read_proxy_points(proxy, style, label=label, features=features, shape=shape)
     names = declared(categories) or (model and (model.categories or model.mdm.n_categories))
     clients = {}
     reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
@@ -106,6 +136,9 @@ def report_command(
         comparison=comparison,
         runs=runs,
         clients=clients,
+        style=style,
+        features=points,
+        labels=labels,
         true=true,
         metric=metric,
         title=title,
@@ -119,11 +152,17 @@ def report_command(
         print_json({"file": str(output), "bytes": size})
 
 
-def _check_options(context: typer.Context, model: bool, runs: bool, tables: bool) -> None:
+def _check_options(
+    context: typer.Context, model: bool, runs: bool, tables: bool, proxy: Path | None
+) -> None:
     """Refuse options about what is not there."""
     if not tables:
-        of_tables = ["client", "category", "count", "categories", "drop_empty", "seed"]
+        of_tables = ["client", "category", "count", "categories", "drop_empty"]
+        # With proxy points, clients with styles are drawn.
+        of_tables += ["seed"] if proxy is None else []
         refuse_options(context, of_tables, "without a table of clients")
+    if proxy is None:
+        refuse_options(context, ["label", "features", "shape"], "without --proxy")
     if model:
         refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
     if not runs:
@@ -161,8 +200,8 @@ def _kind(thing: str) -> str:
     if not os.path.exists(path) and "=" in thing:
         return "clients"
     found = format_of(path)
-    if found in ("polyurn.mdm", "polyurn.comparison"):
+    if found in ("polyurn.mdm", "polyurn.comparison", "polyurn.style"):
         return found.removeprefix("polyurn.")
     raise FileError(
-        f"{path} is not an MDM or comparison file; name a table of clients as NAME={path}"
+        f"{path} is not an MDM, style or comparison file; name a table of clients as NAME={path}"
     )

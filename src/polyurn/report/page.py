@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from polyurn.comparison.results import Comparison
 from polyurn.errors import MissingDependencyError
+from polyurn.model.style import Style
 from polyurn.report.crossed_sections import crossed_section
 from polyurn.report.headline import headline
 from polyurn.report.material import Material, Model, SavedComparison, gather
@@ -20,9 +22,11 @@ from polyurn.report.palette import population_looks, tone
 from polyurn.report.parts import Section
 from polyurn.report.population_sections import populations_section
 from polyurn.report.provenance import provenance_section
+from polyurn.report.style_sections import style_section
 from polyurn.report.sweep_sections import sweep_section
 from polyurn.report.vega import javascript
 from polyurn.storage.run_log import RunRecord
+from polyurn.storage.style_json import SavedStyle
 from polyurn.typed.arguments import checked
 
 try:
@@ -39,6 +43,9 @@ def html_report(
     comparison: Comparison | SavedComparison | None = None,
     runs: Sequence[RunRecord] = (),
     clients: Mapping[str, object] | None = None,
+    style: Style | SavedStyle | None = None,
+    features: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
     true: str = "true",
     metric: str = "accuracy",
     title: str = "What this federation looks like",
@@ -59,6 +66,12 @@ def html_report(
     clients : mapping of name to counts of shape (n_clients, n_categories), optional
         Populations to show side by side. If the true one is among them, clients of the model ("mdm")
         and IID clients ("iid") are drawn, unless they are given.
+    style : Style or SavedStyle, optional
+        What clients differ in besides their labels.
+    features, labels : arrays of shapes (n_points, ...) and (n_points,), optional
+        Of proxy points, with a style: points along its directions are shown, and clients of the model,
+        or the true ones' histograms, are drawn with it. Points are shown as pictures if they have the
+        shape (h, w), (h, w, 1 or 3) or (1 or 3, h, w).
     true : str
         The name of the population that the others are compared with.
     metric : str
@@ -92,11 +105,15 @@ def html_report(
         metric=metric,
         notes=notes,
         rng=rng,
+        style=style,
+        features=features,
+        labels=labels,
     )
     found = (
         components_section(material),
         choice_section(material),
         populations_section(material, rng=rng),
+        style_section(material),
         sweep_section(material),
         crossed_section(material),
         provenance_section(material),

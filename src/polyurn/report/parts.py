@@ -1,4 +1,4 @@
-"""What a page is made of: sections, figures with a table behind each, and tables.
+"""What a page is made of: sections, figures with a table behind each, pictures, and tables.
 
 Values only. What they show is decided in the section's own module; how they look is `page.py`.
 """
@@ -49,8 +49,44 @@ class Panel:
 
 
 @dataclass(frozen=True)
+class Strip:
+    """A row of pictures, as one image.
+
+    Attributes
+    ----------
+    name : str
+        Said before it.
+    source : str
+        The address of a PNG that holds all of it.
+    says : str
+        What it shows, for who cannot see it.
+    """
+
+    name: str
+    source: str = field(repr=False)
+    says: str
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Rows of pictures under each other.
+
+    Attributes
+    ----------
+    title : str
+    marks : tuple of str
+        What stands above the pictures, from the first to the last; may be empty.
+    strips : tuple of Strip
+    """
+
+    title: str
+    marks: tuple[str, ...]
+    strips: tuple[Strip, ...]
+
+
+@dataclass(frozen=True)
 class Figure:
-    """One or more charts, what they say, and the table behind them.
+    """One or more charts, or pictures, what they say, and the table behind them.
 
     Attributes
     ----------
@@ -63,6 +99,7 @@ class Figure:
         Whether it takes the whole width of the page.
     legend : tuple of (str, str)
         Names and the colours, as in CSS, that stand for them.
+    pictures : tuple of Pictures
     """
 
     name: str
@@ -72,6 +109,7 @@ class Figure:
     table: DataTable
     wide: bool = False
     legend: tuple[tuple[str, str], ...] = ()
+    pictures: tuple[Pictures, ...] = ()
 
 
 @dataclass(frozen=True)

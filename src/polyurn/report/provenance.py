@@ -21,6 +21,10 @@ def provenance_section(material: Material) -> Section:
         facts.append(("Privacy: what is guaranteed", material.made.privacy_in_words))
     if material.made.rounds is not None:
         facts += _wire_facts(material.made.rounds, material.made.crossed)
+    if material.style is not None:
+        facts += _made_facts("Style", material.style.made)
+        if material.style.made.privacy is not None:
+            facts.append(("Style: what is guaranteed", material.style.made.privacy_in_words))
     if material.comparison is not None:
         facts += _made_facts("Comparison", material.comparison_made)
         facts.append(("Comparison", material.comparison.standing))

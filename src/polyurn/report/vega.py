@@ -2,8 +2,8 @@
 
 Colours are CSS variables, so that one drawing serves a light page, a dark one and paper. Marks have no
 labels for screen readers: a thousand of them say nothing, and there is a table behind every figure.
-Which charts there are is `model_charts.py`, `population_charts.py`, `sweep_charts.py` and
-`crossed_charts.py`; the same figures for papers, but for the last one's, are `plots.py`.
+Which charts there are is `model_charts.py`, `population_charts.py`, `style_charts.py`, `sweep_charts.py`
+and `crossed_charts.py`; the same figures for papers, but for styles and what crossed, are `plots.py`.
 """
 
 from collections.abc import Sequence

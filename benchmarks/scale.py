@@ -246,8 +246,8 @@ def best_round(ask: Callable[[], object]) -> dict[str, float]:
     return {"wall": round(min(walls), 4), "cpu": round(min(cpus), 4)}
 
 
-def dask_overhead(folder: Path) -> dict[str, float]:
-    """A round over many shards with next to nothing in them, on two workers."""
+def dask_overhead(folder: Path) -> dict[str, Any]:
+    """A round over many shards with next to nothing in them, on two workers (median of 5)."""
     import distributed
 
     mdm, place = truth("high/3"), folder / "packed-small"
@@ -260,31 +260,42 @@ def dask_overhead(folder: Path) -> dict[str, float]:
         distributed.Client(workers) as client,
     ):
         clients = pu.DaskAggregator(client, place, rng=0)
-        found = best_round(lambda: clients.aggregate(Update(mdm), None))
+        took = [best_round(lambda: clients.aggregate(Update(mdm), None))["wall"] for _ in range(5)]
         there = clients.aggregate(Update(mdm), None).to_vector()
     here = pu.ShardAggregator(place, rng=0).aggregate(Update(mdm), None).to_vector()
-    return {"wall": found["wall"], "same_bits": bool(there.tobytes() == here.tobytes())}
+    return {"wall": sorted(took)[2], "same_bits": bool(there.tobytes() == here.tobytes())}
 
 
 def dask_speed(folder: Path) -> dict[str, float]:
-    """The same round on one worker and on two, in turns."""
+    """The same round on one worker and on two, in turns: wall time, and that of the busiest processor.
+
+    On a machine that others use, two workers get hardly more of it than one; what they would take on
+    processors of their own is the processor time of the one that has most to do.
+    """
     import distributed
 
     mdm, place = truth("high/3"), packed(folder, SETTINGS.dask_clients)
     walls: dict[int, list[float]] = {1: [], 2: []}
-
-    def timed(client: distributed.Client) -> float:
-        clients = pu.DaskAggregator(client, place, rng=0)
-        return best_round(lambda: clients.aggregate(Update(mdm), None))["wall"]
-
-    for n, took in [*walls.items()] * 2:
+    busiest: dict[int, list[float]] = {1: [], 2: []}
+    for n in (1, 2) * 2:
         with (
             distributed.LocalCluster(**cluster(n)) as workers,
             distributed.Client(workers) as client,
         ):
-            took.append(timed(client))
-    one, two = (min(took) for took in walls.values())
-    return {"one": one, "two": two, "ratio": round(one / two, 2)}
+            clients = pu.DaskAggregator(client, place, rng=0)
+            clients.aggregate(Update(mdm), None)
+            for _ in range(5):
+                before, started = client.run(time.process_time), time.perf_counter()
+                clients.aggregate(Update(mdm), None)
+                walls[n].append(time.perf_counter() - started)
+                after = client.run(time.process_time)
+                busiest[n].append(max(after[name] - before[name] for name in after))
+    return {
+        **{f"wall_{n}": round(min(took), 3) for n, took in walls.items()},
+        **{f"busiest_{n}": round(min(took), 3) for n, took in busiest.items()},
+        "ratio": round(min(walls[1]) / min(walls[2]), 2),
+        "busiest_ratio": round(min(busiest[1]) / min(busiest[2]), 2),
+    }
 
 
 def cluster(n_workers: int) -> dict[str, Any]:
@@ -381,7 +392,7 @@ def draw() -> None:
         axis.loglog(*zip(*points, strict=True), "o-", color="#0f766e", markersize=4)
         axis.set_title(f"by {name}: exponent {exponent(points):.2f}", fontsize=9)
         axis.set_xlabel(name, fontsize=9)
-        axis.set_ylim(10, None)
+        axis.set_ylim(10, 1_000)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("ns of a round for each client", fontsize=9)
     figure.savefig(PICTURE, dpi=120)

@@ -45,6 +45,8 @@ from polyurn.wire import (
 )
 
 _MOST_THREADS = 1024
+# Clients whose histograms are unpacked at once.
+_SCORED_TOGETHER = 65_536
 
 
 @checked
@@ -234,6 +236,9 @@ def _part(
 
 def _answer_score(query: Score, rows: Rows, members: NDArray[np.uint32]) -> ScoreStatistics:
     logs = np.empty((len(query.mdms), len(members)))
-    if len(members):
-        logs[:] = [mdm.logpmf(rows.counts_of(members)) for mdm in query.mdms]
+    for start in range(0, len(members), _SCORED_TOGETHER):
+        some = slice(start, start + _SCORED_TOGETHER)
+        counts = rows.counts_of(members[some])
+        for log, mdm in zip(logs, query.mdms, strict=True):
+            log[some] = mdm.logpmf(counts)
     return ScoreStatistics(float(len(members)), logs.sum(axis=1), logs @ logs.T)

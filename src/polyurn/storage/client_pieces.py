@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from polyurn.storage.long_rows import Lot
 
-# Rows that are held at once, whatever number of clients they belong to.
+# Rows that are held at once, whatever number of clients they belong to; or so many for each client that
+# a piece is to have, where that is more.
 _MOST_ROWS = 2**22
+_ROWS_PER_CLIENT = 16
 
 
 class OutOfOrder(Exception):  # noqa: N818 - not an error: whoever cuts sorts first
@@ -54,6 +56,7 @@ def pieces(lots: Iterator[Lot], n_clients: int) -> Iterator[Piece]:
         return Piece(is_new[:at], codes[:at], counts[:at], *place)
 
     held_clients = held_rows = 0
+    most_rows = max(_MOST_ROWS, _ROWS_PER_CLIENT * n_clients)
     for lot in lots:
         if len(lot.codes) == 0:
             continue
@@ -62,7 +65,7 @@ def pieces(lots: Iterator[Lot], n_clients: int) -> Iterator[Piece]:
         held.append((lot, is_new))
         held_clients += int(is_new.sum())
         held_rows += len(is_new)
-        while held_clients > n_clients or (held_rows > _MOST_ROWS and held_clients > 1):
+        while held_clients > n_clients or (held_rows > most_rows and held_clients > 1):
             begins = np.flatnonzero(np.concatenate([new for _, new in held]))
             at = int(begins[min(n_clients, held_clients - 1)])
             yield cut(at)

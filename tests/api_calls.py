@@ -455,6 +455,13 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "Partition.renumbered": lambda: (parts().renumbered, {"positions": np.arange(200)}),
     "PartitionReport": lambda: _fields(pu.partition(LABELS, COUNTS, rng=0).report),
+    "StyleDispersion": lambda: _fields(
+        pu.style_dispersion(FEATURES, LABELS, np.arange(200) % 20, rng=0)
+    ),
+    "style_dispersion": lambda: (pu.style_dispersion, {
+        "features": FEATURES, "labels": LABELS, "clients": np.arange(200) % 20, "space": space(),
+        "n_bootstrap": 10, "rng": 0,
+    }),
     "StyleReport": lambda: _fields(_styled_parts().report.style),
     "StyleReport.to_record": lambda: (_styled_parts().report.style.to_record, {}),
     "Styled": lambda: (

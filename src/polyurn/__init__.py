@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from polyurn.comparison.single_dirichlet import concentration as concentration
     from polyurn.comparison.splits import ClientSplit as ClientSplit
     from polyurn.comparison.splits import split_clients as split_clients
+    from polyurn.comparison.styles import StyleDispersion as StyleDispersion
+    from polyurn.comparison.styles import style_dispersion as style_dispersion
     from polyurn.comparison.summaries import Heterogeneity as Heterogeneity
     from polyurn.comparison.summaries import heterogeneity as heterogeneity
     from polyurn.counts import drop_empty as drop_empty
@@ -112,6 +114,8 @@ _HOME = {
     "Records": "client.records",
     "table_histograms": "client.tables",
     "concentration": "comparison.single_dirichlet",
+    "StyleDispersion": "comparison.styles",
+    "style_dispersion": "comparison.styles",
     "Heterogeneity": "comparison.summaries",
     "heterogeneity": "comparison.summaries",
     "compare_parameters": "comparison.parameters",

@@ -2,11 +2,16 @@
 
 import json
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from cli_walk import assert_refused
 from comparison_cases import HELD_OUT, TRUTH
-from polyurn import MDM, Sizes, save, write_histograms
+from polyurn import MDM, Sizes, Style, save, write_histograms
+from polyurn.storage.style_json import save_style
+from style_cases import drawn_world, whole_space
 
 
 @pytest.fixture
@@ -60,3 +65,57 @@ def test_the_command_refuses_in_one_line(tables, arguments, words):
     save(MDM([1.0], [[1.0, 1.0]], Sizes.constant(6)), "other.json")
     place = [] if "-o" in arguments else ["-o", "out.json"]
     assert_refused(tables("compare", *arguments, *place), words)
+
+
+@pytest.fixture
+def styled(run, tmp_path):
+    """Records of clients with a style, a pool, an MDM of their labels, and the style itself."""
+    world = drawn_world(80, sizes=(30, 31), n_labels=2, n_directions=2, seed=1)
+    held = world.records.of(np.arange(80))
+    rng = np.random.default_rng(0)
+    pool = {"label": rng.integers(2, size=6000), "points": rng.normal(size=(6000, 2)).tolist()}
+    pyarrow.parquet.write_table(pa.table(pool), tmp_path / "proxy.parquet")
+    rows = {"client": held.owner, "label": held.labels, "points": held.features.tolist()}
+    pyarrow.parquet.write_table(pa.table(rows), tmp_path / "held.parquet")
+    save(MDM([1.0], [[1.0, 1.0]], Sizes.constant(30)), "mdm.json")
+    space = whole_space(2, 2, radius=20.0)
+    style = Style(space, [0.0, 0.0], world.shared, world.by_label, world.within)
+    save_style(style, "style.json")
+    return run
+
+
+QUICK = ("--folds", 0, "--splits", 100, "--category", "label")
+STYLED = ("--style", "style.json", "--proxy", "proxy.parquet", "--features", "points")
+
+
+def test_compare_shows_how_much_clients_differ_in_style(styled):
+    names = ("compare", "held.parquet", "mdm=mdm.json", *QUICK, *STYLED)
+    ran = styled(*names, "--json")
+    assert ran.code == 0, ran.err
+    styles = ran.json()["styles"]
+    assert [*styles] == ["true", "mdm", "mdm, labels only"]
+    true, simulated, plain = (one["directions"]["by_client"]["value"] for one in styles.values())
+    assert simulated == pytest.approx(true, rel=0.4)  # 80 clients
+    assert plain == pytest.approx(1, abs=0.4)
+    assert true > 4
+    told = styled(*names)
+    assert "how much clients differ in style" in " ".join(told.out.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--style", "style.json"), "expected --proxy"),
+        (("--proxy", "proxy.parquet"), "--proxy"),
+        (("--style", "style.json", "--proxy", "proxy.parquet"), "expected --features"),
+        ((*STYLED[:-1], "pixels"), "'pixels'"),
+    ],
+)
+def test_compare_refuses_half_of_a_style(styled, options, said):
+    assert_refused(styled("compare", "held.parquet", "mdm=mdm.json", *QUICK, *options), said)
+
+
+def test_styles_need_records(styled, tables):
+    options = ("--style", "style.json", "--proxy", "proxy.parquet", "--features", "points")
+    ran = styled("compare", "held-out.csv", "mdm=mdm.json", "--folds", 0, *options)
+    assert ran.code != 0

@@ -70,6 +70,21 @@ def compare_command(
     ] = 2_000,
     splits: Annotated[int, typer.Option(help="Splits of true clients, for the noise.")] = 1_000,
     folds: Annotated[int, typer.Option(help="Folds of the two-sample test; 0: none.")] = 5,
+    style: Annotated[
+        Path | None,
+        typer.Option(help="Style file: compare styles, too, of clients cut from --proxy."),
+    ] = None,
+    proxy: Annotated[
+        Path | None,
+        typer.Option(help="Table of proxy points, with the label and the features of HELD_OUT."),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns in which the style is measured, comma-separated, or one with lists; those "
+            "that the style file names by default."
+        ),
+    ] = None,
     drop_empty: DropEmpty = False,
     true: Annotated[str, typer.Option(help="The true clients' name in a sweep.")] = "true",
     metric: Annotated[
@@ -106,18 +121,22 @@ def compare_command(
     refuse_options(context, _OF_SWEEPS, f"with the table {held_out}")
     from polyurn.client.layout import Columns
     from polyurn.commands._shared.client_tables import Reading
+    from polyurn.commands._shared.compared_styles import (
+        compared_styles,
+        styles_record,
+        styles_tables,
+    )
     from polyurn.commands._shared.model_files import read_model
     from polyurn.commands._shared.packed_clients import read_some
     from polyurn.comparison.populations import compare
-    from polyurn.storage.atomic import check_place, save_record
+    from polyurn.storage.atomic import save_record
 
+    _check_style(context, style, proxy)
+    if style is not None and packed:
+        raise ParameterError(f"--style needs a table of records, and {held_out} has histograms only")
     if not populations:
         raise ParameterError(f"expected populations as NAME=FILE to compare with {held_out}")
-    if output is not None:
-        if output.suffix != ".json":
-            raise FileError(f"expected a .json file for the comparison, got {output.name!r}")
-        check_output(context, output)
-        check_place(output)
+    _check_place(context, output)
     places = _places(populations)
     saved = {name: read_model(path) for name, path in places.items() if _is_mdm(path)}
     if saved:
@@ -138,6 +157,9 @@ def compare_command(
         for name, path in places.items()
     }
     known = None if fitted is None else _ids(read_some(fitted, others, everything, seed=seed))
+    mdms = {name: one.mdm for name, one in saved.items()}
+    n_styled = clients or read.shape[0]
+    rows = compared_styles(style, features, proxy, read, mdms, n_clients=n_styled, seed=seed)
     verdict = compare(
         compared,
         read.counts,
@@ -154,11 +176,29 @@ def compare_command(
         save_record(verdict.to_dict(), output, kind=_KIND, version=_VERSION, made=made)
         say(f"wrote {output}")
     if as_json:
-        print_json(verdict.to_dict())
+        print_json(verdict.to_dict() | styles_record(rows))
     else:
-        show(_table(verdict))
+        for table in (_table(verdict), *styles_tables(rows)):
+            show(table)
     for sentence in verdict.sentences():
         say(sentence)
+
+
+def _check_style(context: typer.Context, style: Path | None, proxy: Path | None) -> None:
+    if style is None:
+        refuse_options(context, ["proxy", "features"], "without --style")
+    elif proxy is None:
+        raise ParameterError("expected --proxy, the points to cut clients from, with --style")
+
+
+def _check_place(context: typer.Context, output: Path | None) -> None:
+    from polyurn.storage.atomic import check_place
+
+    if output is not None:
+        if output.suffix != ".json":
+            raise FileError(f"expected a .json file for the comparison, got {output.name!r}")
+        check_output(context, output)
+        check_place(output)
 
 
 def _places(populations: list[str]) -> dict[str, Path]:

@@ -41,13 +41,21 @@ def read_point_styles(
             f"expected clients with the labels of {path}, {_listed(saved.categories)}, in this order, "
             f"got {_listed(categories)}"
         )
-    names = saved.features if columns is None else [name.strip() for name in columns.split(",")]
+    names = style_columns(path, columns, where)
+    with naming(where):
+        return saved.style, table_features_of(points, names)
+
+
+def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]:
+    """The columns of a table in which a style is measured: those of the option, or of its file."""
+    if columns is not None:
+        return [name.strip() for name in columns.split(",")]
+    names = load_style(path).features
     if names is None:
         raise ParameterError(
             f"expected --features, columns of {where}: {path} does not say what its features are called"
         )
-    with naming(where):
-        return saved.style, table_features_of(points, names)
+    return names
 
 
 def _listed(names: Sequence[str]) -> str:

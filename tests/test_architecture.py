@@ -61,7 +61,8 @@ EVERYWHERE = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 ONLY_IN = {
     "numba": {
         "client.kernels", "client.simd", "comparison.line_kernel", "model.score_kernels",
-        "model.style_kernels", "model.urn_kernels", "partitioning.kernels", "report.tsne_kernel",
+        "model.style_kernels", "model.urn_kernels", "partitioning.kernels",
+        "partitioning.pool_kernels", "partitioning.styled_kernels", "report.tsne_kernel",
         "server.em.m_step_kernel",
     },
     "llvmlite": {"client.simd"},

@@ -24,6 +24,8 @@ PolyurnError
 ├── FileError             (also an OSError)     a file is unreadable, damaged or too new
 └── MissingDependencyError (also an ImportError) an optional package is not installed
 
+StyleWarning (a UserWarning) is no error: the proxy data could not serve all of the clients' styles.
+
 All of them can be pickled: they come back from the workers of a sweep. Nothing is caught or logged here.
 """
 
@@ -218,3 +220,7 @@ class MissingDependencyError(PolyurnError, ImportError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}: pip install 'polyurn[{extra}]'")
+
+
+class StyleWarning(UserWarning):
+    """The proxy data have too few points of the clients' styles; part of the style was left out."""

@@ -5,15 +5,25 @@ said what is to happen and the report says what did. How points are drawn is `ke
 are drawn again is `redraw.py`, and nothing is written here.
 """
 
+import warnings
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from polyurn.counts import Counts, check_counts, client_sizes
-from polyurn.errors import ParameterError, PartitionError, ShortfallError
+from polyurn.errors import ParameterError, PartitionError, ShortfallError, StyleWarning
 from polyurn.memory import check_memory
+from polyurn.model.style import Style
 from polyurn.partitioning.redraw import dense, redraw, sample_counts, serve
-from polyurn.partitioning.result import Partition, PartitionReport, Shortfall, check_labels
+from polyurn.partitioning.result import (
+    Partition,
+    PartitionReport,
+    Shortfall,
+    StyleReport,
+    check_labels,
+)
+from polyurn.partitioning.styled import draw_with_style
 from polyurn.populations import Population, check_population, drawn_from
 from polyurn.typed.arguments import checked
 from polyurn.wording.numbers import counted
@@ -31,12 +41,15 @@ def partition(
     replace: bool = True,
     shortfall: Shortfall = "reuse",
     population: Population | None = None,
+    style: Style | None = None,
+    features: ArrayLike | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Partition:
     """Give each client proxy points that have its histogram.
 
     A client draws from each category at random, without replacement: it holds no point twice
-    unless it asks for more than there are.
+    unless it asks for more than there are. With a style, each client also has a style of its own and
+    prefers points of that style; the histograms are the same.
 
     Parameters
     ----------
@@ -58,6 +71,13 @@ def partition(
         without the categories that are used up.
     population : Population, optional
         For "resample"; by default the one that the clients were drawn from.
+    style : Style, optional
+        What clients differ in besides their labels, from `fit_style`. Categories are then labels. A
+        client draws points in proportion to how much more frequent they are in its style than in the
+        proxy data. Clients are then not quite independent of each other: a point is 0.3 times as
+        likely as before each time it is given, so that clients together are like the proxy data.
+    features : array of shape (n_points, ...), optional
+        Of the proxy points, as the style's space has them; with a style and only then.
     rng : int or numpy.random.Generator
 
     Returns
@@ -72,6 +92,12 @@ def partition(
     MemoryLimitError
         The partition is larger than the memory that is available.
 
+    Warns
+    -----
+    StyleWarning
+        The proxy data have too few points of the clients' styles; some directions of the style were
+        left out, which `report.style` has.
+
     Examples
     --------
     >>> labels = [0, 1, 1, 2, 0, 1]
@@ -82,6 +108,7 @@ def partition(
     >>> partition(labels, IID([2, 3, 1], sizes=[2, 4]), n_clients=3, rng=0).sizes.tolist()
     [4, 2, 2]
     """
+    _check_style(style, features)
     rng = np.random.default_rng(rng)
     table = _histograms(clients, n_clients, rng)
     if shortfall == "resample" and population is None:
@@ -102,7 +129,7 @@ def partition(
             "without them, or use shortfall='resample' (--shortfall resample on the command line)",
             empty.tolist(),
         )
-    offsets, indices = _drawn(codes, stock, table, replace, rng)
+    offsets, indices, of_style = _drawn(codes, stock, table, replace, style, features, rng)
     report = PartitionReport(
         available=stock,
         asked=asked,
@@ -113,6 +140,7 @@ def partition(
         cut=0,
         replace=replace,
         shortfall=shortfall,
+        style=of_style,
     )
     return Partition(offsets, indices, report)
 
@@ -122,6 +150,8 @@ def cover(
     labels: ArrayLike,
     population: Population,
     *,
+    style: Style | None = None,
+    features: ArrayLike | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Partition:
     """Draw clients until the proxy data are used up, each point once.
@@ -137,6 +167,8 @@ def cover(
         The category of each proxy point, 0 to C - 1.
     population : Population
         An MDM, say; it has as many categories as the labels.
+    style, features : optional
+        As in `partition`. The last clients find few points to choose from, and differ less.
     rng : int or numpy.random.Generator
 
     Returns
@@ -157,6 +189,7 @@ def cover(
     >>> parts.sizes.tolist(), sorted(parts.indices.tolist())
     ([4, 2], [0, 1, 2, 3, 4, 5])
     """
+    _check_style(style, features)
     rng = np.random.default_rng(rng)
     n_categories = check_population(population).n_categories
     codes = check_labels(labels, n_categories)
@@ -176,7 +209,8 @@ def cover(
         redrawn.append(served.redrawn + n_clients)
         n_clients += len(served.counts)
         n_drawn = min(2 * n_drawn, _BATCH_CELLS // n_categories + 1)
-    offsets, indices = _drawn(codes, stock, np.concatenate(parts), False, rng)
+    table = np.concatenate(parts)
+    offsets, indices, of_style = _drawn(codes, stock, table, False, style, features, rng)
     report = PartitionReport(
         available=stock,
         asked=asked,
@@ -187,6 +221,7 @@ def cover(
         cut=cut,
         replace=False,
         shortfall="resample",
+        style=of_style,
     )
     return Partition(offsets, indices, report)
 
@@ -208,8 +243,10 @@ def _drawn(
     stock: NDArray[np.int64],
     table: Counts,
     replace: bool,
+    style: Style | None,
+    features: ArrayLike | None,
     rng: np.random.Generator,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], StyleReport | None]:
     """The offsets and indices of a partition whose histograms can be served."""
     from polyurn.partitioning.kernels import draw_dense, draw_sparse, fill_urns, shuffle_clients
 
@@ -225,8 +262,15 @@ def _drawn(
     starts = np.concatenate([[0], np.cumsum(stock)])
     urns = np.empty(n_points, np.int32 if n_points < 2**31 else np.int64)
     fill_urns(codes, starts[:-1].copy(), urns)
-    cursors = offsets[:-1].copy()
-    if isinstance(table, np.ndarray):
+    cursors, served = offsets[:-1].copy(), None
+    if style is not None and features is not None:
+        each = np.split(urns, starts[1:-1])
+        served = draw_with_style(
+            style, features, codes, each, table, cursors, indices, replace, rng
+        )
+        if served.remark is not None:
+            warnings.warn(served.remark, StyleWarning, stacklevel=4)  # `checked` stands between
+    elif isinstance(table, np.ndarray):
         draw_dense(table, starts, urns, cursors, indices, replace, rng)
     else:
         cells = table.tocsc()
@@ -234,7 +278,7 @@ def _drawn(
             cells.indptr, cells.indices, cells.data, starts, urns, cursors, indices, replace, rng
         )
     shuffle_clients(offsets, indices, rng)
-    return offsets, indices
+    return offsets, indices, served
 
 
 def _resample(
@@ -284,6 +328,11 @@ def _refuse(needed: NDArray[np.int64], stock: NDArray[np.int64]) -> None:
             short.tolist(),
             missing[short].tolist(),
         )
+
+
+def _check_style(style: Style | None, features: ArrayLike | None) -> None:
+    if (style is None) != (features is None):
+        raise ParameterError("expected features of the proxy points with a style, and only then")
 
 
 def _check_settings(shortfall: Shortfall, population: Population | None, n_categories: int) -> None:

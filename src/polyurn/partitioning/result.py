@@ -21,6 +21,52 @@ from polyurn.wording.numbers import counted
 
 Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
 
+# How many clients and labels may find fewer points of their style than they ask for.
+POORLY_SERVED = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class StyleReport:
+    """How well proxy data could serve the styles that clients were drawn with.
+
+    The effective sample size of a client and label is (Σ w)² / Σ w² over the label's proxy points, where
+    w is how much more frequent a point is in the client's style than in the proxy data: so many points
+    the client chooses from, in effect. It is computed for a sample of clients and labels.
+
+    Attributes
+    ----------
+    n_directions, n_directions_used : int
+        Of the style, and of the partition: directions in which clients differ least are left out until
+        19 of 20 clients and labels have an effective sample size of the points that they ask for.
+    effective_median, effective_low : float arrays of shape (n_labels,)
+        The median and the 5 % quantile of the effective sample sizes; NaN for a label that nobody asks
+        for.
+    served : float
+        The share of clients and labels that have an effective sample size of the points they ask for.
+    """
+
+    n_directions: int
+    n_directions_used: int
+    effective_median: NDArray[np.float64] = field(repr=False)
+    effective_low: NDArray[np.float64] = field(repr=False)
+    served: float
+
+    @property
+    def remark(self) -> str | None:
+        """What the proxy data could not do, in one line; None if they could do it all."""
+        if self.served < 1 - POORLY_SERVED:
+            return (
+                f"{1 - self.served:.0%} of clients and labels find fewer proxy points of their style "
+                "than they ask for, even along one direction; use more proxy data, or smaller clients"
+            )
+        if self.n_directions_used < self.n_directions:
+            return (
+                f"the proxy data serve {self.n_directions_used} of the style's {self.n_directions} "
+                f"directions: along more, over {POORLY_SERVED:.0%} of clients and labels would find "
+                "fewer points than they ask for; use more proxy data, or smaller clients"
+            )
+        return None
+
 
 @checked
 @dataclass(frozen=True, eq=False)
@@ -42,6 +88,8 @@ class PartitionReport:
         How many points the last client of `cover` lacks.
     replace : bool
     shortfall : str
+    style : StyleReport or None
+        How well the proxy data could serve clients' styles, if they have some.
     """
 
     available: NDArray[np.int64] = field(repr=False)
@@ -53,6 +101,7 @@ class PartitionReport:
     cut: int
     replace: bool
     shortfall: Shortfall
+    style: StyleReport | None = None
 
     @property
     def n_given(self) -> int:

@@ -246,6 +246,7 @@ CENSUS = {
     "oracle": "**label oracle** (the paper's)",
     "mdm": "label MDM",
     "style": "**label MDM and tied style**, 8 client directions",
+    "common style": "the same, of columns that are not rare",
     "principal style": "label MDM and tied style, 8 principal directions",
     "untied style": "label MDM and style that is not tied, 8 client directions",
 }

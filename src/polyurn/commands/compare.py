@@ -131,9 +131,7 @@ def compare_command(
     from polyurn.comparison.populations import compare
     from polyurn.storage.atomic import save_record
 
-    _check_style(context, style, proxy)
-    if style is not None and packed:
-        raise ParameterError(f"--style needs a table of records, and {held_out} has histograms only")
+    _check_style(context, style, proxy, of=held_out, packed=packed)
     if not populations:
         raise ParameterError(f"expected populations as NAME=FILE to compare with {held_out}")
     _check_place(context, output)
@@ -184,9 +182,13 @@ def compare_command(
         say(sentence)
 
 
-def _check_style(context: typer.Context, style: Path | None, proxy: Path | None) -> None:
+def _check_style(
+    context: typer.Context, style: Path | None, proxy: Path | None, *, of: Path, packed: bool
+) -> None:
     if style is None:
         refuse_options(context, ["proxy", "features"], "without --style")
+    elif packed:
+        raise ParameterError(f"--style needs a table of records, and {of} has histograms only")
     elif proxy is None:
         raise ParameterError("expected --proxy, the points to cut clients from, with --style")
 

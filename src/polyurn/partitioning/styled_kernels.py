@@ -25,6 +25,11 @@ _FEWEST_TRIES = 64
 _MOST_AT_ONCE = 64
 # Powers of the reuse factor that are kept in a table; 0.3^64 is below 1e-33.
 _N_POWERS = 64
+# What is known of a point, in one place of the memory: how often it was given, and to whom last, where
+# it stands in the order of its cell, and its cell.
+_USES, _LAST, _PLACE, _CELL = 0, 1, 2, 3
+# And of a cell: where it begins and ends, how many of its points were given least often, and how often.
+_START, _END, _FRESH, _FLOOR = 0, 1, 2, 3
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -62,16 +67,12 @@ def draw_styled(
     indices : int array of shape (n_given,)
     rng : numpy.random.Generator
     """
-    n_points, n_cells = len(points), len(starts) - 1
+    n_points = len(points)
     curves, slopes = 0.5 * (1.0 / within - 1.0), np.empty(len(within))
     noise = np.empty(spread.shape[1])
-    # Which point stands where, where each stands, how often it was given, to whom last, and its cell.
-    order, place = np.arange(n_points).astype(np.int32), np.arange(n_points).astype(np.int32)
-    uses, stamps = np.zeros(n_points, np.int32), np.full(n_points, -1, np.int32)
-    cell_of = np.repeat(np.arange(n_cells), np.diff(starts)).astype(np.int32)
-    # How many points of a cell were given least often, and how often; what they all weigh at most.
-    fresh, floors = np.diff(starts), np.zeros(n_cells, np.int64)
-    mass, powers = fresh.astype(np.float64), factor ** np.arange(_N_POWERS)
+    order, facts, cells = _full_cells(n_points, starts)
+    # What the points of each cell weigh at most, and powers of the factor.
+    mass, powers = cells[:, _FRESH].astype(np.float64), factor ** np.arange(_N_POWERS)
     base = np.zeros(1, np.int64)  # how often every point was given
     # Bounds of columns and rows; sums over rows, and over the columns of each row that was visited.
     columns, rows = np.empty(np.prod(bins[:n_outer])), np.empty(np.prod(bins[n_outer:]))
@@ -101,33 +102,39 @@ def draw_styled(
             if total > 0 and n_tries < tries:
                 n_ahead = min(ahead, _MOST_AT_ONCE)
                 _propose(
-                    n_ahead, slopes, curves, shift, points, starts, order, uses, fresh, floors, mass,
-                    powers, columns, rows, total, of_rows, of_columns, known, found, limits, rng,
+                    n_ahead, slopes, curves, shift, points, order, facts, cells, mass, powers, columns,
+                    rows, total, of_rows, of_columns, known, found, limits, rng,
                 )  # fmt: skip
                 for t in range(n_ahead):
-                    if found[t] >= 0 and stamps[found[t]] != pair and got < need:
-                        stamps[found[t]] = pair
+                    if found[t] >= 0 and facts[found[t], _LAST] != pair and got < need:
+                        facts[found[t], _LAST] = pair
                         drawn[got] = found[t]
                         got += 1
                 n_tries += n_ahead
                 ahead = 1 + (need - got) * n_tries // max(got, 1)
             else:
                 got = _by_noise(
-                    slopes, curves, points, uses, powers[1], base[0], stamps, pair, drawn, got, need,
-                    rng,
+                    slopes, curves, points, facts, powers[1], base[0], pair, drawn, got, need, rng,
                 )  # fmt: skip
-                _settle(
-                    drawn, settled, got, starts, order, place, uses, cell_of, fresh, floors, mass,
-                    powers, base,
-                )  # fmt: skip
+                _settle(drawn, settled, got, order, facts, cells, mass, powers, base)
                 settled = got
                 total = _sum(mass, columns, rows, of_rows, known)
-        _settle(
-            drawn, settled, need, starts, order, place, uses, cell_of, fresh, floors, mass, powers,
-            base,
-        )  # fmt: skip
+        _settle(drawn, settled, need, order, facts, cells, mass, powers, base)
         for t in range(need):
             indices[at + t] = urn[drawn[t]]
+
+
+@njit(nogil=True, error_model="numpy")
+def _full_cells(n_points, starts):
+    """The order of the points, and what is known of points and cells, when nothing was given yet."""
+    order, facts = np.arange(n_points).astype(np.int32), np.zeros((n_points, 4), np.int32)
+    cells = np.empty((len(starts) - 1, 4), np.int32)
+    for cell in range(len(cells)):
+        cells[cell, _START], cells[cell, _END] = starts[cell], starts[cell + 1]
+        cells[cell, _FRESH], cells[cell, _FLOOR] = starts[cell + 1] - starts[cell], 0
+        for point in range(starts[cell], starts[cell + 1]):
+            facts[point, _LAST], facts[point, _PLACE], facts[point, _CELL] = -1, point, cell
+    return order, facts, cells
 
 
 @njit(nogil=True, error_model="numpy")
@@ -186,8 +193,8 @@ def _sum(mass, columns, rows, of_rows, known):
 
 @njit(nogil=True, error_model="numpy")
 def _propose(
-    n, slopes, curves, shift, points, starts, order, uses, fresh, floors, mass, powers, columns, rows,
-    total, of_rows, of_columns, known, found, limits, rng,
+    n, slopes, curves, shift, points, order, facts, cells, mass, powers, columns, rows, total, of_rows,
+    of_columns, known, found, limits, rng,
 ):  # fmt: skip
     """Find n points, each with probability weight / bound, and else -1.
 
@@ -214,14 +221,14 @@ def _propose(
         column = _first_above(of_columns, first, width, x, n_columns)
         before = of_columns[first + column - 1] if column > 0 else 0.0
         cell = column * n_rows + row
-        start, n_fresh = starts[cell], fresh[cell]
-        n_rest = starts[cell + 1] - start - n_fresh
+        start, n_fresh = cells[cell, _START], cells[cell, _FRESH]
+        n_rest = cells[cell, _END] - start - n_fresh
         x = (x - before) / (of_columns[first + column] - before) * (n_fresh + powers[1] * n_rest)
         again = x >= n_fresh and powers[1] > 0.0 and n_rest > 0
         x = (x - n_fresh) / powers[1] if again else x
         position = min(int(x), n_rest - 1 if again else n_fresh - 1)
         point = order[start + position + (n_fresh if again else 0)]
-        n_more = uses[point] - floors[cell] - 1 if again else 0
+        n_more = facts[point, _USES] - cells[cell, _FLOOR] - 1 if again else 0
         found[t] = point
         limits[t] = (x - position) * rows[row] * columns[column]
         limits[t] /= powers[min(n_more, _N_POWERS - 1)]
@@ -244,16 +251,14 @@ def _first_above(sums, start, width, x, n):
 
 
 @njit(nogil=True, error_model="numpy")
-def _by_noise(
-    slopes, curves, points, uses, factor, base, stamps, pair, drawn, got, need, rng
-):  # fmt: skip
+def _by_noise(slopes, curves, points, facts, factor, base, pair, drawn, got, need, rng):
     """Add points to `drawn` by Gumbel noise, as many as are needed and weigh something."""
     keys, n = np.empty(len(points)), 0
     penalty = math.log(factor) if factor > 0 else 0.0
     for j in range(len(points)):
         keys[j] = -np.inf
-        if stamps[j] != pair and (factor > 0 or uses[j] == base):
-            value = penalty * (uses[j] - base)
+        if facts[j, _LAST] != pair and (factor > 0 or facts[j, _USES] == base):
+            value = penalty * (facts[j, _USES] - base)
             for d in range(len(slopes)):
                 y = points[j, d]
                 value += (slopes[d] - curves[d] * y) * y
@@ -263,7 +268,7 @@ def _by_noise(
     least = np.partition(keys, len(keys) - n)[len(keys) - n]
     for j in range(len(points)):
         if keys[j] >= least and n > 0:
-            stamps[j] = pair
+            facts[j, _LAST] = pair
             drawn[got] = j
             got += 1
             n -= 1
@@ -271,52 +276,52 @@ def _by_noise(
 
 
 @njit(nogil=True, error_model="numpy")
-def _settle(
-    drawn, first, last, starts, order, place, uses, cell_of, fresh, floors, mass, powers, base
-):  # fmt: skip
+def _settle(drawn, first, last, order, facts, cells, mass, powers, base):
     """Count that some of the drawn points were given."""
     for t in range(first, last):
         point = drawn[t]
-        cell = cell_of[point]
-        uses[point] += 1
-        if uses[point] > floors[cell] + 1:
+        cell = facts[point, _CELL]
+        facts[point, _USES] += 1
+        if facts[point, _USES] > cells[cell, _FLOOR] + 1:
             continue
-        start, end = starts[cell], starts[cell + 1]
-        fresh[cell] -= 1
-        _swap(order, place, place[point], start + fresh[cell])
-        if fresh[cell] == 0:
-            floors[cell] += 1
-            for position in range(start, end):
-                if uses[order[position]] == floors[cell]:
-                    _swap(order, place, position, start + fresh[cell])
-                    fresh[cell] += 1
-            if floors[cell] == base[0] + 1:
-                _rebase(starts, fresh, floors, mass, powers, base)
-        mass[cell] = _mass(end - start, fresh[cell], floors[cell] - base[0], powers)
+        cells[cell, _FRESH] -= 1
+        _swap(order, facts, facts[point, _PLACE], cells[cell, _START] + cells[cell, _FRESH])
+        if cells[cell, _FRESH] == 0:
+            cells[cell, _FLOOR] += 1
+            for position in range(cells[cell, _START], cells[cell, _END]):
+                if facts[order[position], _USES] == cells[cell, _FLOOR]:
+                    _swap(order, facts, position, cells[cell, _START] + cells[cell, _FRESH])
+                    cells[cell, _FRESH] += 1
+            if cells[cell, _FLOOR] == base[0] + 1:
+                _rebase(cells, mass, powers, base)
+        mass[cell] = _mass(cells, cell, base[0], powers)
 
 
 @njit(nogil=True, error_model="numpy")
-def _rebase(starts, fresh, floors, mass, powers, base):
+def _rebase(cells, mass, powers, base):
     """Count uses from the least used cell on: powers of the factor would become zero after a while."""
     lowest = -1
-    for cell in range(len(fresh)):
-        if starts[cell + 1] > starts[cell] and (lowest < 0 or floors[cell] < lowest):
-            lowest = floors[cell]
+    for cell in range(len(cells)):
+        is_empty = cells[cell, _START] == cells[cell, _END]
+        if not is_empty and (lowest < 0 or cells[cell, _FLOOR] < lowest):
+            lowest = cells[cell, _FLOOR]
     if lowest > base[0]:
         base[0] = lowest
-        for cell in range(len(fresh)):
-            n = starts[cell + 1] - starts[cell]
-            mass[cell] = _mass(n, fresh[cell], max(floors[cell] - lowest, 0), powers)
+        for cell in range(len(cells)):
+            mass[cell] = _mass(cells, cell, lowest, powers)
 
 
 @njit(nogil=True, inline="always", error_model="numpy")
-def _mass(n, n_fresh, n_uses, powers):
-    """What n points weigh, those that are not fresh as if they had been given once more."""
-    return (n_fresh + powers[1] * (n - n_fresh)) * powers[min(n_uses, len(powers) - 1)]
+def _mass(cells, cell, base, powers):
+    """What the points of a cell weigh, those that are not fresh as if they had been given once more."""
+    n_fresh = cells[cell, _FRESH]
+    n_rest = cells[cell, _END] - cells[cell, _START] - n_fresh
+    n_uses = min(max(cells[cell, _FLOOR] - base, 0), _N_POWERS - 1)
+    return (n_fresh + powers[1] * n_rest) * powers[n_uses]
 
 
 @njit(nogil=True, inline="always", error_model="numpy")
-def _swap(order, place, a, b):
+def _swap(order, facts, a, b):
     order[a], order[b] = order[b], order[a]
-    place[order[a]] = a
-    place[order[b]] = b
+    facts[order[a], _PLACE] = a
+    facts[order[b], _PLACE] = b

@@ -56,7 +56,7 @@ def test_a_cluster_gets_the_bits_that_one_machine_gets(client, folder, name):
 
 
 def test_a_fit_on_a_cluster_is_the_fit_on_one_machine(client, folder):
-    settings = {"n_components": 2, "n_categories": 10, "max_size": 20, "max_rounds": 6, "rng": 2}
+    settings = {"n_components": 2, "n_categories": 10, "max_size": 20, "max_rounds": 4, "rng": 2}
     here, there = ShardAggregator(folder, rng=0), DaskAggregator(client, folder, rng=0)
     assert pu.fit(here, **settings).mdm == pu.fit(there, **settings).mdm
 

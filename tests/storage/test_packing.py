@@ -128,6 +128,29 @@ def test_a_bad_row_among_rows_that_are_sorted_first_names_its_place_too(tmp_path
         pu.pack_shards([one, two], tmp_path / "packed", categories=2)
 
 
+def test_ctrl_c_while_rows_are_sorted_is_ctrl_c_and_the_same_call_sorts_again(
+    tmp_path, sorting, monkeypatch
+):
+    files, _ = shuffled(tmp_path)
+    settings = {"categories": 10, "clients_per_shard": 90}
+
+    class Interrupted:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def execute(self, _):
+            raise RuntimeError("Query interrupted")  # as DuckDB 2.0 does
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sorting, "connect", lambda **_: Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            pu.pack_shards(files, tmp_path / "mixed", **settings)
+    assert pu.pack_shards(files, tmp_path / "mixed", **settings).digest == packed(tmp_path).digest
+
+
 def test_clients_without_points_are_an_error_unless_they_are_left_out(tmp_path):
     table = long_file(tmp_path / "1.parquet", [1, 2, 3], [0, 1, 1], [1, 0, 4])
     with pytest.raises(CountsError, match="1 of 3 clients hold no points; leave them out"):

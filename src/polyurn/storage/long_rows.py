@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _SUFFIXES = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz")
 # The engine's own limit is a share of what a process may take: Python and Arrow need some too.
 _SHARE_OF_ENGINE = 0.7
+_INTERRUPTED = "Query interrupted"
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,15 +198,20 @@ def by_client(tables: LongTables, place: Path, *, memory: int, n_threads: int) -
     }
     try:
         with duckdb.connect(config=settings) as engine:
+            engine.execute("SET enable_progress_bar = false")
             engine.register("lots", reader)
             engine.execute(
                 "COPY (SELECT client, category, sum(count)::BIGINT AS count FROM lots "
                 "GROUP BY client, category ORDER BY client) "
                 f"TO '{str(place).replace(chr(39), chr(39) * 2)}' (FORMAT parquet)"
             )
-    except duckdb.Error as error:
+    except (duckdb.Error, RuntimeError) as error:
         if stopped:
             raise stopped[0] from None
+        if _INTERRUPTED in str(error):  # what the engine makes of Ctrl-C
+            raise KeyboardInterrupt from None
+        if not isinstance(error, duckdb.Error):
+            raise
         raise FileError(f"cannot sort the rows in {place.parent}: {_first_line(error)}") from None
     return n_rows, int(pa.parquet.read_metadata(place).num_rows)
 

@@ -56,7 +56,7 @@ def draw_directions() -> None:
     records = datasets.mnist_by_writer(root=FOLDER).records("train")
     assert records.features is not None
     pictures = records.features[pool]
-    figure, axes = plt.subplots(2, 2, figsize=(9, 6.4), layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(9, 5.2), layout="constrained")
     for k, axis in enumerate(axes.flat):
         order = np.argsort(means[:, k])
         chosen = [order[0], order[1], order[N_WRITERS // 2], order[-2], order[-1]]
@@ -66,6 +66,7 @@ def draw_directions() -> None:
         axis.set_yticks([14 + 28 * i for i in range(5)], [f"{means[i, k]:+.1f}" for i in chosen])
         axis.set_title(f"direction {k + 1}: {style.carried[k]:.0%} of the differences", fontsize=10)
         axis.tick_params(length=0, labelsize=8)
+        axis.set_ylabel("mean of the writer", fontsize=8)
     _save(figure, "style_directions")
 
 

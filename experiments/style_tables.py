@@ -185,7 +185,8 @@ DIGITS = {
     "oracle style": "label oracle and style, 4 directions",
     "style 8": "label MDM and style, 8 directions",
     "private": "label MDM and style, ε = 1, 10,000 clients",
-    "private style": "the same with other draws of clients",
+    "not private": "label MDM and style, no noise, the same 10,000 clients",
+    "private style": "label MDM and style, ε = 1, other draws",
     "style redrawn": "label MDM and style, drawn again",
 }
 
@@ -230,8 +231,11 @@ def digits() -> Iterator[str]:
 
 def _changes(found: Scores) -> Iterator[str]:
     """What noise changes, and what drawing again does, setting by setting."""
+    yield ""
+    yield from table(found, "not private", {"private": "ε = 1 instead of no noise, 10,000 clients"})
     said = {
         "private": "ε = 1 instead of no noise, the same label counts",
+        "not private": "no noise, the same label counts",
         "private style": "ε = 1 instead of no noise, other draws",
         "style redrawn": "no noise, other draws",
     }

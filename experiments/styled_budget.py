@@ -45,7 +45,7 @@ class Settings:
     def n_rounds(self, epochs: int) -> dict[str, int]:
         """How many rounds each budget has."""
         return {
-            "local steps": self.budget // epochs,
+            "of local epochs": self.budget // epochs,
             "with communication": self.priced_budget // (epochs + self.price),
         }
 
@@ -107,14 +107,14 @@ BUDGET = {
 
 def lines() -> Iterator[str]:
     """What is lost on natural writers by choosing on others, under two budgets."""
-    for name in ("local steps", "with communication"):
+    for name in ("of local epochs", "with communication"):
         found = _spent(name)
         seeds = sorted(set.intersection(*(set(cells) for cells in found.values())))
         natural = _over(found["natural"], seeds)
         best = max(natural, key=natural.__getitem__)
         spread = tables.POINTS * (natural[best] - np.median(list(natural.values())))
         yield (
-            f"Budget of {name}: {len(natural)} settings, seeds {seeds[0][1]} to {seeds[-1][1]}; best "
+            f"Budget {name}: {len(natural)} settings, seeds {seeds[0][1]} to {seeds[-1][1]}; best "
             f"on natural writers {_chosen(best)} with {tables.POINTS * natural[best]:.1f} %, "
             f"{spread:.1f} above the median setting."
         )

@@ -59,7 +59,7 @@ class Settings:
 SETTINGS = Settings()
 NAME = "styled_digits"
 FIRST = ("natural", "oracle", "style", "private", "iid", "true", "again")
-THEN = ("style 8", "oracle style", "mdm", "style redrawn")
+THEN = ("not private", "style 8", "style redrawn", "oracle style", "mdm")
 POPULATIONS = FIRST + THEN
 
 
@@ -88,12 +88,11 @@ def populations(split: int) -> dict[str, clients.Clients]:
     eight = lru_cache(maxsize=1)(lambda: styles.learned_style(there, SETTINGS.more_directions))
     fewer, space = styles.on_basis(there, SETTINGS.n_directions)
 
-    def private(seed: int) -> Any:
-        return styles.private_style(
-            fewer, space, seed,
-            n_clients=SETTINGS.n_private, epsilon=SETTINGS.epsilon, delta=SETTINGS.delta,
-        )  # fmt: skip
+    def many(**private: float) -> styles.StyleOf:
+        n = SETTINGS.n_private
+        return lambda seed: styles.bootstrapped_style(fewer, space, seed, n, **private)
 
+    noised = many(epsilon=SETTINGS.epsilon, delta=SETTINGS.delta)
     return styles.natural_clients(there) | {
         "iid": styles.simulated(there, "iid", pu.IID.like),
         "oracle": styles.simulated(there, "oracle", pu.Oracle),
@@ -102,7 +101,8 @@ def populations(split: int) -> dict[str, clients.Clients]:
         "oracle style": styles.simulated(there, "oracle style", pu.Oracle, lambda _: four()),
         "style 8": styles.simulated(there, "style 8", mdm, lambda _: eight()),
         # The random stream of "style": the same label counts, and the same draws behind their styles.
-        "private": styles.simulated(fewer, "style", mdm, private),
+        "private": styles.simulated(fewer, "style", mdm, noised),
+        "not private": styles.simulated(fewer, "style", mdm, many()),
         "style redrawn": styles.simulated(there, "style redrawn", mdm, lambda _: four()),
     }
 
@@ -167,7 +167,8 @@ def settings() -> Iterator[dict[str, Any]]:
     A stop leaves whole comparisons.
     """
     two, third = SETTINGS.splits[:2], SETTINGS.splits[2:]
-    for names, splits in ((FIRST, two), (THEN[:1], two), (FIRST, third), (THEN, SETTINGS.splits)):
+    then = [((name,), SETTINGS.splits) for name in THEN]
+    for names, splits in ((FIRST, two), (FIRST, third), *then):
         for seed in SETTINGS.seeds:
             for split in splits:
                 for name in names:

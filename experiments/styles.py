@@ -113,12 +113,12 @@ def on_basis(there: Halves, n_directions: int) -> tuple[Halves, StyleSpace]:
     )  # fmt: skip
 
 
-def private_style(
-    there: Halves, space: StyleSpace, seed: int, *, n_clients: int, epsilon: float, delta: float
+def bootstrapped_style(
+    there: Halves, space: StyleSpace, seed: int, n_clients: int, **private: float
 ) -> Style:
-    """The style of so many clients, drawn from the true ones with replacement, asked with noise."""
+    """The style of so many clients, drawn from the true ones with replacement; with noise, if asked."""
     drawn = np.random.default_rng([seed, n_clients]).integers(len(there.true), size=n_clients)
-    return pu.fit_style(asked(there, drawn), space, epsilon=epsilon, delta=delta)
+    return pu.fit_style(asked(there, drawn), space, **private)
 
 
 def client_directions(there: Halves, n_first: int, n_directions: int) -> Halves:

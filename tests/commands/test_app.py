@@ -62,7 +62,7 @@ def test_an_error_of_the_system_that_names_a_file_is_not_taken_for_a_full_stdout
     def broken(*_):
         raise OSError(5, "Input/output error", "somewhere")
 
-    monkeypatch.setattr("polyurn.commands._shared.model_files.load_saved", broken)
+    monkeypatch.setattr("polyurn.storage.atomic.format_of", broken)
     with pytest.raises(OSError, match="Input/output"):
         run("show", "mdm.json")
 

@@ -33,6 +33,7 @@ TRAINING = re.compile(r"(<!-- tables of (\w+) -->\n)(.*?)(<!-- end of tables -->
 TRAINING_SCRIPTS = (
     "cifar10", "cifar10_cnn", "flights_by_plane", "digits_by_writer", "census", "disjoint",
 )  # fmt: skip
+STYLES = re.compile(r"(<!-- styles: (\w+) -->\n)(.*?)(<!-- end of styles -->)", re.DOTALL)
 BLOCK = re.compile(r"```(pycon|console)\n(.*?)```\n", re.DOTALL)
 
 
@@ -41,7 +42,10 @@ def main():
     for page in [ROOT / "docs" / "results.md"] if results else PAGES:
         text = page.read_text(encoding="utf-8")
         with tempfile.TemporaryDirectory() as folder:
-            new = with_training_tables(text) if results else renewed(text, Path(folder))
+            if results:
+                new = with_style_tables(with_training_tables(text))
+            else:
+                new = renewed(text, Path(folder))
         page.write_text(new, encoding="utf-8")
         print(f"{page.relative_to(ROOT)}: {'as it was' if new == text else 'renewed'}")
 
@@ -79,6 +83,16 @@ def with_training_tables(text):
         return f"{found[1]}\n" + "\n".join(lines) + f"\n\n{found[4]}"
 
     return TRAINING.sub(block, text)
+
+
+def with_style_tables(text):
+    """A page with the tables of the experiments on style, from the records that are kept."""
+    made = {**experiment("style_tables").TABLES, "budget": experiment("styled_budget").lines}
+
+    def block(found):
+        return f"{found[1]}\n" + "\n".join(made[found[2]]()).rstrip() + f"\n\n{found[4]}"
+
+    return STYLES.sub(block, text)
 
 
 def experiment(name):

@@ -31,7 +31,8 @@ N_OF_EACH = 11  # digits of each kind that a writer has
 SHOWN = {
     "iid": ("IID", COLOURS["iid"]),
     "oracle": ("label oracle (the paper's)", COLOURS["oracle route"]),
-    "style": ("label MDM and style (ours)", COLOURS["mdm"]),
+    "style": ("label MDM and style, 4 directions", COLOURS["mdm"]),
+    "style 8": ("8 directions", COLOURS["mdm destination"]),
     "true": ("the true writers", COLOURS["true"]),
 }
 
@@ -90,7 +91,7 @@ def draw_forecast() -> None:
         _forecast(axis, scores)
         axis.set_title(title, fontsize=10)
     axes[0][0].set_ylabel("points above natural writers")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
     _save(figure, "style_forecast")
 
 
@@ -102,9 +103,10 @@ def _forecast(axis: Any, scores: tables.Scores) -> None:
         named = each.settings
         words, colour = SHOWN[name]
         errors = each.values.std(axis=0, ddof=1) / np.sqrt(len(each.values))
-        at = np.arange(len(named)) + 0.16 * (k - (len(shown) - 1) / 2)
+        at = np.arange(len(named)) + 0.14 * (k - (len(shown) - 1) / 2)
         axis.errorbar(at, each.by_setting, errors, fmt="o", ms=4, c=colour, label=words)
     axis.axhline(0, color="0.6", lw=1)
+    axis.set_xlim(-0.6, len(named) - 0.4)
     said = [f"{model}\n{epochs} ep.\n{rate:g}" for model, epochs, rate in named]
     axis.set_xticks(range(len(named)), said, fontsize=8)
     axis.spines[["top", "right"]].set_visible(False)

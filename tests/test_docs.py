@@ -297,6 +297,14 @@ def test_the_tables_of_training_are_those_of_the_records(renew):
     assert renew.with_training_tables(shown) == shown, "run `python docs/renew_outputs.py results`"
 
 
+def test_the_tables_of_styles_are_those_of_the_records(renew):
+    pytest.importorskip("torch")
+    shown = page("results")
+    marks = re.findall(r"<!-- styles: (\w+) -->", shown)
+    assert len(marks) == len(set(marks)) >= 5
+    assert renew.with_style_tables(shown) == shown, "run `python docs/renew_outputs.py results`"
+
+
 # ------------------------------------------------------------------------------- links
 
 

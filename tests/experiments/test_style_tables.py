@@ -15,6 +15,7 @@ import style_tables as tables
 def records(tmp_path, monkeypatch):
     """Two seeds of two settings; the last run of one population is missing."""
     monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    monkeypatch.setattr(tables, "LEAST_PAIRS", 2)
     lines = []
     for population, above in (("natural", 0.0), ("oracle", 0.01), ("style", -0.002)):
         for seed in (0, 1):
@@ -43,6 +44,7 @@ def test_a_seed_with_a_missing_run_is_left_out(records):
 
 
 def test_the_table_has_a_row_for_each_population_that_was_run(records):
-    rows = [*tables.table(records, "natural", {"oracle": "theirs", "iid": "none"})]
+    names = {"oracle": "theirs", "iid": "none", "style": "one pair only"}
+    rows = [*tables.table(records, "natural", names)]
     assert rows[-1].startswith("| theirs | +1.00 | -1.00 | +0.00 ± ")
     assert len(rows) == 3

@@ -42,18 +42,19 @@ def pieces(lots: Iterator[Lot], n_clients: int) -> Iterator[Piece]:
     def cut(at: int) -> Piece:
         """Take away the first rows."""
         nonlocal held
-        is_new = np.concatenate([new for _, new in held])
-        codes = np.concatenate([lot.codes for lot, _ in held])
-        counts = np.concatenate([lot.counts for lot, _ in held])
-        before = 0
-        for lot, _ in held:
-            place = lot.file, lot.first_row + at - before
-            if at < before + len(lot.codes):
-                break
-            before += len(lot.codes)
-        left = Lot(None, codes[at:], counts[at:], *place)
-        held = [(left, is_new[at:])] if len(left.codes) else []
-        return Piece(is_new[:at], codes[:at], counts[:at], *place)
+        is_new = np.concatenate([new for _, new in held])[:at]
+        codes = np.concatenate([lot.codes for lot, _ in held])[:at]
+        counts = np.concatenate([lot.counts for lot, _ in held])[:at]
+        left, before = [], 0
+        for lot, new in held:  # each keeps its own file: the rows of a client may stand in several
+            first, before = max(at - before, 0), before + len(lot.codes)
+            place = lot.file, lot.first_row + first
+            if first < len(lot.codes):
+                left.append((Lot(None, lot.codes[first:], lot.counts[first:], *place), new[first:]))
+        if left:
+            place = left[0][0].file, left[0][0].first_row
+        held = left
+        return Piece(is_new, codes, counts, *place)
 
     held_clients = held_rows = 0
     most_rows = max(_MOST_ROWS, _ROWS_PER_CLIENT * n_clients)

@@ -22,3 +22,21 @@ def test_the_next_rows_are_found_where_a_client_goes_over_several_files(monkeypa
     over_two = [lot([1, 1, 2], 0), lot([2, 2], 1)]
     assert places(over_two, 9) == [(2, 0, 2), (3, 1, 2)]
     assert places([*over_two, lot([2, 3], 2)], 9) == [(2, 0, 2), (4, 2, 1), (1, 2, 2)]
+
+
+def test_pieces_do_not_depend_on_where_lots_end(monkeypatch):
+    monkeypatch.setattr("polyurn.storage.client_pieces._MOST_ROWS", 10)
+    monkeypatch.setattr("polyurn.storage.client_pieces._ROWS_PER_CLIENT", 0)
+    clients = np.sort(np.random.default_rng(0).integers(30, size=100))
+    cuts = ([], [50], range(1, 100), [7, 33, 34, 90])
+    found = [
+        places(
+            [
+                lot(part, 0, first)
+                for part, first in zip(np.split(clients, at), [0, *at], strict=True)
+            ],
+            4,
+        )
+        for at in map(list, cuts)
+    ]
+    assert all(one == found[0] for one in found)

@@ -68,9 +68,12 @@ def pieces(lots: Iterator[Lot], n_clients: int) -> Iterator[Piece]:
         held_rows += len(is_new)
         while held_clients > n_clients or (held_rows > most_rows and held_clients > 1):
             begins = np.flatnonzero(np.concatenate([new for _, new in held]))
-            at = int(begins[min(n_clients, held_clients - 1)])
+            # As many as fit, and at least one: wherever lots end, the pieces are the same.
+            fit = max(1, int(np.searchsorted(begins, most_rows, side="right")) - 1)
+            n_cut = min(n_clients, held_clients - 1, fit)
+            at = int(begins[n_cut])
             yield cut(at)
-            held_clients -= min(n_clients, held_clients - 1)
+            held_clients -= n_cut
             held_rows -= at
     if held:
         yield cut(held_rows)

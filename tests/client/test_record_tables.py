@@ -49,10 +49,14 @@ def test_columns_of_numbers_are_found_whatever_they_are_kept_as():
         (["no"], "'no'"),
         (["bad"], "finite numbers in column 'bad'"),
         (["ragged"], "lengths 1 to 2"),
+        (["infinite"], "finite numbers in column 'infinite', got others, the first in row 1,"),
+        (["unknown"], "the first in row 2, counted"),
     ],
 )
 def test_columns_that_are_no_features_are_refused(features, said):
     table = TABLE.append_column("bad", pa.array([1.0, np.inf, 2.0]))
     table = table.append_column("ragged", pa.array([[1.0], [1.0, 2.0], [1.0]]))
+    table = table.append_column("infinite", pa.array([[1.0, 2.0], [np.inf, 2.0], [1.0, 2.0]]))
+    table = table.append_column("unknown", pa.array([[1.0, 2.0], [1.0, 2.0], [1.0, np.nan]]))
     with pytest.raises(CountsError, match=said):
         table_records(table, features=features, **ASKED)

@@ -1,6 +1,7 @@
 """`polyurn compare`: files in, a verdict and its record out."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -90,9 +91,11 @@ STYLED = ("--style", "style.json", "--proxy", "proxy.parquet", "--features", "po
 
 def test_compare_shows_how_much_clients_differ_in_style(styled):
     names = ("compare", "held.parquet", "mdm=mdm.json", *QUICK, *STYLED)
-    ran = styled(*names, "--json")
+    ran = styled(*names, "--json", "-o", "comparison.json")
     assert ran.code == 0, ran.err
     styles = ran.json()["styles"]
+    assert json.loads(Path("comparison.json").read_text())["styles"] == styles
+    assert styled("report", "comparison.json", "-o", "page.html").code == 0
     assert [*styles] == ["true", "mdm", "mdm, labels only"]
     true, simulated, plain = (one["directions"]["by_client"]["value"] for one in styles.values())
     assert simulated == pytest.approx(true, rel=0.4)  # 80 clients
@@ -119,3 +122,11 @@ def test_styles_need_records(styled, tables):
     options = ("--style", "style.json", "--proxy", "proxy.parquet", "--features", "points")
     ran = styled("compare", "held-out.csv", "mdm=mdm.json", "--folds", 0, *options)
     assert ran.code != 0
+
+
+def test_styles_are_not_measured_of_rows_that_stand_for_several_points(styled, tmp_path):
+    held = pyarrow.parquet.read_table(tmp_path / "held.parquet")
+    counted = held.append_column("count", pa.array([1] * len(held)))
+    pyarrow.parquet.write_table(counted, tmp_path / "counted.parquet")
+    ran = styled("compare", "counted.parquet", "mdm=mdm.json", *QUICK, *STYLED)
+    assert_refused(ran, "expected counted.parquet with one row per point")

@@ -119,3 +119,8 @@ def test_iid_clients_of_a_pool_have_the_floor_in_every_feature():
     parts = partition(labels, IID([1, 1, 1], sizes=[25]), n_clients=300, rng=0)
     found = style_dispersion(pool[parts.indices], labels[parts.indices], parts.clients, rng=0)
     assert found.by_client.value == pytest.approx(1, abs=0.08)
+
+
+def test_features_that_are_not_finite_are_refused():
+    with pytest.raises(ParameterError, match="expected features as an array of finite numbers"):
+        style_dispersion([[1.0], [np.nan], [2.0]], [0, 0, 1], [0, 1, 1], rng=0)

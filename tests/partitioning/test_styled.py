@@ -280,6 +280,9 @@ def test_a_styled_population_brings_its_style_along():
     assert parts == partition(labels, Styled(population, style), features=features, **given)
     assert parts == partition(labels, Styled(population, style, features), **given)
     assert rest(features, cover(labels, Styled(population, style, features), rng=0)) > 5
+    counts = population.sample(40, rng=0)
+    others = {"shortfall": "resample", "population": Styled(population, style, features)}
+    assert partition(labels, counts, rng=0, **others).report.style is not None
     with pytest.raises(ParameterError, match="one style, got another"):
         partition(labels, Styled(population, style, features), style=style, **given)
     with pytest.raises(ParameterError, match="features of the proxy points"):

@@ -128,3 +128,9 @@ def test_what_belongs_to_client_and_label_is_spread():
     )
     means = np.array([points[mine].mean() for mine in given])
     assert means.var() == pytest.approx(0.6 + 0.4 / 5, rel=0.1)
+
+
+def test_who_takes_all_that_were_given_least_often_goes_on_with_the_others():
+    first, second = drawn(POINTS, [4, 5], target=[0, 0], within=[1.0, 1.0], bins=[1, 1], factor=0.0)
+    assert len(set(second)) == 5
+    assert set(first) | set(second) == set(range(7))  # the three that were left, and two again

@@ -149,3 +149,13 @@ def test_options_that_do_not_fit_together_are_refused(options, said):
     clients = LocalAggregator(drawn_world(20, seed=5).records)
     with pytest.raises(ParameterError, match=said):
         fit_style(clients, whole_space(), **options)
+
+
+def test_clients_of_two_points_that_rarely_share_a_label_are_enough():
+    rng = np.random.default_rng(0)
+    owner, labels = np.repeat(np.arange(2_000), 2), rng.integers(10, size=4_000)
+    z = rng.normal(size=(2_000, 2))[owner] + rng.normal(size=(4_000, 2))
+    records = Records(z, labels, owner, n_labels=10)
+    style = fit_style(LocalAggregator(records), whole_space(2, radius=9.0))
+    assert np.abs(style.within - np.eye(2)).max() < 4 * style.errors.within.max()
+    assert np.isfinite(style.errors.shared).all()

@@ -251,3 +251,29 @@ def test_rows_of_very_many_categories_make_smaller_shards(tmp_path, monkeypatch)
     np.testing.assert_array_equal(unpacked(found), COUNTS[:200])
     assert len(found.shards) > 1
     assert packing.CLIENTS_PER_SHARD > 200
+
+
+def test_a_table_among_thousands_is_not_packed_twice(tmp_path):
+    paths = [tmp_path / f"{i}.csv" for i in range(5_000)]
+    with pytest.raises(FileError, match=r"7\.csv twice"):
+        pu.pack_shards([*paths, paths[7]], tmp_path / "packed", categories=2)
+
+
+def test_a_full_disk_does_not_cost_the_record_of_a_stopped_run(tmp_path):
+    packed(tmp_path)
+
+    def pack(**more):
+        return pu.pack_shards(
+            tmp_path / "clients.parquet",
+            tmp_path / "p",
+            categories=10,
+            clients_per_shard=90,
+            **more,
+        )
+
+    with pytest.raises(Stopped):
+        pack(on_progress=stopped_after(5))
+    record = (tmp_path / "p" / "packing.jsonl").read_bytes()
+    with full_disk(0), pytest.raises(FileError):
+        pack()
+    assert (tmp_path / "p" / "packing.jsonl").read_bytes() == record

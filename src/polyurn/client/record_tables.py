@@ -74,11 +74,7 @@ def table_features_of(table: object, features: Sequence[str]) -> NDArray[np.floa
         return _from_lists(arrow, features[0])
     columns = [numbers_of(arrow, name).astype(np.float64) for name in features]
     for name, column in zip(features, columns, strict=True):
-        if not np.isfinite(column).all():
-            row = int(np.argmin(np.isfinite(column)))
-            raise RowError(
-                f"expected finite numbers in column {name!r}, got others, the first", row
-            )
+        _check_finite(np.isfinite(column), name)
     return np.column_stack(columns)
 
 
@@ -118,6 +114,19 @@ def _from_lists(table: "pa.Table", name: str) -> NDArray[np.float64]:
             f"expected lists of the same number of numbers in column {name!r}, got lengths "
             f"{lengths.min()} to {lengths.max()}"
         )
-    flat = pa.compute.list_flatten(column)
-    numbers = numbers_of(pa.table({name: flat}), name).astype(np.float64)
-    return np.asarray(numbers.reshape(len(lengths), int(lengths[0])))
+    flat, n = pa.compute.list_flatten(column), int(lengths[0])
+    try:
+        numbers = numbers_of(pa.table({name: flat}), name).astype(np.float64)
+    except RowError as error:  # it counts the numbers of all lists
+        before, value, after = error.args
+        raise RowError(before, value // n, after) from None
+    _check_finite(np.asarray(np.isfinite(numbers).reshape(-1, n).all(axis=1)), name)
+    return np.asarray(numbers.reshape(-1, n))
+
+
+def _check_finite(finite: NDArray[np.bool_], name: str) -> None:
+    if not finite.all():
+        raise RowError(
+            f"expected finite numbers in column {name!r}, got others, the first",
+            int(np.argmin(finite)),
+        )

@@ -15,7 +15,7 @@ from polyurn.comparison.estimates import Estimate, mean_estimate, resample_weigh
 from polyurn.errors import ParameterError
 from polyurn.model.style_coordinates import StyleSpace, feature_rows, label_codes
 from polyurn.typed.arguments import checked
-from polyurn.typed.arrays import ids_of
+from polyurn.typed.arrays import finite_array, ids_of
 
 # Clients are given each other's label shares so often to see how large a correlation is by chance.
 _N_PERMUTATIONS = 20
@@ -89,7 +89,11 @@ def style_dispersion(
     >>> np.round(found, 1).tolist()
     [0.9, 10.4]
     """
-    rows = feature_rows(features) if space is None else space.coordinates(features, labels)
+    rows = (
+        finite_array(feature_rows(features), "features")
+        if space is None
+        else space.coordinates(features, labels)
+    )
     codes = label_codes(labels, len(rows), n_labels=None if space is None else space.n_labels)
     whose = ids_of(clients, "clients")
     if whose.shape != (len(rows),):
@@ -100,7 +104,7 @@ def style_dispersion(
         raise ParameterError(f"expected at least two points, got {len(rows)}")
     rng = np.random.default_rng(rng)
     owner = np.unique(whose, return_inverse=True)[1]
-    residuals, spreads = _residuals(np.asarray(rows, np.float64), codes)
+    residuals, spreads = _residuals(rows, codes)
     n_clients, n_labels = int(owner.max()) + 1, len(spreads)
     weights = resample_weights(n_clients, n_bootstrap, rng=rng)
     sizes, means = _means(residuals, owner, n_clients)

@@ -109,7 +109,8 @@ def partition(
     >>> partition(labels, IID([2, 3, 1], sizes=[2, 4]), n_clients=3, rng=0).sizes.tolist()
     [4, 2, 2]
     """
-    style, features = _with_style(clients, style, features)
+    source = clients if isinstance(clients, Styled) else population
+    style, features = _with_style(source, style, features)
     rng = np.random.default_rng(rng)
     table = _histograms(clients, n_clients, rng)
     if shortfall == "resample" and population is None:

@@ -265,6 +265,8 @@ def _by_noise(slopes, curves, points, facts, factor, base, pair, drawn, got, nee
             keys[j] = value - math.log(rng.standard_exponential())
             n += 1
     n = min(n, need - got)
+    if n == 0:  # this client has all that were given least often; once they count, others weigh
+        return got
     least = np.partition(keys, len(keys) - n)[len(keys) - n]
     for j in range(len(points)):
         if keys[j] >= least and n > 0:

@@ -176,6 +176,9 @@ def _of_clipping(
     rng = np.random.default_rng(0)
     m, shares = len(fitted.mean), clients.shares()
     per_label = np.maximum(1, np.rint(clients.n_points * shares).astype(int))
+    per_label[0] = max(
+        2, per_label[0]
+    )  # the most frequent: without two of a label nothing is solved
     roots = [np.linalg.eigh(one) for one in (fitted.shared, fitted.by_label, fitted.within)]
     b, v, e = (vectors * np.sqrt(np.maximum(values, 0.0)) for values, vectors in roots)
     normal = rng.standard_normal

@@ -42,18 +42,19 @@ def pieces(lots: Iterator[Lot], n_clients: int) -> Iterator[Piece]:
     def cut(at: int) -> Piece:
         """Take away the first rows."""
         nonlocal held
-        is_new = np.concatenate([new for _, new in held])
-        codes = np.concatenate([lot.codes for lot, _ in held])
-        counts = np.concatenate([lot.counts for lot, _ in held])
-        before = 0
-        for lot, _ in held:
-            place = lot.file, lot.first_row + at - before
-            if at < before + len(lot.codes):
-                break
-            before += len(lot.codes)
-        left = Lot(None, codes[at:], counts[at:], *place)
-        held = [(left, is_new[at:])] if len(left.codes) else []
-        return Piece(is_new[:at], codes[:at], counts[:at], *place)
+        is_new = np.concatenate([new for _, new in held])[:at]
+        codes = np.concatenate([lot.codes for lot, _ in held])[:at]
+        counts = np.concatenate([lot.counts for lot, _ in held])[:at]
+        left, before = [], 0
+        for lot, new in held:  # each keeps its own file: the rows of a client may stand in several
+            first, before = max(at - before, 0), before + len(lot.codes)
+            place = lot.file, lot.first_row + first
+            if first < len(lot.codes):
+                left.append((Lot(None, lot.codes[first:], lot.counts[first:], *place), new[first:]))
+        if left:
+            place = left[0][0].file, left[0][0].first_row
+        held = left
+        return Piece(is_new, codes, counts, *place)
 
     held_clients = held_rows = 0
     most_rows = max(_MOST_ROWS, _ROWS_PER_CLIENT * n_clients)
@@ -67,9 +68,12 @@ def pieces(lots: Iterator[Lot], n_clients: int) -> Iterator[Piece]:
         held_rows += len(is_new)
         while held_clients > n_clients or (held_rows > most_rows and held_clients > 1):
             begins = np.flatnonzero(np.concatenate([new for _, new in held]))
-            at = int(begins[min(n_clients, held_clients - 1)])
+            # As many as fit, and at least one: wherever lots end, the pieces are the same.
+            fit = max(1, int(np.searchsorted(begins, most_rows, side="right")) - 1)
+            n_cut = min(n_clients, held_clients - 1, fit)
+            at = int(begins[n_cut])
             yield cut(at)
-            held_clients -= min(n_clients, held_clients - 1)
+            held_clients -= n_cut
             held_rows -= at
     if held:
         yield cut(held_rows)

@@ -6,6 +6,7 @@ memory is too small (DuckDB). What becomes of the rows is `packing.py`.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -112,9 +113,9 @@ def find_files(tables: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]:
         found += inside
     if not found:
         raise FileError("expected at least one table to pack, got none")
-    twice = next((p for p in found if found.count(p) > 1), None) if len(found) < 2**12 else None
-    if twice is not None:
-        raise FileError(f"expected each table once, got {twice} twice")
+    twice = [path for path, n in Counter(found).items() if n > 1]
+    if twice:
+        raise FileError(f"expected each table once, got {twice[0]} twice")
     return tuple(found)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from polyurn.errors import FileError
+from polyurn.storage.atomic import write_whole
 from polyurn.storage.places import read_regular
 from polyurn.storage.shard_file import Shard, is_unchanged
 from polyurn.storage.shards import UNFINISHED, Totals, total_of
@@ -128,8 +129,11 @@ class PackingLog:
 
     def _write(self, *lines: str, fresh: bool = False) -> None:
         text = "".join(f"{line}\n" for line in lines).encode()
+        if fresh:  # whole or not at all: on a full disk the record of what is there would be lost
+            write_whole(self._place, lambda file: file.write(text))
+            return
         try:
-            with open(self._place, "wb" if fresh else "ab") as file:
+            with open(self._place, "ab") as file:
                 file.write(text)
         except OSError as error:
             raise FileError(f"cannot write {self._place}: {error.strerror}") from error

@@ -111,7 +111,13 @@ def save_space(
 
 
 def load_space(path: str | os.PathLike[str]) -> StyleSpace:
-    """Read the style space of a file of its own, or of a style's."""
+    """Read a style space from a file of its own.
+
+    Raises
+    ------
+    FileError
+        As `load_style`.
+    """
     record = load_record(path, kind="style-space", version=_VERSION)
     try:
         return _space(read_record(_SpaceRecord, record))

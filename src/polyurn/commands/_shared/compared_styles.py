@@ -57,7 +57,8 @@ def compared_styles(
     if style is None or proxy is None:
         return []
     label, client = held_out.columns.category, held_out.columns.client
-    if not isinstance(label, str) or not isinstance(client, str):
+    by_point = held_out.columns.count in (None, "1")
+    if not (isinstance(label, str) and isinstance(client, str) and by_point):
         raise ParameterError(
             f"expected {held_out.path} with one row per point, a label and features, for --style"
         )

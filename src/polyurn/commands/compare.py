@@ -169,12 +169,13 @@ def compare_command(
         n_folds=folds,
         rng=seed,
     )
+    record = verdict.to_dict() | styles_record(rows)
     if output is not None:
         made = made_by(context, seed)
-        save_record(verdict.to_dict(), output, kind=_KIND, version=_VERSION, made=made)
+        save_record(record, output, kind=_KIND, version=_VERSION, made=made)
         say(f"wrote {output}")
     if as_json:
-        print_json(verdict.to_dict() | styles_record(rows))
+        print_json(record)
     else:
         for table in (_table(verdict), *styles_tables(rows)):
             show(table)

@@ -101,8 +101,9 @@ def test_compare_shows_how_much_clients_differ_in_style(styled):
     assert simulated == pytest.approx(true, rel=0.4)  # 80 clients
     assert plain == pytest.approx(1, abs=0.4)
     assert true > 4
-    told = styled(*names)
+    told = styled(*names, "-o", "comparison.json")
     assert "how much clients differ in style" in " ".join(told.out.split())
+    assert json.loads(Path("comparison.json").read_text())["styles"] == styles
 
 
 @pytest.mark.parametrize(

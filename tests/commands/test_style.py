@@ -108,3 +108,48 @@ def test_a_table_and_an_archive_do_not_go_together(run, files):
     assert_refused(run("style", "proxy.parquet", "records.npz"), "two tables or two .npz files")
     assert_refused(run("style", "proxy.npz", "records.npz", "--label", "x"), "have no effect")
     assert_refused(run("style", "records.npz", "proxy.npz"), "expected an array 'clients'")
+
+
+def test_the_file_says_that_nothing_is_guaranteed_as_the_command_did(run, files):
+    run(*COMMAND, *FEW, "-o", "style.json")
+    shown = " ".join(run("show", "style.json").out.split())
+    assert "clients' exact sums were released without noise" in shown
+    assert "does not say" not in shown
+
+
+def test_without_a_number_there_are_no_more_directions_than_features(run, files):
+    assert run(*COMMAND, "--json").json()["n_directions"] == 3
+
+
+def test_a_column_of_the_proxy_that_is_no_feature_is_named(run, files, tmp_path):
+    table = pyarrow.parquet.read_table("proxy.parquet")
+    values = table["f1"].to_numpy().copy()
+    values[7] = np.nan
+    broken = table.set_column(2, "f1", pa.array(values)).append_column(
+        "note", pa.array(["x"] * 3000)
+    )
+    pyarrow.parquet.write_table(broken, tmp_path / "proxy.parquet")
+    ran = run(*COMMAND, *FEW, "--json")
+    assert "2 features, from proxy.parquet" in ran.err
+    assert "no features, because not all values are finite numbers: f1, note" in ran.err
+
+
+def test_a_label_that_the_proxy_lacks_is_not_called_undeclared(run, files, tmp_path):
+    with (tmp_path / "records.csv").open("a") as rows:
+        rows.write("s1,four,0,0,0\n")
+    refused = run(*COMMAND, *FEW)
+    assert_refused(refused, "records.csv: column 'word': proxy.parquet has no point of the labels")
+    assert "declared" not in refused.err
+
+
+def test_one_client_has_nobody_to_differ_from(run, files, tmp_path):
+    rows = (tmp_path / "records.csv").read_text().splitlines()
+    one = [rows[0], *(row for row in rows if row.startswith("s3,"))]
+    (tmp_path / "records.csv").write_text("\n".join(one) + "\n")
+    assert_refused(run(*COMMAND, *FEW), "records.csv: expected two clients at least, got 1")
+
+
+def test_a_style_is_not_taken_for_a_model_and_the_line_says_what_it_is(run, files):
+    run(*COMMAND, *FEW, "-o", "style.json")
+    refused = run("sample", "style.json", "--clients", "3")
+    assert_refused(refused, "style.json is not an MDM file", "got 'polyurn.style'")

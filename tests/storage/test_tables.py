@@ -180,3 +180,9 @@ def test_without_pyarrow_the_message_names_the_extra_to_install(tmp_path, monkey
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # as if it were not installed
     with pytest.raises(MissingDependencyError, match=r"pip install 'polyurn\[tables\]'"):
         use(tmp_path / "clients.csv")
+
+
+def test_a_folder_is_called_one_and_the_line_says_what_reads_it(tmp_path):
+    (tmp_path / "simulated").mkdir()
+    with pytest.raises(FileError, match=r"got the folder 'simulated'.*`polyurn pack`"):
+        read_table(tmp_path / "simulated")

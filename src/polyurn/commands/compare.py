@@ -169,13 +169,13 @@ def compare_command(
         n_folds=folds,
         rng=seed,
     )
-    whole = verdict.to_dict() | styles_record(rows)
+    record = verdict.to_dict() | styles_record(rows)
     if output is not None:
         made = made_by(context, seed)
-        save_record(whole, output, kind=_KIND, version=_VERSION, made=made)
+        save_record(record, output, kind=_KIND, version=_VERSION, made=made)
         say(f"wrote {output}")
     if as_json:
-        print_json(whole)
+        print_json(record)
     else:
         for table in (_table(verdict), *styles_tables(rows)):
             show(table)

@@ -21,12 +21,15 @@ from polyurn.commands._shared.options import (
     Output,
     declared_categories,
 )
-from polyurn.errors import ParameterError
+from polyurn.errors import CountsError, ParameterError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
     from polyurn.privacy.aggregator import PrivateAggregator
     from polyurn.wire import Aggregator
+
+# Directions of style where none are asked for and there are as many features.
+_DIRECTIONS = 4
 
 
 def style_command(
@@ -55,7 +58,12 @@ def style_command(
         ),
     ] = None,
     categories: Categories = None,
-    directions: Annotated[int, typer.Option(help="Number of directions of style, m.")] = 4,
+    directions: Annotated[
+        int | None,
+        typer.Option(
+            help=f"Number of directions of style, m; by default {_DIRECTIONS}, or that of the features."
+        ),
+    ] = None,
     radius: Annotated[
         float | None,
         typer.Option(
@@ -85,7 +93,9 @@ def style_command(
     from polyurn.privacy.statement import in_words
     from polyurn.server.style import fit_style
     from polyurn.storage.atomic import check_place
+    from polyurn.storage.provenance import PrivacyRecord
     from polyurn.storage.style_json import save_style
+    from polyurn.typed.records import to_record
 
     _check_options(context, epsilon, delta, ledger)
     if output is not None:
@@ -96,6 +106,12 @@ def style_command(
     read = read_records(
         proxy, clients, label=label, client=client, features=listed, declared=named, say=say
     )
+    if read.records.n_clients < 2:
+        raise CountsError(
+            f"{clients}: expected two clients at least, got 1: a style is how they differ"
+        )
+    if directions is None:
+        directions = min(_DIRECTIONS, read.features.shape[1])
     space = style_space(
         read.features, read.labels, n_directions=directions, radius=radius,
         n_labels=read.records.n_labels,
@@ -112,12 +128,12 @@ def style_command(
     if style.alarm is not None:
         warn(f"alarm: {style.alarm}; take proxy data that are more like the clients")
     if output is not None:
-        made = {**made_by(context, 0), "data": clients.name}
+        privacy = to_record(PrivacyRecord.of(guarantee))
+        made = {**made_by(context, 0), "data": clients.name, "privacy": privacy}
         del made["seed"]  # nothing is drawn
         save_style(
-            style, output, categories=read.categories, features=read.feature_names, made=made,
-            guarantee=guarantee,
-        )  # fmt: skip
+            style, output, categories=read.categories, features=read.feature_names, made=made
+        )
         say(f"wrote {output}: {counted(style.n_clients, 'client')}")
     if as_json:
         print_json(style_record(style, read.categories))

@@ -168,7 +168,9 @@ def load_record(path: str | os.PathLike[str], *, kind: str, version: int) -> dic
     except ValueError as error:
         raise FileError(f"{path} is not {name}, or was cut off: {error}; {AGAIN}") from error
     if not isinstance(record, dict) or record.get("format") != f"polyurn.{kind}":
-        raise FileError(f"{path} is not {name}: expected format 'polyurn.{kind}'")
+        said = record.get("format") if isinstance(record, dict) else None
+        got = f"got {shown(said)}" if isinstance(said, str) else "and the file names none"
+        raise FileError(f"{path} is not {name}: expected format 'polyurn.{kind}', {got}")
     found = record.get("version")
     if not isinstance(found, int) or found < 1:
         raise FileError(

@@ -17,7 +17,7 @@ def style_table(style: Style) -> Table:
     table = Table(title=f"styles of {counted(style.n_clients, 'client')}")
     table.caption = (
         f"{style.between:.0%} of the variance within labels lies between clients; B eigenvalues "
-        + " ".join(f"{value:.2f}" for value in style.eigenvalues[0])
+        + " ".join(f"{value:z.2f}" for value in style.eigenvalues[0])
     )
     headings = ("direction", "carries", "mean", "B: shared", "V: by label", "E: within")
     for heading in headings:
@@ -54,4 +54,4 @@ def style_record(style: Style, categories: tuple[str, ...] | None) -> dict[str, 
 
 
 def _with_error(value: float, error: float | None) -> str:
-    return f"{value:.2f}" if error is None else f"{value:.2f} ± {error:.2f}"
+    return f"{value:z.2f}" if error is None else f"{value:z.2f} ± {error:.2f}"

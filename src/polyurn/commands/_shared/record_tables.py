@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from polyurn.client.histogram import category_names
 from polyurn.client.record_tables import number_columns, table_features_of, table_records
 from polyurn.client.records import Records
-from polyurn.client.tables import category_codes, observed_categories
+from polyurn.client.tables import category_codes, known_codes, observed_categories
 from polyurn.commands._shared.client_tables import naming
-from polyurn.errors import CountsError, FileError, ParameterError
+from polyurn.errors import CountsError, FileError, ParameterError, RowError
 from polyurn.storage.record_files import RecordArrays, read_record_arrays
 from polyurn.storage.tables import read_table
 from polyurn.wording.numbers import counted
@@ -70,19 +70,38 @@ def read_records(
     label, client = label or "label", client or "client"
     points, held = read_table(proxy, on_remark=say), read_table(clients, on_remark=say)
     with naming(proxy):
+        of_proxy = declared is None
         if declared is None:
             declared = observed_categories(points, category=label)
         codes = category_codes(points, declared, category=label)
         if features is None:
             features = number_columns(points, leave_out=(label, client))
             say(f"{counted(len(features), 'feature')}, from {proxy}; name them with --features")
+            if left := set(points.column_names) - {label, client, *features}:
+                listed = ", ".join(name for name in points.column_names if name in left)
+                say(f"no features, because not all values are finite numbers: {listed}")
         values = table_features_of(points, features)
     with naming(clients):
+        if of_proxy:
+            _check_labels(held, declared, label, proxy)
         records = table_records(
             held, label=label, categories=declared, features=features, client=client
         )
     names = tuple(features) if len(features) == values.shape[1] else None
     return ProxyAndRecords(values, codes, records, category_names(declared), names)
+
+
+def _check_labels(held: object, of_proxy: int | tuple[str, ...], label: str, proxy: Path) -> None:
+    """Stop at a client's label of which there is no proxy point, which nobody has declared either."""
+    codes = known_codes(held, of_proxy, category=label)
+    unknown = np.flatnonzero(codes < 0)
+    if len(unknown):
+        raise RowError(
+            f"column {label!r}: {proxy} has no point of the labels of {len(unknown):,} of "
+            f"{len(codes):,} rows, the first",
+            int(unknown[0]),
+            "; leave these rows out, or take proxy points of every label",
+        )
 
 
 def _of_archives(

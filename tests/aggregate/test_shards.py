@@ -7,6 +7,7 @@ from scipy import stats
 
 import polyurn as pu
 from polyurn import LocalAggregator, ShardAggregator, SizeBins
+from polyurn.aggregate.shard_round import ShardRounds
 from polyurn.errors import FileError, ParameterError
 from polyurn.wire import (
     Batch,
@@ -135,3 +136,17 @@ def test_a_shard_that_changes_between_two_rounds_is_one_clear_line(tmp_path):
 def test_a_cohort_that_cannot_be_drawn_is_refused(folder, cohort_size):
     with pytest.raises(ParameterError, match=r"cohort of 1 to 2,000 clients, got"):
         ShardAggregator(folder).aggregate(Update(MDM), cohort_size)
+
+
+def test_cohorts_of_clients_on_their_own_are_counted_as_they_are_drawn():
+    rounds = ShardRounds([400, 300, 5], 1, rng=0, sampling="poisson")
+    counts = [rounds.n_members(rounds.next(70)) for _ in range(400)]
+    assert np.mean(counts) == pytest.approx(70, abs=2)
+    assert np.var(counts) == pytest.approx(70 * (1 - 70 / 705), rel=0.3)
+
+
+def test_a_round_that_nobody_joins_is_a_sum_of_nothing(tmp_path):
+    folder = packed(tmp_path, np.ones((40, 3), int), clients_per_shard=10)
+    clients = ShardAggregator(folder, rng=0, sampling="poisson")
+    sums = [clients.aggregate(Survey(3, SizeBins.exact(9), pairs=False), 1) for _ in range(30)]
+    assert {0.0, 1.0} <= {float(one.n_clients) for one in sums}

@@ -130,9 +130,18 @@ def test_a_private_fit_is_charged_to_its_ledger_once():
 def test_local_noise_makes_errors_that_grow_with_the_root_of_the_clients():
     world, space = drawn_world(2_000, seed=4), whole_space()
     clients = LocalAggregator(world.records)
-    central = fit_style(clients, space, **PRIVATE, noise=seeded(0))
-    local = fit_style(clients, space, **PRIVATE, trust="local")
-    assert local.errors.within[0, 0] > 10 * central.errors.within[0, 0]
+    loud = {"epsilon": 20.0, "delta": 1e-6}
+    central = fit_style(clients, space, **loud, noise=seeded(0))
+    local = fit_style(clients, space, **loud, trust="local")
+    assert local.errors.within[0, 0] > 5 * central.errors.within[0, 0]
+
+
+def test_noise_that_hides_whether_clients_have_two_points_of_a_label_is_said_to():
+    world = drawn_world(300, seed=4)
+    with pytest.raises(FitError, match="more noise than signal"):
+        fit_style(
+            LocalAggregator(world.records), whole_space(), epsilon=0.02, delta=1e-6, noise=seeded(0)
+        )
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ class DaskAggregator:
             Workers are lost again and again, or the scheduler is.
         """
         draws = self._rounds.next(cohort_size)
-        n_members = cohort_size or self.n_clients
+        n_members = self._rounds.n_members(draws)
         asked = without_noise(query, n_members)
         with _lost_workers():
             answer = self._of_everyone if cohort_size is None else self._sum

@@ -43,8 +43,8 @@ class ShardDraw:
         Of the clients' buckets, the same in every round.
     play : SeedSequence
         For what clients draw for themselves.
-    cohort : int, float or None
-        How many clients take part, or with which probability each does; None if all do.
+    cohort : int or None
+        How many clients take part; None if all do.
     choose : SeedSequence or None
         Draws them.
     """
@@ -52,19 +52,15 @@ class ShardDraw:
     shard: int
     buckets: SeedSequence
     play: SeedSequence
-    cohort: int | float | None = None
+    cohort: int | None = None
     choose: SeedSequence | None = None
 
     def members(self, n_clients: int) -> NDArray[np.int64] | None:
         """Who takes part; None if all do."""
+        if self.cohort is None:
+            return None
         rng = np.random.default_rng(self.choose)
-        match self.cohort:
-            case None:
-                return None
-            case float(share):
-                return np.flatnonzero(rng.random(n_clients) < share)
-            case n:
-                return rng.choice(n_clients, size=n, replace=False)
+        return rng.choice(n_clients, size=self.cohort, replace=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,17 +123,22 @@ class ShardRounds:
         return [
             ShardDraw(i, self._buckets[i], plays[i], cohort, chooses[i])
             for i, cohort in enumerate(cohorts)
-            if cohort > 0
+            if cohort > 0 or i == 0  # the sum over nobody has its shape too
         ]
 
-    def _cohorts(self, cohort_size: int, rng: np.random.Generator) -> list[int] | list[float]:
-        """How many clients of each shard take part, or with which probability."""
+    def n_members(self, draws: Sequence[ShardDraw]) -> int:
+        """How many clients take part in a round."""
+        return sum(self._each[d.shard] if d.cohort is None else d.cohort for d in draws)
+
+    def _cohorts(self, cohort_size: int, rng: np.random.Generator) -> list[int]:
+        """How many clients of each shard take part."""
         if not 1 <= cohort_size <= self.n_clients:
             raise ParameterError(
                 f"expected a cohort of 1 to {counted(self.n_clients, 'client')}, got {cohort_size}"
             )
-        if self._sampling == "poisson":
-            return [cohort_size / self.n_clients] * len(self._each)
+        if self._sampling == "poisson":  # each client on its own: so many of a shard, any of them
+            drawn = rng.binomial(self._each, cohort_size / self.n_clients)
+            return cast("list[int]", drawn.tolist())
         if self.n_clients >= _MOST_FIXED:
             raise ParameterError(
                 f"expected fewer than {_MOST_FIXED:,} clients to draw a cohort of fixed size from, got "

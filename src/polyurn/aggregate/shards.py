@@ -95,7 +95,7 @@ class ShardAggregator:
             A shard cannot be read, or is not the one that was there when the folder was opened.
         """
         draws = self._rounds.next(cohort_size)
-        n_members = cohort_size or self.n_clients
+        n_members = self._rounds.n_members(draws)
         asked = without_noise(query, n_members)
         with one_blas_thread():
             answer = self._of_everyone if cohort_size is None else self._sum

@@ -32,6 +32,8 @@ from polyurn.wire.styles import BoundedStyle, StyleMoments, StyleStatistics, squ
 _LEAST_SHARE = 1e-6
 # Below this, 1 - a and 1 - c are rounding: every client has one label, or one point of each label.
 _NOTHING = 1e-9
+# 1 - c is seen through noise if it is so many standard deviations of it.
+_SURE = 2.0
 
 
 @checked
@@ -158,9 +160,15 @@ def _fitted(
         why = "no client answered" if sigmas is None else "there is more noise than clients"
         raise FitError(f"{why}: expected at least one client with records; ask more of them")
     vector = sums.to_vector()
-    vector[1:5] = np.clip(
-        vector[1:5], 0.0, n_clients
-    )  # means of shares; noise may leave their range
+    if sigmas is not None:
+        noise = math.hypot(sigmas[0], sigmas[3])  # of the number of clients, and of the sum of c
+        if n_clients - vector[3] < _SURE * noise:
+            raise FitError(
+                "there is more noise than signal: whether clients have two points of the same label "
+                "cannot be told; ask more clients, or with a larger epsilon"
+            )
+    # Means of shares; noise may leave their range.
+    vector[1:5] = np.clip(vector[1:5], 0.0, n_clients)
     b, a, c, far = (float(mean) for mean in vector[1:5] / n_clients)
     raw = solved(vector, space.n_directions)
     kept = Estimates(raw.mean, *map(nearest_covariance, (raw.shared, raw.by_label, raw.within)))

@@ -60,6 +60,10 @@ def _clients(folder: NodeFolder, context: Context) -> Histograms | Records:
     if table is None:
         raise ParameterError('expected table="..." in the node\'s configuration')
     if features is not None:
+        if _setting(context, "count") is not None:
+            raise ParameterError(
+                "expected no count with features: the table has a row for each point"
+            )
         return table_records(
             read_table(table),
             label=_setting(context, "category") or "category",

@@ -23,7 +23,8 @@ from polyurn.typed.arrays import FrozenArrays, floats, numbers
 from polyurn.wording.numbers import counted
 
 __all__ = [
-    "IID", "Dirichlet", "Oracle", "Population", "SizesLike", "check_population", "drawn_from",
+    "IID", "Dirichlet", "Oracle", "Population", "SizesLike", "Styled", "check_population",
+    "drawn_from",
 ]  # fmt: skip
 
 # The sizes of clients to draw from, or their distribution.

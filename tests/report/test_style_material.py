@@ -5,6 +5,7 @@ import pytest
 
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
+from polyurn.report.style_sections import style_section
 from polyurn.storage.provenance import Made
 from polyurn.storage.style_json import SavedStyle
 from report_material import NAMES, gathered, pool, saved, selection, style, styled, true_clients
@@ -63,6 +64,17 @@ def test_a_pool_without_any_label_of_the_clients_serves_nobody():
     some = labels < 9
     given = styled(features=features[some], labels=labels[some], clients={"true": only_nine})
     assert gathered(**given).style.styled is None
+
+
+def test_the_page_says_how_many_points_the_pool_lacks():
+    features, labels = pool()
+    some = labels < 9
+    counts = np.full((4, 10), 2)
+    given = styled(features=features[some], labels=labels[some], clients={"true": counts})
+    material = gathered(**given)
+    assert material.style.styled.n_lacking == 8
+    facts = dict(style_section(material).facts)
+    assert facts["Labels that the pool lacks"] == "8 points of them were left out of these clients."
 
 
 def test_names_of_labels_are_the_models_else_the_files_else_numbers():

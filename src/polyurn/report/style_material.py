@@ -41,11 +41,21 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class StyledClients:
-    """Simulated clients with styles, and how well the pool could serve them."""
+    """Simulated clients with styles, and how well the pool could serve them.
+
+    Attributes
+    ----------
+    clients : Partition
+    report : PartitionReport
+    style : StyleReport
+    n_lacking : int
+        Points of labels that the pool lacks, which clients were to hold and do not.
+    """
 
     clients: Partition
     report: PartitionReport
     style: StyleReport
+    n_lacking: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +106,8 @@ class StyleMaterial:
         report = drawn.report
         if report is None or report.style is None:
             return self
-        return replace(self, styled=StyledClients(drawn, report, report.style))
+        n_lacking = int(counts.sum() - wanted.sum())
+        return replace(self, styled=StyledClients(drawn, report, report.style, n_lacking))
 
 
 def gather_style(

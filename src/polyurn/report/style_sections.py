@@ -100,6 +100,11 @@ def _facts(shown: StyleMaterial) -> tuple[tuple[str, str], ...]:
             ),
             ("How the pool serves them", _served(styled)),
         ]
+        if styled.n_lacking:
+            lacking = counted(styled.n_lacking, "point")
+            facts.append(
+                ("Labels that the pool lacks", f"{lacking} of them were left out of these clients")
+            )
     return tuple((term, f"{_capital(said)}.") for term, said in facts)
 
 

@@ -32,7 +32,7 @@ class StyleDispersion:
     ----------
     n_clients : int
     by_client : Estimate
-        n |mean r|² / tr Cov(r), averaged over clients.
+        ``n |mean r|² / tr Cov(r)``, averaged over clients.
     by_label : Estimate
         The same for the points of each client and label, where there are two or more; tr Cov(r) is that
         of the label. Averaged over clients and labels; resampled by client.

@@ -73,7 +73,7 @@ def fit_style(
         estimates is in their standard errors.
     clip : float, optional
         With `epsilon`: the norm at which a client's second moments are cut; by default m, the mean of
-        |z|² in the pool. Larger ones are scaled down less often, and all have more noise.
+        z'z in the pool. Larger ones are scaled down less often, and all have more noise.
     trust, ledger, noise
         With `epsilon`, as in `fit_private`.
 

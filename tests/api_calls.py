@@ -209,8 +209,8 @@ def records() -> pu.Records:
 def _fit_style() -> Call:
     return pu.fit_style, {
         "aggregator": pu.LocalAggregator(records()), "space": space(), "ties": True,
-        "cohort_size": None, "epsilon": 1.0, "delta": 1e-6, "clip": 3.0, "trust": "central",
-        "ledger": pu.PrivacyLedger(1.0, 1e-6), "noise": _no_noise,
+        "cohort_size": None, "epsilon": 50.0, "delta": 1e-6, "clip": 3.0, "trust": "central",
+        "ledger": pu.PrivacyLedger(50.0, 1e-6), "noise": _no_noise,
     }  # fmt: skip
 
 

@@ -63,6 +63,7 @@ class Refusal(IntEnum):
     BUDGET_SPENT = 14
     TOO_LITTLE_NOISE = 15
     NO_RECORDS = 16
+    OTHER_FEATURES = 17
 
     @property
     def text(self) -> str:
@@ -87,6 +88,7 @@ _TEXTS = {
     Refusal.TOO_LITTLE_NOISE: "the question has less noise than it demands",
     Refusal.BUDGET_SPENT: "the question would cost more privacy than its owner allows",
     Refusal.NO_RECORDS: "it has histograms only, and the question about style needs records",
+    Refusal.OTHER_FEATURES: "its records have another number of features than the style space",
 }
 
 

@@ -16,7 +16,7 @@ from polyurn.aggregate.exchange import Exchange
 from polyurn.aggregate.plain_sum import plain_sum
 from polyurn.aggregate.tally import Crossed, Tally
 from polyurn.client.node_policy import kind_of
-from polyurn.errors import LostRoundError, NodesError, ParameterError
+from polyurn.errors import BudgetError, LostRoundError, NodesError, ParameterError
 from polyurn.typed.arguments import checked, got
 from polyurn.wire import Noised, Query, S
 from polyurn.wording.numbers import counted
@@ -149,11 +149,17 @@ class FederatedAggregator:
         before: Callable[[], None],
     ) -> S:
         """A sum, in as many attempts as it takes."""
+        failed = ""
         for attempt in range(self._retries + 1):
             cohort, needed = self._cohort(cohort_size, choose)
             if isinstance(query, Noised) and query.trust == "distributed":
                 needed = max(needed, query.n_reporters)
-            before()
+            try:
+                before()
+            except BudgetError as error:
+                if not failed:
+                    raise
+                raise BudgetError(f"no sum: {failed}; begun again, {error}") from error
             self._tally.n_attempts += 1
             asking = Asking(self._exchange, self._tally, timeout=self._timeout)
             try:
@@ -162,6 +168,7 @@ class FederatedAggregator:
                 self._bench_suspects(asking, error)
                 if attempt == self._retries:
                     raise self._given_up(error, needed) from error
+                failed = f"{error}; {self._absent()}"
                 continue
             self._bench_suspects(asking)
             self._tally.summed(summed)
@@ -236,10 +243,12 @@ class FederatedAggregator:
         return NodesError(f"no sum in {times}: {error}; {self._absent()}", n_left, needed)
 
     def _absent(self) -> str:
-        benched, refused = list(self._tally.benched), self._tally.refused
-        parts = [f"benched: {_listed(benched)}", f"refused: {_listed(list(refused))}"]
-        reasons = dict.fromkeys(why for whys in refused.values() for why in whys)
-        return ", ".join(parts) + (f" ({'; '.join(reasons)})" if reasons else "")
+        by_reasons: dict[str, list[int]] = {}
+        for node, whys in self._tally.refused.items():
+            by_reasons.setdefault("; ".join(whys), []).append(node)
+        refused = [f"{_listed(nodes)} ({why})" for why, nodes in by_reasons.items()]
+        benched = _listed(list(self._tally.benched))
+        return f"benched: {benched}, refused: {', '.join(refused) or 'none'}"
 
 
 def _security(roster: object, dropout: float, colluding: float) -> "Security":

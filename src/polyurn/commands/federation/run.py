@@ -94,7 +94,7 @@ def run_command(
     from polyurn.commands._shared.federated import perform
     from polyurn.storage.atomic import check_place, write_whole
     from polyurn.storage.federation_folder import FederationFolder
-    from polyurn.storage.federation_job import Job
+    from polyurn.storage.federation_job import MixtureJob
     from polyurn.storage.mdm_json import load_saved
 
     place = FederationFolder(folder)
@@ -111,7 +111,7 @@ def run_command(
     if output is not None:
         check_output(context, output)
         check_place(output)
-    job = Job(
+    job = MixtureJob(
         federation=str(place.path),
         command=context.obj,
         selects=selects,

@@ -47,10 +47,10 @@ def perform(place: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
     return folder
 
 
-def missing_nodes(crossed: CrossedRecord) -> list[str]:
+def missing_nodes(crossed: CrossedRecord | None) -> list[str]:
     """A sentence for each node of which there is nothing in a model, and why."""
     sentences = []
-    for node in crossed.nodes:
+    for node in () if crossed is None else crossed.nodes:
         if node.n_summed == 0:
             reasons = [why for why, _ in node.refused] or [node.benched or "it was not there"]
             sentences.append(f"without {node.name}: {'; '.join(reasons)}")

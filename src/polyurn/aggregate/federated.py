@@ -51,7 +51,8 @@ class FederatedAggregator:
     timeout : float
         Seconds that a stage waits for replies.
     retries : int
-        How often a sum that failed is begun again, with other nodes where there are some.
+        How often a sum that failed is begun again, with other nodes where there are some. One that
+        fails because so many nodes refuse the question, as they would again, is not.
     dropout, colluding : float
         Declared shares of nodes that leave during a secure sum, and that may tell the server all they
         know; as in `choose_graph`.
@@ -166,8 +167,10 @@ class FederatedAggregator:
                 total, summed = self._sum(query, cohort, needed, asking)
             except (NodesError, LostRoundError) as error:
                 self._bench_suspects(asking, error)
-                if attempt == self._retries:
-                    raise self._given_up(error, needed) from error
+                # Everybody was asked, and those who would not refuse again are too few.
+                is_over = cohort_size is None and len(set(cohort) - asking.declined) < needed
+                if is_over or attempt == self._retries:
+                    raise self._given_up(error, needed, attempt + 1) from error
                 failed = f"{error}; {self._absent()}"
                 continue
             self._bench_suspects(asking)
@@ -237,9 +240,9 @@ class FederatedAggregator:
         for node in suspects:
             self._tally.suspect(node)
 
-    def _given_up(self, error: Exception, needed: int) -> NodesError:
+    def _given_up(self, error: Exception, needed: int, n_attempts: int) -> NodesError:
         n_left = getattr(error, "n_nodes", 0)
-        times = counted(self._retries + 1, "attempt")
+        times = counted(n_attempts, "attempt")
         return NodesError(f"no sum in {times}: {error}; {self._absent()}", n_left, needed)
 
     def _absent(self) -> str:

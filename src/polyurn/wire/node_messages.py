@@ -70,7 +70,14 @@ class Refusal(IntEnum):
         """The code in words, for logs and reports."""
         return _TEXTS[self]
 
+    @property
+    def lasts(self) -> bool:
+        """Whether the same question would be refused again: it is the owner's policy, or what it has."""
+        return self not in _PASSING
 
+
+# What may have gone wrong on the way, or in this very round.
+_PASSING = (Refusal.UNREADABLE, Refusal.OFF_PROTOCOL, Refusal.NO_ANSWER, Refusal.FAILED)
 _TEXTS = {
     Refusal.UNREADABLE: "it cannot read the question",
     Refusal.SECURE_ONLY: "it answers in secure sums only",

@@ -282,15 +282,24 @@ def test_a_second_style_beyond_the_budget_asks_nobody(with_records):
     assert len(charges(here.made.ledger)) == 1
 
 
-def test_a_style_that_the_budget_does_not_allow_to_begin_again_says_who_refused(tmp_path, clock):
+def test_a_style_that_too_many_nodes_refuse_is_not_asked_and_charged_again(tmp_path, clock):
     _, parts = records_of(2)
     here = OnDisk(tmp_path, clock, held=[*parts, histograms_of(20, 3)])
+    with pytest.raises(NodesError, match=r"no sum in 1 attempt: .*refused: 3 \(it has histograms"):
+        perform(here.grid, here.style_job(**STYLE, ledger_epsilon=900.0))
+    assert len(charges(here.made.ledger)) == 1
+
+
+def test_a_style_that_the_budget_does_not_allow_to_begin_again_says_why_there_was_no_sum(
+    with_records,
+):
+    here = with_records
+    here.grid.nodes[103].error = "it fails"
     with pytest.raises(BudgetError) as error:
         perform(here.grid, here.style_job(**STYLE))
     said = str(error.value)
     assert said.startswith("no sum: ")
-    assert "refused: 3 (it has histograms only" in said
-    assert "; begun again, boundedstyle" in said
+    assert "refused: 3 (the transport says that it failed); begun again, boundedstyle" in said
     assert said.endswith("raise the budget with --ledger-epsilon")
 
 

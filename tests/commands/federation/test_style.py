@@ -131,6 +131,28 @@ def test_a_space_of_another_number_of_labels_is_refused(run, fed, tmp_path):
     assert_refused(refused, "federation.json is not a style-space file")
 
 
+def test_features_that_were_declared_are_taken_in_their_order(run, proxy, tmp_path):
+    init = ("federation", "init", "other", "--nodes", 3, "--categories", 3, "--max-size", 9)
+    assert run(*init, "--features", "height, width").code == 0
+    ask = ("federation", "style", "other")
+    ran = run(*ask, "proxy.csv", "--no-privacy")
+    assert_refused(ran, "the server is down")
+    assert "name them with --features" not in ran.err
+    assert_refused(
+        run(*ask, "proxy.csv", "--no-privacy", "--features", "width,height"),
+        "expected the features that the federation has declared, height,width, in this order, got "
+        "width,height",
+    )
+    rng = np.random.default_rng(0)
+    pu.save(pu.style_space(rng.normal(size=(60, 4)), np.arange(60) % 3), tmp_path / "space.json")
+    np.savez(tmp_path / "proxy.npz", features=rng.normal(size=(60, 4)), labels=np.arange(60) % 3)
+    for place in ("space.json", "proxy.npz"):
+        refused = run(*ask, place, "--no-privacy")
+        assert_refused(
+            refused, f"{place}: expected 2 features, as the federation has declared, got 4"
+        )
+
+
 # --------------------------------------------------------------------- a server of this very process
 
 
@@ -265,6 +287,7 @@ def asked(tmp_path_factory):
     ran = polyurn(
         "init", made.path, "--nodes", 4, "--categories", ",".join(NAMES), "--max-size", 40,
         "--clients-per-node", 20, "--address", f"localhost:{free_port()}",
+        "--features", "width,height",
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     pool = points_of(600, 1, NAMES)

@@ -44,14 +44,14 @@ class _Points(NamedTuple):
 
 
 def saved_space(path: Path, federation: Federation) -> NamedSpace:
-    """The style space of a file, if it has the federation's number of categories."""
+    """The style space of a file, if it has as many labels as the federation has categories."""
     space = load_space(path)
     if space.n_labels != federation.n_categories:
         raise FileError(
             f"{path}: expected a space of {counted(federation.n_categories, 'label')}, the federation's "
             f"categories, got {space.n_labels}"
         )
-    return NamedSpace(space, None)
+    return NamedSpace(space, _declared_columns(space.n_features, federation, path))
 
 
 def proxy_space(
@@ -97,7 +97,22 @@ def _of_archive(path: Path, federation: Federation) -> _Points:
         codes = label_codes(arrays.labels, len(rows), n_labels=federation.n_categories)
     except ParameterError as error:
         raise CountsError(f"{path}: {error}") from None
-    return _Points(rows, codes, None)
+    return _Points(rows, codes, _declared_columns(rows.shape[1], federation, path))
+
+
+def _declared_columns(
+    n_features: int, federation: Federation, path: Path
+) -> tuple[str, ...] | None:
+    """What the features of an array are called, if they were declared and are as many."""
+    declared = federation.features
+    if declared is None or len(declared) == 1 < n_features:  # it is a column of lists
+        return None
+    if len(declared) != n_features:
+        raise FileError(
+            f"{path}: expected {counted(len(declared), 'feature')}, as the federation has declared, got "
+            f"{n_features}"
+        )
+    return declared
 
 
 def _of_table(
@@ -118,8 +133,10 @@ def _of_table(
                 int(unknown[0]),
                 "; leave these rows out, or take the column with the categories (--label)",
             )
+        features = features or federation.features
         if features is None:
             features = proxy_columns(table, path, leave_out=(label, "client"), say=say)
+        federation.check_features(features)
         values = table_features_of(table, features)
     return _Points(values, codes, tuple(features) if len(features) == values.shape[1] else None)
 

@@ -41,8 +41,9 @@ def test_a_file_states_its_guarantee(tmp_path):
     clients = PrivateAggregator(LocalAggregator(WORLD.records), ledger=PrivacyLedger(50.0, 1e-6))
     style = fit_style(clients, whole_space(2, 3), epsilon=50.0, delta=1e-6)
     save_style(style, tmp_path / "style.json", guarantee=clients.guarantee())
-    said = load_style(tmp_path / "style.json").made.privacy_in_words
-    assert "(50, 1e-06)-differentially private" in said
+    saved = load_style(tmp_path / "style.json")
+    assert "(50, 1e-06)-differentially private" in saved.made.privacy_in_words
+    assert saved.style.errors.far_share == style.errors.far_share > 0
 
 
 @pytest.mark.parametrize(

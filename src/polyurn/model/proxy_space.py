@@ -77,12 +77,13 @@ def style_space(
     means = _label_means(rows, codes, per_label)
     basis = _main_directions(_covariance(rows, codes, means), n_directions)
     whitening = _whitening(_projected(rows, codes, means, basis), codes, per_label, prior)
-    whole = StyleSpace(means, basis, whitening, radius=np.finfo(np.float64).max)
+    centres = means @ basis
+    whole = StyleSpace(centres, basis, whitening, radius=np.finfo(np.float64).max)
     distances = np.linalg.norm(whole.coordinates(rows, codes), axis=1)
     if radius is None:
         radius = float(np.quantile(distances, _WITHIN_RADIUS))
     return StyleSpace(
-        means, basis, whitening, radius, pool_far_share=float((distances > radius).mean())
+        centres, basis, whitening, radius, pool_far_share=float((distances > radius).mean())
     )
 
 

@@ -68,7 +68,7 @@ def loading_rows(style: Style, names: Sequence[str], pool: Pool | None) -> Rows:
     roots = np.linalg.inv(space.whitening).mean(axis=0)
     moves = space.basis @ roots
     if pool is not None:
-        spread = _spread_within_labels(pool, space.means)
+        spread = _spread_within_labels(pool, space.n_labels)
         moves = moves / np.where(spread > 0, spread, 1.0)[:, None]
     rows: Rows = []
     for k in range(style.n_directions):
@@ -214,8 +214,12 @@ def _of_many_labels(points: NDArray[np.int64], labels: NDArray[np.int64]) -> NDA
     return np.asarray(points[some[np.argsort(mine[some], kind="stable")]])
 
 
-def _spread_within_labels(pool: Pool, means: NDArray[np.float64]) -> NDArray[np.float64]:
-    rows = pool.features.reshape(len(pool.features), -1)
-    some = slice(None, None, max(1, len(rows) // _N_SEARCHED))
-    residuals = rows[some] - means[pool.labels[some]]
+def _spread_within_labels(pool: Pool, n_labels: int) -> NDArray[np.float64]:
+    some = slice(None, None, max(1, len(pool.features) // _N_SEARCHED))
+    rows = pool.features[some].reshape(len(pool.features[some]), -1)
+    labels = pool.labels[some]
+    sums = np.zeros((n_labels, rows.shape[1]))
+    np.add.at(sums, labels, rows)
+    means = sums / np.maximum(np.bincount(labels, minlength=n_labels), 1)[:, None]
+    residuals = rows - means[labels]
     return np.asarray(np.sqrt((residuals**2).mean(axis=0)))

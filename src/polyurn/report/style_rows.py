@@ -3,7 +3,7 @@
 Numbers only; what is drawn of them is `style_charts.py`, and how they are said `style_sections.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -155,26 +155,12 @@ def worst_served(rows: Rows) -> Rows:
     return [row for row in known if row in worst]
 
 
-def with_style(populations: Sequence[str]) -> dict[str, str | None]:
-    """The populations whose name says "style", and what each is without it: "mdm" if nothing is left.
+def forecast_rows(verdict: Verdict, styled: Collection[str]) -> Rows:
+    """How much each population's clients promise too much, with its interval over seeds.
 
-    Examples
-    --------
-    >>> with_style(["true", "oracle", "mdm", "style", "oracle_style", "styled8"])
-    {'style': 'mdm', 'oracle_style': 'oracle', 'styled8': 'mdm'}
+    `styled` are the populations whose clients have a style.
     """
-    found: dict[str, str | None] = {}
-    for name in populations:
-        if "style" in name.lower():
-            first = name.lower().split("style")[0].strip(" _-+") or "mdm"
-            found[name] = next((p for p in (first, "mdm") if p in populations), None)
-    return found
-
-
-def forecast_rows(verdict: Verdict) -> Rows:
-    """How much each population's clients promise too much, with its interval over seeds."""
     scale = 100 if verdict.wording.in_points else 1
-    styled = with_style([found.population for found in verdict.populations])
     rows: list[dict[str, Any]] = []
     for found in verdict.populations:
         if not found.n_seeds:

@@ -141,6 +141,16 @@ def feature_rows(features: ArrayLike, *, n_features: int | None = None) -> NDArr
     return rows
 
 
+def check_finite(rows: NDArray[Any]) -> None:
+    """Refuse points with a feature that is not finite, by the position of the first."""
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise ParameterError(
+            "expected features that are finite, got NaN or infinity in point "
+            f"{int(np.argmin(finite))}, counted from 0; drop such points"
+        )
+
+
 def label_codes(labels: ArrayLike, n_points: int, *, n_labels: int | None) -> NDArray[np.int64]:
     """Labels as integers from 0, one for each point; below `n_labels`, if that is given."""
     given = numbers(labels, "labels")

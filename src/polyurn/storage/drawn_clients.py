@@ -82,7 +82,10 @@ def write_drawn(
     labels = check_names(categories, mdm.n_categories)
     n_files = -(-n_clients // clients_per_file)
     names = [f"clients-{i:06d}.parquet" for i in range(n_files)]
-    drawn = {"n_clients": n_clients, "rng": rng, "per_file": clients_per_file, "mdm": _name_of(mdm)}
+    drawn = {
+        "n_clients": n_clients, "rng": rng, "per_file": clients_per_file,
+        "mdm": _name_of(mdm), "categories": None if labels is None else list(labels),
+    }  # fmt: skip
     done = _begin(place, names, drawn)
     streams = SeedSequence(rng).spawn(n_files)
 

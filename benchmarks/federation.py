@@ -29,7 +29,8 @@ from polyurn.integrations.flower.setting_up import set_up
 from polyurn.model.paper_truths import truth
 from polyurn.server.crossed_record import CrossedRecord
 from polyurn.storage.federation_folder import FederationFolder
-from polyurn.storage.federation_job import Job, JobFolder
+from polyurn.storage.federation_job import MixtureJob
+from polyurn.storage.job_folder import JobFolder
 from polyurn.storage.mdm_json import load_saved
 from polyurn.storage.tables import write_histograms
 
@@ -90,7 +91,7 @@ def spent(processes: list[psutil.Process]) -> float:
 
 def fitted(place: FederationFolder, *, secure: bool) -> CrossedRecord:
     """What crossed in a short fit."""
-    job = Job(
+    job = MixtureJob(
         federation=str(place.path), command=None, selects=False, components=(3,), max_size=20,
         rounds=N_ROUNDS, secure=secure, timeout=120.0,
     )  # fmt: skip

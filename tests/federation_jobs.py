@@ -1,6 +1,7 @@
 """Jobs of a federation, for the tests: small ones, each with what a test wants otherwise."""
 
-from polyurn.storage.federation_job import Job
+from polyurn.storage.federation_job import MixtureJob, StyleJob
+from style_cases import whole_space
 
 
 def job_of(folder, **settings):
@@ -13,4 +14,10 @@ def job_of(folder, **settings):
         "max_size": 20,
         "rounds": 4,
     }
-    return Job(**{**usual, **settings})
+    return MixtureJob(**{**usual, **settings})
+
+
+def style_job_of(folder, **settings):
+    """A secure question about style, of ten labels and features as they are."""
+    usual = {"federation": str(folder), "command": None, "space": whole_space(2)}
+    return StyleJob(**{**usual, **settings})

@@ -3,31 +3,33 @@
 import numpy as np
 from scipy import sparse
 
-from federation_jobs import job_of
+from federation_jobs import job_of, style_job_of
 from flower_grids import Played, PlayedGrid
+from polyurn import Records
 from polyurn.client.histogram import Histograms
 from polyurn.integrations.flower.owned_node import open_node
 from polyurn.integrations.flower.setting_up import set_up
 from polyurn.model.paper_truths import truth
 from polyurn.storage.federation_folder import read_node
-from polyurn.storage.federation_job import JobFolder
+from polyurn.storage.job_folder import JobFolder
+from style_cases import drawn_world
 
 
 class OnDisk:
-    """A federation with folders, whose nodes a grid plays; with `policy`, each has that one."""
+    """A federation with folders, whose nodes a grid plays; with `policy`, each has that one.
 
-    def __init__(self, folder, clock, n_nodes=3, n_clients=20, policy=""):
+    `held` is what each node has, 10 categories and 20 points a client at most; histograms by default.
+    """
+
+    def __init__(self, folder, clock, n_nodes=3, n_clients=20, policy="", held=None):
+        held = [histograms_of(n_clients, i + 1) for i in range(n_nodes)] if held is None else held
         self.made = set_up(
             folder / "fed", address="localhost:8000", categories=10, max_size=20,
-            clients_per_node=n_clients, n_nodes=n_nodes,
+            clients_per_node=n_clients, n_nodes=len(held),
         )  # fmt: skip
-        self.made.register({100 + i: i for i in range(1, n_nodes + 1)})
+        self.made.register({100 + i: i for i in range(1, len(held) + 1)})
         nodes = {}
-        for i in range(1, n_nodes + 1):
-            counts = truth("medium/2").sample(n_clients, rng=i)
-            clients = Histograms(
-                sparse.csr_array(counts), np.arange(n_clients), tuple(map(str, range(10)))
-            )
+        for i, clients in enumerate(held, start=1):
             folder = self.made.node(f"node-{i}")
             if policy:
                 (folder / "policy.toml").write_text(policy)
@@ -36,3 +38,21 @@ class OnDisk:
 
     def job(self, **settings):
         return JobFolder.make(self.made.runs, job_of(self.made.path, **settings))
+
+    def style_job(self, **settings):
+        return JobFolder.make(self.made.runs, style_job_of(self.made.path, **settings))
+
+
+def histograms_of(n_clients, seed):
+    counts = sparse.csr_array(truth("medium/2").sample(n_clients, rng=seed))
+    return Histograms(counts, np.arange(n_clients), tuple(map(str, range(10))))
+
+
+def records_of(n_nodes, n_clients=20):
+    """The records of clients with styles of two directions, and the same, node by node."""
+    whole = drawn_world(n_nodes * n_clients, sizes=(10, 20), n_directions=2, seed=3).records
+    parts = []
+    for members in np.split(np.arange(whole.n_clients), n_nodes):
+        held = whole.of(members)
+        parts.append(Records(held.features, held.labels, members[held.owner], n_labels=10))
+    return whole, parts

@@ -481,3 +481,15 @@ def test_a_node_with_histograms_only_refuses_it_in_one_clear_line(tmp_path, quer
     assert (
         reply.refusal.text == "it has histograms only, and the question about style needs records"
     )
+
+
+def test_a_space_of_another_number_of_features_is_refused_before_any_record_is_looked_at(tmp_path):
+    world, federation = drawn_world(25, n_labels=4, seed=1), Federation(tmp_path, 1)
+    log = NodeLogFile(tmp_path / "style.log")
+    node = Node(
+        federation.ids[0], world.records, ids=world.records.ids.tolist(), key=bytes(32),
+        policy=NodePolicy(secure_only=False), log=log,
+    )  # fmt: skip
+    reply = asked(node, question(federation, StyleMoments(whole_space(3, 4))))
+    assert reply.refusal is Refusal.OTHER_FEATURES
+    assert log.n_rounds_since(datetime(2000, 1, 1, tzinfo=UTC)) == 0

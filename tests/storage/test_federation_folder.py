@@ -193,3 +193,15 @@ def test_public_keys_get_the_number_that_they_have_in_the_federation(tmp_path):
     entry = NodeEntry(number=7, name="third", transport="t", signing="p")
     assert load_public_keys(place, number=7) == entry
     assert (tmp_path / "mine" / "signing.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_features_are_declared_once_for_all_or_not_at_all(tmp_path):
+    declared = replace(FEDERATION, features=("width", "height"))
+    assert make(tmp_path / "fed", declared).read() == declared
+    declared.check_features(["width", "height"])
+    FEDERATION.check_features(["anything"])
+    with pytest.raises(ParameterError, match="declared, width,height, in this order, got height"):
+        declared.check_features(["height", "width"])
+    for names in ((), ("width", "width")):
+        with pytest.raises(ParameterError, match="features with different names"):
+            replace(FEDERATION, features=names)

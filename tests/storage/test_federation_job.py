@@ -1,36 +1,16 @@
-"""A run as files: what is asked for, what happens meanwhile, and what came of it."""
+"""What a federation can be asked for, and what it cannot."""
 
 import json
 from dataclasses import replace
 
 import pytest
 
-from federation_jobs import job_of
+from federation_jobs import job_of, style_job_of
 from polyurn.errors import FileError, ParameterError
-from polyurn.storage.federation_job import JobFolder
+from polyurn.storage.federation_job import StyleJob
 
 JOB = job_of("fed")
-
-
-def test_a_job_is_read_as_it_was_written(tmp_path):
-    assert JobFolder.make(tmp_path / "runs", JOB).read() == JOB
-    chosen = replace(JOB, selects=True, components=(), cohort=5, checkpoint="rounds", command="c")
-    folder = JobFolder.make(tmp_path / "runs", chosen)
-    assert JobFolder(folder.path).read() == chosen
-
-
-def test_every_run_has_a_folder_of_its_own(tmp_path):
-    (tmp_path / "notes").mkdir()
-    names = [JobFolder.make(tmp_path, JOB).path.name for _ in range(3)]
-    assert names == ["0001", "0002", "0003"]
-    (tmp_path / "0041").mkdir()
-    assert JobFolder.make(tmp_path, JOB).path.name == "0042"
-
-
-def test_a_folder_that_cannot_be_made_is_said(tmp_path):
-    (tmp_path / "runs").write_text("a file")
-    with pytest.raises(FileError, match="cannot write"):
-        JobFolder.make(tmp_path / "runs", JOB)
+STYLE = style_job_of("fed", features=("width", "height"))
 
 
 def test_a_run_goes_on_only_with_the_settings_that_decide_about_its_rounds():
@@ -79,37 +59,36 @@ def test_a_guarantee_that_cannot_be_given_is_refused(job, other, why):
         replace(job, **other)
 
 
-def test_events_come_as_they_are_told_and_none_where_there_is_no_new_one(tmp_path):
-    folder = JobFolder.make(tmp_path, JOB)
-    events = folder.events()
-    assert next(events) is None
-    folder.tell({"round": 1})
-    folder.tell({"round": 2, "log_likelihood": None})
-    told = [next(events) for _ in range(3)]
-    assert told == [{"round": 1}, {"round": 2, "log_likelihood": None}, None]
+@pytest.mark.parametrize("job", [JOB, STYLE], ids=["mixture", "style"])
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"min_nodes": 1}, "a sum over one node is its answer"),
+        ({"min_nodes": 0, "secure": False}, "min_nodes of at least 1"),
+        ({"min_fraction": 1.1}, "min_fraction from 0 to 1"),
+        ({"timeout": 0.0}, "a timeout above 0"),
+        ({"epsilon": 1.0}, "expected delta with epsilon"),
+        ({"epsilon": 1.0, "delta": 1e-6, "trust": "nobody"}, "expected trust"),
+    ],
+    ids=str,
+)
+def test_the_terms_are_the_same_whatever_is_asked(job, other, why):
+    with pytest.raises(ParameterError, match=why):
+        replace(job, **other)
 
 
-def test_half_a_line_is_no_event_until_it_is_whole(tmp_path):
-    folder = JobFolder.make(tmp_path, JOB)
-    events = folder.events()
-    with open(folder.path / "events.jsonl", "a", encoding="utf-8") as file:
-        file.write('{"rou')
-        file.flush()
-        assert next(events) is None
-        file.write('nd": 1}\n')
-    assert next(events) == {"round": 1}
+def test_a_style_job_is_read_back_with_its_space_to_the_last_bit():
+    private = replace(STYLE, ties=True, epsilon=1.0, delta=1e-6, trust="local")
+    for job in (STYLE, private, replace(STYLE, features=None)):
+        assert StyleJob.from_record(json.loads(json.dumps(job.to_record()))) == job
 
 
-def test_a_failure_is_kept_with_its_reason(tmp_path):
-    folder = JobFolder.make(tmp_path, JOB)
-    assert folder.failure is None
-    folder.fail("too few nodes")
-    assert JobFolder(folder.path).failure == "too few nodes"
+def test_features_have_a_name_each_or_none():
+    with pytest.raises(ParameterError, match="a name for each of 2 features, got 1"):
+        replace(STYLE, features=("width",))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "polyurn.job", "version": 1}'])
-def test_a_damaged_job_is_named(tmp_path, text):
-    folder = JobFolder.make(tmp_path, JOB)
-    (folder.path / "job.json").write_text(text)
-    with pytest.raises(FileError, match=r"job\.json"):
-        folder.read()
+@pytest.mark.parametrize("space", [None, {}, {"n_labels": 2}, []], ids=str)
+def test_a_space_that_is_damaged_is_named(space):
+    with pytest.raises(FileError, match="space"):
+        StyleJob.from_record({**STYLE.to_record(), "space": space})

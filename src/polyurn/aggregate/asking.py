@@ -27,11 +27,14 @@ class Asking:
     ----------
     accusers : dict of int to set of int
         For each node whose messages to others did not keep to the protocol: who says so.
+    declined : set of int
+        Nodes that would refuse the same question again.
     """
 
     def __init__(self, exchange: Exchange, tally: Tally, *, timeout: float) -> None:
         self._exchange, self.tally, self._timeout = exchange, tally, timeout
         self.accusers: dict[int, set[int]] = {}
+        self.declined: set[int] = set()
 
     def ask(
         self,
@@ -95,6 +98,8 @@ class Asking:
                 why = "a reply in another's name"
             elif reply.refusal is not None:
                 why = reply.refusal.text
+                if reply.refusal.lasts:
+                    self.declined.add(node)
                 if reply.suspect is not None:
                     self.accusers.setdefault(reply.suspect, set()).add(node)
             elif reply.tag != tag:

@@ -16,7 +16,7 @@ from polyurn.aggregate.exchange import Exchange
 from polyurn.aggregate.plain_sum import plain_sum
 from polyurn.aggregate.tally import Crossed, Tally
 from polyurn.client.node_policy import kind_of
-from polyurn.errors import LostRoundError, NodesError, ParameterError
+from polyurn.errors import BudgetError, LostRoundError, NodesError, ParameterError
 from polyurn.typed.arguments import checked, got
 from polyurn.wire import Noised, Query, S
 from polyurn.wording.numbers import counted
@@ -51,7 +51,8 @@ class FederatedAggregator:
     timeout : float
         Seconds that a stage waits for replies.
     retries : int
-        How often a sum that failed is begun again, with other nodes where there are some.
+        How often a sum that failed is begun again, with other nodes where there are some. One that
+        fails because so many nodes refuse the question, as they would again, is not.
     dropout, colluding : float
         Declared shares of nodes that leave during a secure sum, and that may tell the server all they
         know; as in `choose_graph`.
@@ -149,19 +150,28 @@ class FederatedAggregator:
         before: Callable[[], None],
     ) -> S:
         """A sum, in as many attempts as it takes."""
+        failed = ""
         for attempt in range(self._retries + 1):
             cohort, needed = self._cohort(cohort_size, choose)
             if isinstance(query, Noised) and query.trust == "distributed":
                 needed = max(needed, query.n_reporters)
-            before()
+            try:
+                before()
+            except BudgetError as error:
+                if not failed:
+                    raise
+                raise BudgetError(f"no sum: {failed}; begun again, {error}") from error
             self._tally.n_attempts += 1
             asking = Asking(self._exchange, self._tally, timeout=self._timeout)
             try:
                 total, summed = self._sum(query, cohort, needed, asking)
             except (NodesError, LostRoundError) as error:
                 self._bench_suspects(asking, error)
-                if attempt == self._retries:
-                    raise self._given_up(error, needed) from error
+                # Everybody was asked, and those who would not refuse again are too few.
+                is_over = cohort_size is None and len(set(cohort) - asking.declined) < needed
+                if is_over or attempt == self._retries:
+                    raise self._given_up(error, needed, attempt + 1) from error
+                failed = f"{error}; {self._absent()}"
                 continue
             self._bench_suspects(asking)
             self._tally.summed(summed)
@@ -230,16 +240,18 @@ class FederatedAggregator:
         for node in suspects:
             self._tally.suspect(node)
 
-    def _given_up(self, error: Exception, needed: int) -> NodesError:
+    def _given_up(self, error: Exception, needed: int, n_attempts: int) -> NodesError:
         n_left = getattr(error, "n_nodes", 0)
-        times = counted(self._retries + 1, "attempt")
+        times = counted(n_attempts, "attempt")
         return NodesError(f"no sum in {times}: {error}; {self._absent()}", n_left, needed)
 
     def _absent(self) -> str:
-        benched, refused = list(self._tally.benched), self._tally.refused
-        parts = [f"benched: {_listed(benched)}", f"refused: {_listed(list(refused))}"]
-        reasons = dict.fromkeys(why for whys in refused.values() for why in whys)
-        return ", ".join(parts) + (f" ({'; '.join(reasons)})" if reasons else "")
+        by_reasons: dict[str, list[int]] = {}
+        for node, whys in self._tally.refused.items():
+            by_reasons.setdefault("; ".join(whys), []).append(node)
+        refused = [f"{_listed(nodes)} ({why})" for why, nodes in by_reasons.items()]
+        benched = _listed(list(self._tally.benched))
+        return f"benched: {benched}, refused: {', '.join(refused) or 'none'}"
 
 
 def _security(roster: object, dropout: float, colluding: float) -> "Security":

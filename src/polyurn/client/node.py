@@ -17,7 +17,7 @@ from polyurn.client.added_noise import with_noise
 from polyurn.client.answer import answer_rows
 from polyurn.client.buckets import keyed_buckets
 from polyurn.client.node_log import LogEntry, NodeLog
-from polyurn.client.node_policy import NodePolicy, asks_for_style, kind_of
+from polyurn.client.node_policy import NodePolicy, kind_of, style_spaces
 from polyurn.client.rows import packed
 from polyurn.errors import BudgetError, InputError, PolyurnError, RefusedError, SecureSumError
 from polyurn.privacy.ledger import PrivacyLedger
@@ -246,8 +246,11 @@ class Node:
         objection = self._policy.objection(query, secure=secure)
         if objection is not None:
             raise _DeclinedError(objection)
-        if asks_for_style(query) and self._rows.records is None:
-            raise _DeclinedError(Refusal.NO_RECORDS)
+        for space in style_spaces(query):
+            if self._rows.records is None:
+                raise _DeclinedError(Refusal.NO_RECORDS)
+            if self._rows.records.n_features != space.n_features:
+                raise _DeclinedError(Refusal.OTHER_FEATURES)
         if query.dimensions.n_categories != self._rows.n_categories:
             raise _DeclinedError(Refusal.OTHER_CATEGORIES)
         if self._rows.n_clients > ask.clients_per_node:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from polyurn.errors import ParameterError
+from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.accounting import check_budget
 from polyurn.typed.arguments import checked
 from polyurn.wire import (
@@ -198,11 +199,13 @@ def _max_sizes(query: Query[Any]) -> list[int]:
             return []
 
 
-def asks_for_style(query: Query[Any]) -> bool:
-    """Whether a question, or one inside it, can be answered of records only."""
-    return any(
-        isinstance(inner, StyleMoments | BoundedStyle) for inner, _, _ in _flat(query, 0.0, 1.0)
-    )
+def style_spaces(query: Query[Any]) -> list[StyleSpace]:
+    """The spaces of all questions about style inside a question, which need records to be answered."""
+    return [
+        inner.space
+        for inner, _, _ in _flat(query, 0.0, 1.0)
+        if isinstance(inner, StyleMoments | BoundedStyle)
+    ]
 
 
 def kind_of(query: Query[Any]) -> str:

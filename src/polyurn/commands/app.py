@@ -35,6 +35,7 @@ from polyurn.commands._shared.console import leave_stdout, talk, visible
 from polyurn.commands._shared.every_command import as_command
 from polyurn.commands.federation import init, join, up
 from polyurn.commands.federation import run as federation_run
+from polyurn.commands.federation import style as federation_style
 from polyurn.errors import PolyurnError
 
 app = typer.Typer(
@@ -143,6 +144,7 @@ _FEDERATION_COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("up", up.up_command),
     ("join", join.join_command),
     ("run", federation_run.run_command),
+    ("style", federation_style.style_command),
     ("status", up.status_command),
     ("down", up.down_command),
 )

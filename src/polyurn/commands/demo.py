@@ -153,7 +153,7 @@ def _learned_over_nodes(
     from polyurn.commands._shared.federated import perform
     from polyurn.integrations.flower.one_machine import federation_here
     from polyurn.integrations.flower.owned_node import warm_up
-    from polyurn.storage.federation_job import Job
+    from polyurn.storage.federation_job import MixtureJob
     from polyurn.storage.mdm_json import load_saved
 
     folder = output.absolute().with_name(f"{output.stem}-federation")
@@ -164,7 +164,7 @@ def _learned_over_nodes(
             folder, parts, max_size=there.max_size, categories=there.categories, durable=False
         ) as place:
             say(f"  {counted(n_nodes, 'node')} have joined over TLS, files in {folder}")
-            job = Job(
+            job = MixtureJob(
                 federation=str(place.path),
                 command=None,
                 selects=True,

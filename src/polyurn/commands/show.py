@@ -60,3 +60,5 @@ def _show_style(path: Path, as_json: bool) -> None:
         show(Text(f"privacy: {saved.made.privacy_in_words}"))
         if saved.style.alarm is not None:
             say(f"alarm: {saved.style.alarm}")
+        if saved.made.crossed is not None:
+            say(f"crossed: {saved.made.crossed.line}")

@@ -11,15 +11,22 @@ import typer
 from polyurn.commands._shared.console import print_json, say, show, warn
 from polyurn.commands._shared.invocation import check_output, made_by, refuse_options
 from polyurn.commands._shared.options import (
+    DIRECTIONS,
     AsJson,
     Categories,
     Client,
     Delta,
+    Directions,
     Epsilon,
+    Features,
+    Label,
     Ledger,
     LedgerEpsilon,
     Output,
+    Radius,
+    Ties,
     declared_categories,
+    listed_names,
 )
 from polyurn.errors import CountsError, ParameterError
 from polyurn.wording.numbers import counted
@@ -27,9 +34,6 @@ from polyurn.wording.numbers import counted
 if TYPE_CHECKING:
     from polyurn.privacy.aggregator import PrivateAggregator
     from polyurn.wire import Aggregator
-
-# Directions of style where none are asked for and there are as many features.
-_DIRECTIONS = 4
 
 
 def style_command(
@@ -47,32 +51,13 @@ def style_command(
         ),
     ],
     output: Output = None,
-    label: Annotated[
-        str | None, typer.Option(help="Column with the label, unless its name is 'label'.")
-    ] = None,
+    label: Label = None,
     client: Client = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of numbers, comma-separated, or one with lists; all numbers by default."
-        ),
-    ] = None,
+    features: Features = None,
     categories: Categories = None,
-    directions: Annotated[
-        int | None,
-        typer.Option(
-            help=f"Number of directions of style, m; by default {_DIRECTIONS}, or that of the features."
-        ),
-    ] = None,
-    radius: Annotated[
-        float | None,
-        typer.Option(
-            help="Where points are clipped; by default 99 % of the proxy points are within."
-        ),
-    ] = None,
-    ties: Annotated[
-        bool, typer.Option("--ties", help="Ask for label shares too: style and label go together.")
-    ] = False,
+    directions: Directions = None,
+    radius: Radius = None,
+    ties: Ties = False,
     epsilon: Epsilon = None,
     delta: Delta = None,
     ledger: Ledger = None,
@@ -101,17 +86,17 @@ def style_command(
     if output is not None:
         check_output(context, output)
         check_place(output)
-    listed = None if features is None else [name.strip() for name in features.split(",")]
     named = declared_categories(categories)
     read = read_records(
-        proxy, clients, label=label, client=client, features=listed, declared=named, say=say
-    )
+        proxy, clients, label=label, client=client, features=listed_names(features),
+        declared=named, say=say,
+    )  # fmt: skip
     if epsilon is None and read.records.n_clients < 2:  # with ε, how many there are is not told
         raise CountsError(
             f"{clients}: expected two clients at least, got 1: a style is how they differ"
         )
     if directions is None:
-        directions = min(_DIRECTIONS, read.features.shape[1])
+        directions = min(DIRECTIONS, read.features.shape[1])
     space = style_space(
         read.features, read.labels, n_directions=directions, radius=radius,
         n_labels=read.records.n_labels,

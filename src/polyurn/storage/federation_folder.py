@@ -12,7 +12,7 @@ Which keys these are is `integrations/flower/certificates.py`; processes are sta
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -65,6 +65,9 @@ class Federation:
     max_size, clients_per_node : int
         Declared: the most points of a client, and the most clients of a node.
     nodes : tuple of NodeEntry
+    features : tuple of str, or None
+        The columns of records, in the order in which questions about style take them; None if they were
+        not declared, and nobody but their owners knows that nodes mean the same.
     """
 
     address: str
@@ -74,6 +77,7 @@ class Federation:
     clients_per_node: Count
     nodes: tuple[NodeEntry, ...]
     hosts: tuple[str, ...] = ()
+    features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         host, _, port = self.address.rpartition(":")
@@ -82,6 +86,8 @@ class Federation:
                 f"expected an address such as example.org:8000, got {self.address}"
             )
         check_names(self.categories, self.n_categories)
+        if self.features is not None and not 0 < len(self.features) == len(set(self.features)):
+            raise ParameterError("expected features with different names, at least one")
         if min(self.n_categories, self.max_size, self.clients_per_node) < 1:
             raise ParameterError(
                 "expected at least 1 category, and max_size and clients_per_node of at least 1"
@@ -98,6 +104,14 @@ class Federation:
     def declared(self) -> int | tuple[str, ...]:
         """The categories as tables are read with them."""
         return self.n_categories if self.categories is None else self.categories
+
+    def check_features(self, names: Sequence[str]) -> None:
+        """Nothing, if these columns are the declared ones, or none were; else `ParameterError`."""
+        if self.features is not None and tuple(names) != self.features:
+            raise ParameterError(
+                f"expected the features that the federation has declared, {','.join(self.features)}, in "
+                f"this order, got {','.join(names)}"
+            )
 
 
 class FederationFolder:

@@ -1,30 +1,25 @@
-"""A run of a federation as files: what is asked for, what happens meanwhile, and what came of it.
+"""What a federation is asked for: a mixture of its clients, or their style.
 
-The command writes `job.json` and reads the rest; the process that asks the nodes reads `job.json` and
-writes the rest: `events.jsonl`, a line for each round, then `mdm.json` or `failed.json`. Nothing is
-fitted here.
+A job has the terms on which nodes are asked, which are the same whatever the question is: who is asked,
+how sums are made, and what is guaranteed. How a job becomes files is `job_folder.py`.
 """
 
-import json
-import os
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
-from polyurn.errors import FileError, ParameterError
+from polyurn.errors import ParameterError
+from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import Budget
-from polyurn.storage.atomic import AGAIN, load_record, save_record
+from polyurn.storage.style_json import check_feature_names, space_from_record, space_to_record
 from polyurn.typed.records import Count, Finite, read_record, to_record
 
-_VERSION = 1
 # Who can add noise, by whether sums are secure: a share of it hides nothing in a plain answer.
 _ADDERS = {True: ("distributed", "central", "local"), False: ("central", "local")}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What a federation is asked for.
+    """The terms on which nodes are asked; what they are asked is a `MixtureJob` or a `StyleJob`.
 
     Attributes
     ----------
@@ -32,20 +27,9 @@ class Job:
         The folder of the federation.
     command : str or None
         How the user asked.
-    selects : bool
-        Whether the number of components is chosen, or `components` has the one that is wanted.
-    components : tuple of int
-        Empty for "auto".
-    max_size, rounds, patience, max_upload, seed : int
-    tol, held_out : float
-    cohort : int or None
-        A number of nodes.
-    sizes : str
     secure : bool
-    min_nodes : int
+    min_nodes, retries : int
     min_fraction, timeout, settling, dropout : float
-    checkpoint : str or None
-        Folder that keeps the sum of every round.
     epsilon, delta : float or None
         What the run may spend; None: there is no guarantee.
     trust : str or None
@@ -57,17 +41,6 @@ class Job:
 
     federation: str
     command: str | None
-    selects: bool
-    components: tuple[Count, ...]
-    max_size: Count
-    rounds: Count = 50
-    patience: Count = 3
-    max_upload: Count = 50_000
-    seed: Count = 0
-    tol: Finite = 1e-3
-    held_out: Finite = 0.2
-    cohort: Count | None = None
-    sizes: str = "binned"
     secure: bool = True
     min_nodes: Count = 3
     retries: Count = 2
@@ -75,7 +48,6 @@ class Job:
     timeout: Finite = 60.0
     settling: Finite = 60.0
     dropout: Finite = 0.3
-    checkpoint: str | None = None
     epsilon: Finite | None = None
     delta: Finite | None = None
     trust: str | None = None
@@ -83,10 +55,8 @@ class Job:
 
     def __post_init__(self) -> None:
         self._check_guarantee()
-        if min(*self.components, self.rounds, self.min_nodes) < 1:
-            raise ParameterError(
-                "expected numbers of components, of rounds and of min_nodes of at least 1"
-            )
+        if self.min_nodes < 1:
+            raise ParameterError("expected min_nodes of at least 1")
         if self.secure and self.min_nodes < 2:
             raise ParameterError(
                 "expected min_nodes of at least 2 for secure sums: a sum over one node is its answer"
@@ -95,16 +65,6 @@ class Job:
             raise ParameterError(
                 "expected min_fraction from 0 to 1, a timeout above 0 and a settling time of at least 0"
             )
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What decides about the rounds: a run that goes on has to have the same."""
-        record = to_record(self)
-        no_matter = ("command", "checkpoint", "timeout", "settling", "retries", "ledger_epsilon")
-        kept = {name: value for name, value in record.items() if name not in no_matter}
-        if not self.selects:
-            del kept["rounds"]  # a fit that was to take fewer rounds begins in the same way
-        return kept
 
     def _check_guarantee(self) -> None:
         rest = (self.delta, self.trust, self.ledger_epsilon)
@@ -122,6 +82,48 @@ class Job:
                 f"expected trust {', '.join(_ADDERS[self.secure])} in "
                 f"{'secure' if self.secure else 'plain'} sums, got {self.trust}"
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixtureJob(Job):
+    """Which kinds of clients are there?
+
+    Attributes
+    ----------
+    selects : bool
+        Whether the number of components is chosen, or `components` has the one that is wanted.
+    components : tuple of int
+        Empty for "auto".
+    max_size, rounds, patience, max_upload, seed : int
+    tol, held_out : float
+    cohort : int or None
+        A number of nodes.
+    sizes : str
+    checkpoint : str or None
+        Folder that keeps the sum of every round.
+    """
+
+    asks: ClassVar[str] = "mixture"
+
+    selects: bool
+    components: tuple[Count, ...]
+    max_size: Count
+    rounds: Count = 50
+    patience: Count = 3
+    max_upload: Count = 50_000
+    seed: Count = 0
+    tol: Finite = 1e-3
+    held_out: Finite = 0.2
+    cohort: Count | None = None
+    sizes: str = "binned"
+    checkpoint: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if min(*self.components, self.rounds, 1) < 1:
+            raise ParameterError("expected numbers of components and of rounds of at least 1")
+        if self.epsilon is None:
+            return
         if self.selects and not self.components:
             raise ParameterError("expected components as 1:6 or 2,4,8 with epsilon, got auto")
         if self.cohort is not None or self.sizes == "exact":
@@ -129,64 +131,58 @@ class Job:
                 "expected all nodes (no cohort) and sizes binned or shared with epsilon"
             )
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decides about the rounds: a run that goes on has to have the same."""
+        record = to_record(self)
+        no_matter = ("command", "checkpoint", "timeout", "settling", "retries", "ledger_epsilon")
+        kept = {name: value for name, value in record.items() if name not in no_matter}
+        if not self.selects:
+            del kept["rounds"]  # a fit that was to take fewer rounds begins in the same way
+        return kept
 
-class JobFolder:
-    """The files of one run.
-
-    Parameters
-    ----------
-    path : path
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(os.path.abspath(path))
-        self.result, self.pid = self.path / "mdm.json", self.path / "server.pid"
-        self._events, self._failed = self.path / "events.jsonl", self.path / "failed.json"
+    def to_record(self) -> dict[str, Any]:
+        """The fields, for JSON."""
+        return to_record(self)
 
     @classmethod
-    def make(cls, runs: Path, job: Job) -> "JobFolder":
-        """The folder of a new run: the next number that is free."""
-        try:
-            runs.mkdir(parents=True, exist_ok=True)
-            number = 1 + max((int(p.name) for p in runs.iterdir() if p.name.isdecimal()), default=0)
-            folder = cls(runs / f"{number:04d}")
-            folder.path.mkdir()
-            folder._events.touch()
-        except OSError as error:
-            raise FileError(f"cannot write {runs}: {error.strerror}") from error
-        save_record(to_record(job), folder.path / "job.json", kind="job", version=_VERSION)
-        return folder
+    def from_record(cls, record: object) -> Self:
+        """What `to_record` wrote, checked."""
+        return read_record(cls, record)
 
-    def read(self) -> Job:
-        """What is asked for."""
-        place = self.path / "job.json"
-        try:
-            return read_record(Job, load_record(place, kind="job", version=_VERSION))
-        except FileError as error:
-            raise FileError(f"{place} is damaged: {error}; {AGAIN}") from error
 
-    def tell(self, event: Mapping[str, Any]) -> None:
-        """One more line about what happens."""
-        with open(self._events, "a", encoding="utf-8") as file:
-            file.write(json.dumps(dict(event)) + "\n")
+@dataclass(frozen=True, kw_only=True)
+class StyleJob(Job):
+    """What do clients differ in besides their labels?
 
-    def fail(self, reason: str) -> None:
-        """The run has ended without a result."""
-        save_record({"reason": reason}, self._failed, kind="failed", version=_VERSION)
+    It is one question, so that there is nothing to go on from, and nothing in it is random.
 
-    @property
-    def failure(self) -> str | None:
-        """Why the run has ended without a result; None if it has not."""
-        if not self._failed.exists():
-            return None
-        return str(load_record(self._failed, kind="failed", version=_VERSION).get("reason"))
+    Attributes
+    ----------
+    space : StyleSpace
+        Of as many labels as the federation has categories, in their order.
+    features : tuple of str, or None
+        The name of each feature.
+    ties : bool
+        As in `fit_style`.
+    """
 
-    def events(self) -> Iterator[dict[str, Any] | None]:
-        """The lines so far and those to come, without end; None where there is no new one yet."""
-        rest = ""
-        with open(self._events, encoding="utf-8") as file:
-            while True:
-                rest += file.read()
-                *lines, rest = rest.split("\n")
-                yield from (json.loads(line) for line in lines)
-                yield None
+    asks: ClassVar[str] = "style"
+
+    space: StyleSpace
+    features: tuple[str, ...] | None = None
+    ties: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_feature_names(self.features, self.space)
+
+    def to_record(self) -> dict[str, Any]:
+        """The fields, for JSON."""
+        return {**to_record(self), "space": space_to_record(self.space)}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """What `to_record` wrote, checked."""
+        space = space_from_record(record.get("space"), where="space")
+        return read_record(cls, record, parsed={"space": space})

@@ -56,6 +56,11 @@ class Journal:
             self._n += 1
 
     @property
+    def folder(self) -> Path:
+        """Where it is kept."""
+        return self._folder
+
+    @property
     def name(self) -> str:
         """What this record is known by, wherever its folder is: drawn when it is first asked for."""
         place = self._folder / "name.txt"

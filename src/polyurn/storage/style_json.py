@@ -62,13 +62,13 @@ def save_style(
         said["privacy"] = to_record(PrivacyRecord.of(guarantee))
     record = {
         "categories": check_names(categories, style.space.n_labels),
-        "features": _feature_names(features, style.space),
+        "features": check_feature_names(features, style.space),
         "n_clients": style.n_clients,
         "far_share": None if np.isnan(style.far_share) else style.far_share,
         **_arrays(style, ("mean", "shared", "by_label", "within")),
         **_arrays(style, ("label_shares", "label_covariance", "tie")),
         "errors": None if style.errors is None else _arrays(style.errors),
-        "space": _space_record(style.space),
+        "space": space_to_record(style.space),
     }
     save_record(record, path, kind="style", version=_VERSION, made=checked_made(said))
 
@@ -96,7 +96,7 @@ def load_style(path: str | os.PathLike[str]) -> SavedStyle:
             far_share=np.nan if kept.far_share is None else kept.far_share,
         )  # fmt: skip
         names = check_names(kept.categories, space.n_labels)
-        columns = _feature_names(kept.features, space)
+        columns = check_feature_names(kept.features, space)
         return SavedStyle(style, names, columns, Made.from_record(record.get("made", {})))
     except (FileError, InputError) as error:
         raise FileError(f"{path} is damaged: {error}; {AGAIN}") from error
@@ -107,7 +107,7 @@ def save_space(
 ) -> None:
     """Write a style space as JSON; as `polyurn.save` does it."""
     made = checked_made(dict(made or {}))
-    save_record(_space_record(space), path, kind="style-space", version=_VERSION, made=made)
+    save_record(space_to_record(space), path, kind="style-space", version=_VERSION, made=made)
 
 
 def load_space(path: str | os.PathLike[str]) -> StyleSpace:
@@ -120,7 +120,7 @@ def load_space(path: str | os.PathLike[str]) -> StyleSpace:
     """
     record = load_record(path, kind="style-space", version=_VERSION)
     try:
-        return _space(read_record(_SpaceRecord, record))
+        return space_from_record(record)
     except (FileError, InputError) as error:
         raise FileError(f"{path} is damaged: {error}; {AGAIN}") from error
 
@@ -174,7 +174,8 @@ def _arrays(value: Any, names: Sequence[str] | None = None) -> dict[str, Any]:
     return {name: None if array is None else array.tolist() for name, array in given.items()}
 
 
-def _space_record(space: StyleSpace) -> dict[str, Any]:
+def space_to_record(space: StyleSpace) -> dict[str, Any]:
+    """A style space for JSON."""
     return {
         "n_labels": space.n_labels,
         "n_features": space.n_features,
@@ -183,6 +184,11 @@ def _space_record(space: StyleSpace) -> dict[str, Any]:
         "pool_far_share": space.pool_far_share,
         **_arrays(space, ("centres", "basis", "whitening")),
     }
+
+
+def space_from_record(record: object, *, where: str = "") -> StyleSpace:
+    """What `space_to_record` wrote, checked."""
+    return _space(read_record(_SpaceRecord, record, where=where))
 
 
 def _space(kept: _SpaceRecord) -> StyleSpace:
@@ -196,7 +202,8 @@ def _space(kept: _SpaceRecord) -> StyleSpace:
     return space
 
 
-def _feature_names(names: Sequence[str] | None, space: StyleSpace) -> tuple[str, ...] | None:
+def check_feature_names(names: Sequence[str] | None, space: StyleSpace) -> tuple[str, ...] | None:
+    """The names as a tuple, if there is one for each feature, or none at all."""
     if names is None:
         return None
     if len(names) != space.n_features:

@@ -63,13 +63,21 @@ class Refusal(IntEnum):
     BUDGET_SPENT = 14
     TOO_LITTLE_NOISE = 15
     NO_RECORDS = 16
+    OTHER_FEATURES = 17
 
     @property
     def text(self) -> str:
         """The code in words, for logs and reports."""
         return _TEXTS[self]
 
+    @property
+    def lasts(self) -> bool:
+        """Whether the same question would be refused again: it is the owner's policy, or what it has."""
+        return self not in _PASSING
 
+
+# What may have gone wrong on the way, or in this very round.
+_PASSING = (Refusal.UNREADABLE, Refusal.OFF_PROTOCOL, Refusal.NO_ANSWER, Refusal.FAILED)
 _TEXTS = {
     Refusal.UNREADABLE: "it cannot read the question",
     Refusal.SECURE_ONLY: "it answers in secure sums only",
@@ -87,6 +95,7 @@ _TEXTS = {
     Refusal.TOO_LITTLE_NOISE: "the question has less noise than it demands",
     Refusal.BUDGET_SPENT: "the question would cost more privacy than its owner allows",
     Refusal.NO_RECORDS: "it has histograms only, and the question about style needs records",
+    Refusal.OTHER_FEATURES: "its records have another number of features than the style space",
 }
 
 

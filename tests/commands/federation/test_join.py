@@ -135,3 +135,15 @@ def test_features_are_columns_of_a_table_of_records(run, fed, tmp_path):
     assert_refused(run(*join, "height"), "records.csv", "'height'")
     assert_refused(run(*join, "width"), f"no SuperLink at localhost:{port(fed)}")
     assert_refused(run(*join, "width", "--count", "1"), "--count has no effect with --features")
+
+
+def test_features_that_were_declared_have_to_be_named_in_their_order(run, tmp_path):
+    init = ("federation", "init", "fed", "--nodes", 1, "--categories", 2, "--max-size", 9)
+    run(*init, "--features", "width,height", "--address", "localhost:1")
+    (tmp_path / "records.csv").write_text("client,category,width,height\na,0,1.5,1\na,1,2.5,2\n")
+    join = (*JOIN, "records.csv", "--features")
+    for columns in ("height,width", "width", "width,height,depth"):
+        assert_refused(
+            run(*join, columns), "declared, width,height, in this order", f"got {columns}"
+        )
+    assert_refused(run(*join, "width, height"), "no SuperLink at localhost:1")

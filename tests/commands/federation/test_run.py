@@ -9,7 +9,7 @@ from cli_walk import assert_refused
 from polyurn import LocalAggregator, select_private
 from polyurn.server.records import FitRecord
 from polyurn.storage.federation_folder import FederationFolder
-from polyurn.storage.federation_job import JobFolder
+from polyurn.storage.job_folder import JobFolder
 from polyurn.storage.mdm_json import save
 from polyurn.storage.provenance import PrivacyRecord
 from polyurn.typed.records import to_record

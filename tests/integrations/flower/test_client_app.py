@@ -1,5 +1,6 @@
 """The ClientApp: a new process for every message, and no word of what fails there."""
 
+import json
 import shutil
 
 import pytest
@@ -124,6 +125,13 @@ def name_no_such_column(context, folder):
     context.node_config["client"] = "nobody"
 
 
+def name_other_features_than_declared(context, folder):
+    record = json.loads((folder / "node.json").read_text())
+    record["federation"]["features"] = ["width"]
+    (folder / "node.json").write_text(json.dumps(record))
+    context.node_config["features"] = "height"
+
+
 def exceed_the_declared_size(context, folder):
     (folder / "clients.csv").write_text("who,what\n" + "mallory,a\n" * 21)
 
@@ -137,6 +145,7 @@ def exceed_the_declared_size(context, folder):
         name_no_node,
         damage_node,
         name_no_such_column,
+        name_other_features_than_declared,
         exceed_the_declared_size,
     ],
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from federation_jobs import job_of
-from played_federations import OnDisk
+from played_federations import OnDisk, histograms_of, records_of
 from polyurn.errors import (
     BudgetError,
     FileError,
@@ -19,6 +19,7 @@ from polyurn.integrations.flower.server_app import perform
 from polyurn.privacy.accounting import epsilon_of
 from polyurn.storage.ledger_file import LedgerFile
 from polyurn.storage.mdm_json import load_saved
+from polyurn.storage.style_json import load_style
 
 GUARANTEE = {"epsilon": 1.0, "delta": 1e-6, "trust": "distributed", "components": (1,)}
 
@@ -230,3 +231,109 @@ def test_on_a_ring_a_node_counts_its_neighbourhood_only():
 def test_too_few_reporters_for_so_many_who_may_collude_is_said():
     with pytest.raises(ParameterError, match=r"at least 6 of 20 nodes.*larger --min-fraction"):
         reporters(20, job_of("fed", min_fraction=0.1))
+
+
+# ------------------------------------------------------------------------------------------- styles
+
+# With so much budget the noise is small beside sixty clients.
+STYLE = {"epsilon": 200.0, "delta": 1e-6, "trust": "distributed"}
+
+
+@pytest.fixture
+def with_records(tmp_path, clock):
+    return OnDisk(tmp_path, clock, held=records_of(3)[1])
+
+
+def test_a_private_style_is_charged_once_and_says_what_it_guarantees(with_records):
+    here = with_records
+    folder = here.style_job(**STYLE)
+    perform(here.grid, folder)
+    saved = load_style(folder.result)
+    guarantee = saved.made.privacy.guarantee
+    assert guarantee.epsilon == pytest.approx(200.0)
+    assert (guarantee.n_rounds, guarantee.trust) == (1, "distributed")
+    (charge,) = charges(here.made.ledger)
+    assert (charge.what, charge.trust) == ("boundedstyle", "distributed")
+    assert asked_of(here, 2) == {"noised boundedstyle"}
+    assert saved.style.n_clients == pytest.approx(60, abs=2)
+
+
+def test_a_style_and_a_mixture_are_charged_to_the_same_ledger(with_records):
+    here = with_records
+    perform(here.grid, here.job(**GUARANTEE, ledger_epsilon=210.0))
+    n_sent = len(here.grid.sent)
+    with pytest.raises(BudgetError, match=r"would bring epsilon to .* of 210 .*nothing was asked"):
+        perform(here.grid, here.style_job(**{**STYLE, "epsilon": 210.0}))
+    assert len(here.grid.sent) == n_sent
+    folder = here.style_job(**STYLE)
+    perform(here.grid, folder)
+    guarantee = load_style(folder.result).made.privacy.guarantee
+    assert guarantee.epsilon == pytest.approx(200.0)
+    assert guarantee.total_epsilon > 200.0
+
+
+def test_a_second_style_beyond_the_budget_asks_nobody(with_records):
+    here = with_records
+    perform(here.grid, here.style_job(**STYLE))
+    n_sent = len(here.grid.sent)
+    with pytest.raises(BudgetError, match=r"nothing was asked.*--ledger-epsilon"):
+        perform(here.grid, here.style_job(**STYLE))
+    assert len(here.grid.sent) == n_sent
+    assert len(charges(here.made.ledger)) == 1
+
+
+def test_a_style_that_too_many_nodes_refuse_is_not_asked_and_charged_again(tmp_path, clock):
+    _, parts = records_of(2)
+    here = OnDisk(tmp_path, clock, held=[*parts, histograms_of(20, 3)])
+    with pytest.raises(NodesError, match=r"no sum in 1 attempt: .*refused: 3 \(it has histograms"):
+        perform(here.grid, here.style_job(**STYLE, ledger_epsilon=900.0))
+    assert len(charges(here.made.ledger)) == 1
+
+
+def test_a_style_that_the_budget_does_not_allow_to_begin_again_says_why_there_was_no_sum(
+    with_records,
+):
+    here = with_records
+    here.grid.nodes[103].error = "it fails"
+    with pytest.raises(BudgetError) as error:
+        perform(here.grid, here.style_job(**STYLE))
+    said = str(error.value)
+    assert said.startswith("no sum: ")
+    assert "refused: 3 (the transport says that it failed); begun again, boundedstyle" in said
+    assert said.endswith("raise the budget with --ledger-epsilon")
+
+
+@pytest.mark.parametrize("trust", ["central", "local"])
+def test_whoever_adds_the_noise_of_a_style_is_named(with_records, trust):
+    folder = with_records.style_job(**{**STYLE, "epsilon": 2000.0, "trust": trust})
+    perform(with_records.grid, folder)
+    assert load_style(folder.result).made.privacy.guarantee.trust == trust
+
+
+def test_owners_who_demand_noise_are_asked_for_their_style_on_the_same_account(tmp_path, clock):
+    policy = "most_epsilon = 250.0\ndelta = 1e-6\n"
+    here = OnDisk(tmp_path, clock, policy=policy, held=records_of(3)[1])
+    with pytest.raises(
+        NodesError, match=r"refused: 1, 2, 3 \(it answers with its own noise only\)"
+    ):
+        perform(here.grid, here.style_job(retries=0))
+    perform(here.grid, here.style_job(**STYLE))
+    own = charges(here.made.node("node-1") / "privacy.ledger")
+    assert [charge.what for charge in own] == ["noised boundedstyle"]
+    spent = "the question would cost more privacy than its owner allows"
+    with pytest.raises(NodesError, match=rf"refused: 1, 2, 3 \({spent}\)"):
+        perform(here.grid, here.style_job(**STYLE, ledger_epsilon=900.0, retries=0))
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        ("most_numbers = 15\n", "the question asks for too many numbers"),
+        ("rounds_per_day = 0\n", "it was asked too often in a day"),
+        ("least_noise = 0.5\n", "it answers with its own noise only"),
+    ],
+)
+def test_a_policy_holds_for_questions_about_style_too(tmp_path, clock, policy, why):
+    here = OnDisk(tmp_path, clock, policy=policy, held=records_of(3)[1])
+    with pytest.raises(NodesError, match=rf"refused: 1, 2, 3 \({why}\)"):
+        perform(here.grid, here.style_job(retries=0))

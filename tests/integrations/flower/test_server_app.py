@@ -10,10 +10,12 @@ import pytest
 from flwr.app import Context, RecordDict
 
 import polyurn as pu
-from played_federations import OnDisk
+from played_federations import OnDisk, histograms_of, records_of
 from polyurn.errors import FileError, NodesError
 from polyurn.integrations.flower.server_app import main, perform
 from polyurn.storage.mdm_json import load_saved
+from polyurn.storage.style_json import load_style
+from style_cases import whole_space
 
 
 @pytest.fixture
@@ -72,6 +74,80 @@ def test_a_run_that_was_cut_off_goes_on_from_its_checkpoint_to_the_same_model(he
     one, other = (load_saved(folder.result).mdm for folder in (whole, resumed))
     np.testing.assert_allclose(one.alphas, other.alphas, rtol=1e-9)
     np.testing.assert_allclose(one.weights, other.weights, rtol=1e-9)
+
+
+# ------------------------------------------------------------------------- questions about style
+
+
+@pytest.fixture
+def with_records(tmp_path, clock):
+    """A federation of three nodes that allow plain questions, and all their records."""
+    whole, parts = records_of(3)
+    return OnDisk(tmp_path, clock, policy="secure_only = false\n", held=parts), whole
+
+
+def assert_near(style, expected, rtol):
+    assert style.n_clients == expected.n_clients
+    for name in ("mean", "shared", "by_label", "within"):
+        got, wanted = getattr(style, name), getattr(expected, name)
+        np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol * np.abs(wanted).max())
+
+
+# Both add up each node's clients first: in a plain sum nothing but the order of additions is another.
+# A secure one rounds each node's numbers to fixed point.
+@pytest.mark.parametrize(("secure", "rtol"), [(False, 1e-12), (True, 1e-9)])
+@pytest.mark.parametrize("ties", [False, True])
+def test_a_style_over_nodes_is_that_of_all_their_records(with_records, secure, rtol, ties):
+    here, whole = with_records
+    folder = here.style_job(secure=secure, ties=ties, features=("x", "y"), command="polyurn ...")
+    perform(here.grid, folder)
+    saved = load_style(folder.result)
+    expected = pu.fit_style(pu.LocalAggregator(whole), whole_space(2), ties=ties)
+    assert_near(saved.style, expected, rtol)
+    assert (saved.style.tie is None) == (not ties)
+    assert saved.features == ("x", "y")
+    assert saved.made.command == "polyurn ..."
+    assert saved.made.privacy_in_words.startswith("no guarantee")
+    crossed = saved.made.crossed
+    assert (crossed.secure, crossed.n_rounds, crossed.n_asks) == (secure, 1, 5 if secure else 1)
+    assert [node.n_summed for node in crossed.nodes] == [1, 1, 1]
+
+
+def test_a_style_over_one_plain_node_is_that_of_its_records_to_the_last_bit(tmp_path, clock):
+    whole, parts = records_of(1)
+    here = OnDisk(tmp_path, clock, policy="secure_only = false\n", held=parts)
+    folder = here.style_job(secure=False, min_nodes=1)
+    perform(here.grid, folder)
+    style = load_style(folder.result).style
+    assert style == pu.fit_style(pu.LocalAggregator(whole), whole_space(2))
+
+
+def test_a_node_with_histograms_only_is_named_and_harms_nobody(tmp_path, clock):
+    whole, parts = records_of(3)
+    here = OnDisk(tmp_path, clock, held=[*parts, histograms_of(20, 4)])
+    folder = here.style_job()
+    perform(here.grid, folder)
+    saved = load_style(folder.result)
+    assert_near(saved.style, pu.fit_style(pu.LocalAggregator(whole), whole_space(2)), 1e-9)
+    last = saved.made.crossed.nodes[3]
+    reason = "it has histograms only, and the question about style needs records"
+    assert (last.name, last.n_summed, last.refused) == ("node-4", 0, ((reason, 1),))
+    assert saved.made.crossed.n_attempts == 1
+
+
+def test_too_few_nodes_with_records_are_one_line_that_says_who_lacks_what(tmp_path, clock):
+    _, parts = records_of(2)
+    held = parts[1].of(np.arange(20))
+    wide = pu.Records(np.c_[held.features, held.labels], held.labels, held.owner, n_labels=10)
+    here = OnDisk(tmp_path, clock, held=[histograms_of(20, 1), parts[0], wide])
+    folder = here.style_job(retries=0)
+    with pytest.raises(NodesError):
+        main(here.grid, context_of(folder))
+    assert folder.failure.endswith(
+        "refused: 1 (it has histograms only, and the question about style needs records), 3 (its "
+        "records have another number of features than the style space)"
+    )
+    assert not folder.result.exists()
 
 
 def context_of(folder):

@@ -18,36 +18,74 @@ from polyurn.commands._shared.progress import NOISED, STARTING, fit_progress, se
 from polyurn.errors import FederationError
 from polyurn.integrations.flower import superlink
 from polyurn.integrations.flower.processes import alive, is_running
+from polyurn.privacy.ledger import Charge
+from polyurn.server.crossed_record import CrossedRecord
 from polyurn.server.results import Progress, Round
 from polyurn.storage.federation_folder import FederationFolder
-from polyurn.storage.federation_job import Job, JobFolder
+from polyurn.storage.federation_job import MixtureJob, StyleJob
+from polyurn.storage.job_folder import JobFolder
+from polyurn.storage.ledger_file import LedgerFile
 from polyurn.wording.numbers import counted
 
 _LOOK = 0.3  # seconds between two looks for news
 _STARTS_WITHIN = 90.0  # seconds until the server's process has to have begun
 
 
-def perform(place: FederationFolder, job: Job) -> JobFolder:
+def perform(place: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
     """Submit a job, show how it goes on, and wait for its end; Ctrl-C ends it, and says what is kept."""
     if alive(place.pid) is None:
         raise FederationError(f"the server is down: polyurn federation up {place.path}")
     folder = JobFolder.make(place.runs, job)
-    again = (
-        f"repeat the command to go on from {job.checkpoint}"
-        if job.checkpoint
-        else "nothing was kept (no --checkpoint)"
-    )
+    kept = _Kept(place, job)
     run = superlink.submit(place, folder.path)
     try:
-        _follow(place, folder, job, again)
+        _follow(place, folder, job, kept)
     except KeyboardInterrupt:
         superlink.stop_run(place, run)
-        say(f"interrupted; {again}")
+        say(f"interrupted; {kept}")
         raise typer.Exit(INTERRUPTED) from None
     return folder
 
 
-def _follow(place: FederationFolder, folder: JobFolder, job: Job, again: str) -> None:
+def missing_nodes(crossed: CrossedRecord | None) -> list[str]:
+    """A sentence for each node of which there is nothing in a model, and why."""
+    sentences = []
+    for node in () if crossed is None else crossed.nodes:
+        if node.n_summed == 0:
+            reasons = [why for why, _ in node.refused] or [node.benched or "it was not there"]
+            sentences.append(f"without {node.name}: {'; '.join(reasons)}")
+    return sentences
+
+
+class _Kept:
+    """What is left of a job that has ended without a result, in words."""
+
+    def __init__(self, place: FederationFolder, job: MixtureJob | StyleJob) -> None:
+        self._place, self._job = place, job
+        self._n_charges = _n_charges(place)
+
+    def __str__(self) -> str:
+        match self._job:
+            case MixtureJob(checkpoint=str(folder)):
+                return f"repeat the command to go on from {folder}"
+            case MixtureJob():
+                return "nothing was kept (no --checkpoint)"
+            case StyleJob():
+                if _n_charges(self._place) == self._n_charges:
+                    return "nothing was kept"
+                return f"nothing was kept, and what was asked is charged to {self._place.ledger}"
+
+
+def _n_charges(place: FederationFolder) -> int:
+    """How many questions the federation's ledger was charged for."""
+    if not place.ledger.exists():
+        return 0
+    return sum(isinstance(entry, Charge) for entry in LedgerFile(place.ledger).read())
+
+
+def _follow(
+    place: FederationFolder, folder: JobFolder, job: MixtureJob | StyleJob, kept: _Kept
+) -> None:
     begin = time.monotonic()
     with _progress(job) as on_event:
         for event in folder.events():
@@ -57,16 +95,16 @@ def _follow(place: FederationFolder, folder: JobFolder, job: Job, again: str) ->
             if folder.result.exists():
                 return
             if (reason := folder.failure) is not None:
-                raise FederationError(f"{reason}; {again}")
+                raise FederationError(f"{reason}; {kept}")
             has_begun = folder.pid.exists()
             if has_begun and not is_running(folder.pid):
                 # Its last words may have come in between.
                 if folder.result.exists() or folder.failure is not None:
                     continue
-                raise FederationError(f"the process that asks the nodes has died; {again}")
+                raise FederationError(f"the process that asks the nodes has died; {kept}")
             if alive(place.pid) is None:
                 raise FederationError(
-                    f"the SuperLink has died: polyurn federation up {place.path}; then {again}"
+                    f"the SuperLink has died: polyurn federation up {place.path}; then {kept}"
                 )
             if not has_begun and time.monotonic() - begin > _STARTS_WITHIN:
                 raise FederationError(f"the run did not begin: see {place.log}")
@@ -74,8 +112,20 @@ def _follow(place: FederationFolder, folder: JobFolder, job: Job, again: str) ->
 
 
 @contextmanager
-def _progress(job: Job) -> Iterator[Callable[[dict[str, Any]], None]]:
+def _progress(job: MixtureJob | StyleJob) -> Iterator[Callable[[dict[str, Any]], None]]:
     """A function that shows each event of a job."""
+    match job:
+        case StyleJob():  # one question, which has no events
+            say("asking the nodes, once")
+            yield lambda _: None
+        case MixtureJob():
+            with _rounds(job) as on_event:
+                yield on_event
+
+
+@contextmanager
+def _rounds(job: MixtureJob) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that shows each round of a fit or a selection."""
 
     def kept(event: dict[str, Any]) -> bool:
         if event.get("kept"):

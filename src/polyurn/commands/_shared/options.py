@@ -92,6 +92,42 @@ FederationLedgerEpsilon = Annotated[
     float | None,
     typer.Option(help="With --epsilon: budget of all runs together; that of the first by default."),
 ]
+Plain = Annotated[
+    bool, typer.Option("--plain", help="Without masks: the server sees every node's numbers.")
+]
+MinNodes = Annotated[int, typer.Option(help="Fewest nodes that a sum may be over.")]
+MinFraction = Annotated[
+    float, typer.Option(help="Smallest share of the nodes that a sum may be over.")
+]
+Timeout = Annotated[float, typer.Option(help="Seconds that a node has for a reply.")]
+Settling = Annotated[
+    float, typer.Option(help="Longest wait for all nodes before the first round, in seconds.")
+]
+Dropout = Annotated[float, typer.Option(help="Share of nodes that may leave during a secure sum.")]
+Label = Annotated[
+    str | None, typer.Option(help="Column with the label, unless its name is 'label'.")
+]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns of numbers, comma-separated, or one with lists; all numbers by default."
+    ),
+]
+# Directions of style where none are asked for and there are as many features.
+DIRECTIONS = 4
+Directions = Annotated[
+    int | None,
+    typer.Option(
+        help=f"Number of directions of style, m; by default {DIRECTIONS}, or that of the features."
+    ),
+]
+Radius = Annotated[
+    float | None,
+    typer.Option(help="Where points are clipped; by default 99 % of the proxy points are within."),
+]
+Ties = Annotated[
+    bool, typer.Option("--ties", help="Ask for label shares too: style and label go together.")
+]
 Threads = Annotated[int, typer.Option(help="Threads.")]
 Scheduler = Annotated[
     str | None,
@@ -101,6 +137,11 @@ DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Leave out clients
 Seed = Annotated[int, typer.Option(callback=check_seed, help="Seed of everything that is random.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.")]
+
+
+def listed_names(text: str | None) -> list[str] | None:
+    """The names that an option has, with commas between."""
+    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def declared_categories(text: str | None) -> int | tuple[str, ...] | None:

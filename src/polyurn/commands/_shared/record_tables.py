@@ -75,11 +75,7 @@ def read_records(
             declared = observed_categories(points, category=label)
         codes = category_codes(points, declared, category=label)
         if features is None:
-            features = number_columns(points, leave_out=(label, client))
-            say(f"{counted(len(features), 'feature')}, from {proxy}; name them with --features")
-            if left := set(points.column_names) - {label, client, *features}:
-                listed = ", ".join(name for name in points.column_names if name in left)
-                say(f"no features, because not all values are finite numbers: {listed}")
+            features = proxy_columns(points, proxy, leave_out=(label, client), say=say)
         values = table_features_of(points, features)
     with naming(clients):
         if of_proxy:
@@ -89,6 +85,18 @@ def read_records(
         )
     names = tuple(features) if len(features) == values.shape[1] else None
     return ProxyAndRecords(values, codes, records, category_names(declared), names)
+
+
+def proxy_columns(
+    points: Any, proxy: Path, *, leave_out: Sequence[str], say: Say
+) -> tuple[str, ...]:
+    """The columns of proxy points that are features because nobody named others; that is said."""
+    features = number_columns(points, leave_out=leave_out)
+    say(f"{counted(len(features), 'feature')}, from {proxy}; name them with --features")
+    if left := set(points.column_names) - {*leave_out, *features}:
+        listed = ", ".join(name for name in points.column_names if name in left)
+        say(f"no features, because not all values are finite numbers: {listed}")
+    return features
 
 
 def _check_labels(held: object, of_proxy: int | tuple[str, ...], label: str, proxy: Path) -> None:

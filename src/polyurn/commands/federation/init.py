@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from polyurn.commands._shared.console import say
-from polyurn.commands._shared.options import declared_categories
+from polyurn.commands._shared.options import declared_categories, listed_names
 from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
 
@@ -35,6 +35,12 @@ def init_command(
     clients_per_node: Annotated[
         int, typer.Option(help="Declared largest number of clients of a node.")
     ] = 1000,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of records, comma-separated, in the order of all questions about style."
+        ),
+    ] = None,
 ) -> None:
     """Make the folder of a federation: certificates, keys, roster, policies, and the Flower app.
 
@@ -60,6 +66,7 @@ def init_command(
         n_nodes=nodes,
         public=public,
         hosts=host or [],
+        features=listed_names(features),
     )
     say(f"made {folder} for {counted(nodes + len(files), 'node')} at {address}")
     if nodes:

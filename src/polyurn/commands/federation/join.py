@@ -68,11 +68,13 @@ def join_command(
         read = read_clients(table, reading, place.federation.declared)
     else:
         refuse_options(context, ["count", "drop_empty"], "with --features, a row for each point")
+        columns = [name.strip() for name in features.split(",")]
+        place.federation.check_features(columns)
         with naming(table):
             read = table_records(
                 read_table(table, on_remark=say), label=category or "category",
                 categories=place.federation.declared, client=client or "client",
-                features=[name.strip() for name in features.split(",")],
+                features=columns,
             )  # fmt: skip
     n_clients = read.n_clients if isinstance(read, Records) else read.shape[0]
     node = open_node(place, read, on_failure=lambda error: _told("an answer", error))

@@ -8,20 +8,26 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say, show
+from polyurn.commands._shared.console import print_json, say, show, warn
 from polyurn.commands._shared.invocation import check_output, refuse_options
 from polyurn.commands._shared.options import (
     AsJson,
     Checkpoint,
     Delta,
+    Dropout,
     Epsilon,
     FederationLedgerEpsilon,
     MaxUpload,
+    MinFraction,
+    MinNodes,
     NoPrivacy,
     Output,
     Patience,
+    Plain,
     Rounds,
     Seed,
+    Settling,
+    Timeout,
     Tol,
     Trust,
     component_numbers,
@@ -65,21 +71,12 @@ def run_command(
         typer.Option(help="Sizes one by one, in bins, or in bins that all components share."),
     ] = "binned",
     max_upload: MaxUpload = 50_000,
-    plain: Annotated[
-        bool,
-        typer.Option("--plain", help="Without masks: the server sees every node's numbers."),
-    ] = False,
-    min_nodes: Annotated[int, typer.Option(help="Fewest nodes that a sum may be over.")] = 3,
-    min_fraction: Annotated[
-        float, typer.Option(help="Smallest share of the nodes that a sum may be over.")
-    ] = 0.7,
-    timeout: Annotated[float, typer.Option(help="Seconds that a node has for a reply.")] = 60.0,
-    settling: Annotated[
-        float, typer.Option(help="Longest wait for all nodes before the first round, in seconds.")
-    ] = 60.0,
-    dropout: Annotated[
-        float, typer.Option(help="Share of nodes that may leave during a secure sum.")
-    ] = 0.3,
+    plain: Plain = False,
+    min_nodes: MinNodes = 3,
+    min_fraction: MinFraction = 0.7,
+    timeout: Timeout = 60.0,
+    settling: Settling = 60.0,
+    dropout: Dropout = 0.3,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -91,10 +88,10 @@ def run_command(
 
     Example: `polyurn federation run fed --epsilon 1 --delta 1e-6 --components 3 -o mdm.json`
     """
-    from polyurn.commands._shared.federated import perform
+    from polyurn.commands._shared.federated import missing_nodes, perform
     from polyurn.storage.atomic import check_place, write_whole
     from polyurn.storage.federation_folder import FederationFolder
-    from polyurn.storage.federation_job import Job
+    from polyurn.storage.federation_job import MixtureJob
     from polyurn.storage.mdm_json import load_saved
 
     place = FederationFolder(folder)
@@ -111,7 +108,7 @@ def run_command(
     if output is not None:
         check_output(context, output)
         check_place(output)
-    job = Job(
+    job = MixtureJob(
         federation=str(place.path),
         command=context.obj,
         selects=selects,
@@ -138,6 +135,8 @@ def run_command(
     saved = load_saved(done.result)
     for sentence in _sentences(saved):
         say(sentence)
+    for sentence in missing_nodes(saved.made.crossed):
+        warn(sentence)
     if output is not None:
         write_whole(output, lambda file: file.write(done.result.read_bytes()))
         say(f"wrote {output}")

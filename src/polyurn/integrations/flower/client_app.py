@@ -64,11 +64,13 @@ def _clients(folder: NodeFolder, context: Context) -> Histograms | Records:
             raise ParameterError(
                 "expected no count with features: the table has a row for each point"
             )
+        columns = [name.strip() for name in features.split(",")]
+        folder.federation.check_features(columns)
         return table_records(
             read_table(table),
             label=_setting(context, "category") or "category",
             categories=folder.federation.declared,
-            features=[name.strip() for name in features.split(",")],
+            features=columns,
             client=_setting(context, "client") or "client",
         )
     return table_histograms(

@@ -27,7 +27,7 @@ _ROUNDING = 1e-9
 
 
 def private_clients(
-    clients: FlowerAggregator, job: Job, place: FederationFolder, answers: Journal | None
+    clients: FlowerAggregator, job: Job, place: FederationFolder, answers: Journal | None = None
 ) -> PrivateAggregator:
     """The nodes of a federation, asked for sums with noise only.
 
@@ -53,16 +53,8 @@ def private_clients(
     ledger = raised_ledger(
         place.ledger, epsilon=job.ledger_epsilon, delta=job.delta, first=job.epsilon
     )
-    run, n_kept = (None, 0) if answers is None else (answers.name, len(answers))
-    own = [charge.sigma for charge in ledger.charges if charge.run == run]
-    if len(own) < n_kept:
-        raise FileError(
-            f"{place.ledger} has {counted(len(own), 'charge')} of the run in {job.checkpoint}, which "
-            f"has {counted(n_kept, 'round')}: put the ledger of that run in its place, or take an "
-            "empty folder"
-        )
-    # What brought no answer is charged again; at the least, those were the cheapest.
-    lost = sorted(own, reverse=True)[: len(own) - n_kept]
+    run = None if answers is None else answers.name
+    lost = [] if answers is None else _lost(ledger, answers, place)
     others = [charge.sigma for charge in ledger.charges if charge.run != run]
     _check_left(ledger, [sigma_for(job.epsilon, job.delta), *lost, *others])
     if job.trust == "local":
@@ -77,6 +69,19 @@ def private_clients(
     )  # fmt: skip
 
 
+def _lost(ledger: PrivacyLedger, answers: Journal, place: FederationFolder) -> list[float]:
+    """The noise of what the run was charged for before, and brought no answer: it is charged again."""
+    own = [charge.sigma for charge in ledger.charges if charge.run == answers.name]
+    n_kept = len(answers)
+    if len(own) < n_kept:
+        raise FileError(
+            f"{place.ledger} has {counted(len(own), 'charge')} of the run in {answers.folder}, which "
+            f"has {counted(n_kept, 'round')}: put the ledger of that run in its place, or take an "
+            "empty folder"
+        )
+    return sorted(own, reverse=True)[: len(own) - n_kept]  # at the least, the cheapest
+
+
 def reporters(n_nodes: int, job: Job) -> tuple[int, int]:
     """How many nodes a sum with shares of noise is over at least, and how many of them may collude.
 
@@ -85,7 +90,7 @@ def reporters(n_nodes: int, job: Job) -> tuple[int, int]:
 
     Examples
     --------
-    >>> job = Job(federation="fed", command=None, selects=False, components=(2,), max_size=20)
+    >>> job = Job(federation="fed", command=None)
     >>> [reporters(n, job) for n in (3, 10, 100)]
     [(3, 0), (7, 2), (70, 20)]
     """

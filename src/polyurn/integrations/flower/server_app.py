@@ -1,10 +1,12 @@
-"""polyurn's ServerApp: performs the job that `polyurn federation run` wrote down.
+"""polyurn's ServerApp: performs the job that `polyurn federation run` or `style` wrote down.
 
 The search is `server/`, asking the nodes is `aggregator.py`. What happens is told in the job's folder,
 because the command that waits for it is another process.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from math import isnan
 from pathlib import Path
@@ -22,11 +24,14 @@ from polyurn.server.private.fitting import fit_private
 from polyurn.server.records import FitRecord, SelectionRecord
 from polyurn.server.results import Progress, Round
 from polyurn.server.select import select
+from polyurn.server.style import fit_style
 from polyurn.storage.federation_folder import FederationFolder
-from polyurn.storage.federation_job import Job, JobFolder
+from polyurn.storage.federation_job import Job, MixtureJob, StyleJob
+from polyurn.storage.job_folder import JobFolder
 from polyurn.storage.journal import Journal
 from polyurn.storage.mdm_json import save
 from polyurn.storage.provenance import PrivacyRecord
+from polyurn.storage.style_json import save_style
 from polyurn.typed.records import to_record
 from polyurn.wire import Aggregator
 
@@ -64,8 +69,19 @@ def perform(grid: Grid, folder: JobFolder) -> None:
     """
     job = folder.read()
     place = FederationFolder(job.federation)
+    match job:
+        case MixtureJob():
+            _learn_mixture(_nodes(grid, place, job, rng=job.seed), place, job, folder)
+        case StyleJob():
+            _learn_style(_nodes(grid, place, job), place, job, folder)
+
+
+def _nodes(
+    grid: Grid, place: FederationFolder, job: Job, *, rng: int | None = None
+) -> FlowerAggregator:
+    """The nodes of a federation, asked on the terms of a job."""
     federation = place.read()
-    clients = FlowerAggregator(
+    return FlowerAggregator(
         grid,
         numbers=place.flower_ids(),
         secure=job.secure,
@@ -78,25 +94,67 @@ def perform(grid: Grid, folder: JobFolder) -> None:
         retries=job.retries,
         dropout=job.dropout,
         colluding=COLLUDING,
-        rng=job.seed,
+        rng=rng,
     )
+
+
+def _learn_mixture(
+    nodes: FlowerAggregator, place: FederationFolder, job: MixtureJob, folder: JobFolder
+) -> None:
+    federation = place.read()
     answers = None if job.checkpoint is None else Journal(Path(job.checkpoint), job.settings)
-    asked: Aggregator = clients
+    asked: Aggregator = nodes
     if job.epsilon is not None:
-        asked = private_clients(clients, job, place, answers)
+        asked = private_clients(nodes, job, place, answers)
     if answers is not None:
         folder.tell({"kept": len(answers)})
         asked = RecordedAggregator(asked, answers)
     learn = _searched if job.epsilon is None else _private
     mdm, made = learn(asked, job, federation.n_categories, folder)
-    names = {node.number: node.name for node in federation.nodes}
-    made["crossed"] = clients.crossed.to_record(names=names)
-    made |= {"seed": job.seed, "command": job.command}
+    made |= {"seed": job.seed, **_made(nodes, place, job)}
     save(mdm, folder.result, categories=federation.categories, made=made)
 
 
+def _learn_style(
+    nodes: FlowerAggregator, place: FederationFolder, job: StyleJob, folder: JobFolder
+) -> None:
+    guarantee = None
+    if job.epsilon is None:
+        style = fit_style(nodes, job.space, ties=job.ties)
+    else:
+        private = private_clients(nodes, job, place)
+        with _saying_how_to_raise():
+            style = fit_style(
+                private, job.space, ties=job.ties, epsilon=job.epsilon, delta=job.delta
+            )
+        guarantee = private.guarantee()
+    privacy = to_record(PrivacyRecord.of(guarantee))
+    save_style(
+        style,
+        folder.result,
+        categories=place.read().categories,
+        features=job.features,
+        made={"privacy": privacy, **_made(nodes, place, job)},
+    )
+
+
+def _made(nodes: FlowerAggregator, place: FederationFolder, job: Job) -> dict[str, Any]:
+    """How a model came about, whatever it is a model of."""
+    names = {node.number: node.name for node in place.read().nodes}
+    return {"command": job.command, "crossed": nodes.crossed.to_record(names=names)}
+
+
+@contextmanager
+def _saying_how_to_raise() -> Iterator[None]:
+    """Rounds that were begun again, or another run: all are charged to the same ledger."""
+    try:
+        yield
+    except BudgetError as error:
+        raise BudgetError(f"{error} with --ledger-epsilon") from error
+
+
 def _searched(
-    asked: Aggregator, job: Job, n_categories: int, folder: JobFolder
+    asked: Aggregator, job: MixtureJob, n_categories: int, folder: JobFolder
 ) -> tuple[MDM, dict[str, Any]]:
     """A model from exact sums, and how it came about."""
     common: dict[str, Any] = {
@@ -125,7 +183,7 @@ def _searched(
 
 
 def _private(
-    asked: Aggregator, job: Job, n_categories: int, folder: JobFolder
+    asked: Aggregator, job: MixtureJob, n_categories: int, folder: JobFolder
 ) -> tuple[MDM, dict[str, Any]]:
     """A model from sums with noise, and how it came about."""
     common: dict[str, Any] = {
@@ -138,16 +196,13 @@ def _private(
         "on_round": lambda done: folder.tell(_fit_event(done)),
     }
     made: dict[str, Any] = {}
-    try:
+    with _saying_how_to_raise():
         if job.selects:
             choice = select_private(asked, job.components, **common)
             done = choice.fit
             made["candidates"] = [asdict(candidate) for candidate in choice.candidates]
         else:
             done = fit_private(asked, n_components=job.components[0], **common)
-    except BudgetError as error:
-        # Rounds that were begun again, or another run: both are charged to the same ledger.
-        raise BudgetError(f"{error} with --ledger-epsilon") from error
     made["fit"] = FitRecord.of(done).to_record()
     made["privacy"] = to_record(PrivacyRecord.of(done.guarantee))
     return done.mdm, made

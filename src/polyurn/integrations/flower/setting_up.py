@@ -88,6 +88,7 @@ def set_up(
     n_nodes: int | None = None,
     public: Sequence[NodeEntry] = (),
     hosts: Sequence[str] = (),
+    features: Sequence[str] | None = None,
     secure_only: bool = True,
 ) -> FederationFolder:
     """Make the folder of a federation.
@@ -107,6 +108,8 @@ def set_up(
         Nodes whose owners made their keys.
     hosts : sequence of str
         Further names under which the SuperLink is reached.
+    features : sequence of str, optional
+        Declared: the columns of records, for questions about style.
     secure_only : bool
         What the nodes' policies begin with.
 
@@ -135,6 +138,7 @@ def set_up(
         clients_per_node=clients_per_node,
         nodes=(*entries, *public),
         hosts=tuple(hosts),
+        features=None if features is None else tuple(features),
     )
     roster_of(federation)
     authority = make_authority("polyurn federation")

@@ -1,0 +1,387 @@
+"""`polyurn federation style`: what is refused before anybody is asked, and what nodes answer."""
+
+import os
+import signal
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import polyurn as pu
+from cli_walk import assert_refused
+from polyurn.client.record_tables import table_records
+from polyurn.storage.federation_folder import FederationFolder, read_node
+from polyurn.storage.job_folder import JobFolder
+from polyurn.storage.provenance import PrivacyRecord
+from polyurn.storage.style_json import load_style, save_style
+from polyurn.storage.tables import read_table
+from polyurn.typed.records import to_record
+from style_cases import drawn_world
+
+STYLE = ("federation", "style", "fed", "proxy.csv")
+EXACT = (*STYLE, "--no-privacy")
+PRIVATE = (*STYLE, "--epsilon", 1, "--delta", 1e-6)
+
+
+def points_of(n_points, seed, names=("0", "1", "2")):
+    """A table of points of three labels, and features of different scales."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(3, size=n_points)
+    features = rng.normal(size=(n_points, 2)) * [3.0, 1.0] + labels[:, None]
+    return pa.table(
+        {"label": np.array(names)[labels], "width": features[:, 0], "height": features[:, 1]}
+    )
+
+
+@pytest.fixture
+def proxy(fed, tmp_path):
+    """The server's own points, beside the federation."""
+    table = points_of(300, 0)
+    pyarrow.csv.write_csv(table, tmp_path / "proxy.csv")
+    return table
+
+
+def runs(fed):
+    return list(FederationFolder(fed).runs.iterdir())
+
+
+# -------------------------------------------------------------------------- before anybody is asked
+
+
+def test_a_server_that_is_down_is_said_with_what_to_do(run, fed, proxy):
+    for options in (EXACT, PRIVATE, (*PRIVATE, "--plain"), (*PRIVATE, "--trust", "local")):
+        assert_refused(run(*options), f"the server is down: polyurn federation up {fed}")
+    assert runs(fed) == []
+
+
+def test_whether_there_is_a_guarantee_has_to_be_said(run, fed, proxy):
+    for options in ((), ("--epsilon", 1), ("--delta", 1e-6)):
+        assert_refused(run(*STYLE, *options), "expected --epsilon and --delta", "or --no-privacy")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--epsilon", 1), ["--epsilon has no effect with --no-privacy"]),
+        (("--label", "word"), ["proxy.csv", "'word'"]),
+        (("--features", "width,depth"), ["proxy.csv", "'depth'"]),
+        (("--directions", 3), ["n_directions from 1 to 2"]),
+        (("--radius", 0), ["radius above 0"]),
+        (("--min-nodes", 1), ["a sum over one node is its answer"]),
+        (("--min-fraction", 1.1), ["min_fraction from 0 to 1"]),
+        (("--timeout", 0), ["a timeout above 0"]),
+        (("-o", "proxy.csv"), ["proxy.csv is read by this command"]),
+        (("-o", "no/folder/style.json"), ["cannot write"]),
+    ],
+    ids=str,
+)
+def test_settings_that_cannot_be_meant_are_one_line(run, fed, proxy, options, words):
+    assert_refused(run(*EXACT, *options), *words)
+    assert runs(fed) == []
+
+
+def test_a_label_that_is_no_category_of_the_federation_is_named_with_its_line(run, fed, proxy):
+    rows = (fed.parent / "proxy.csv").read_text().splitlines()
+    rows[4] = '"7",0.5,0.5'
+    (fed.parent / "proxy.csv").write_text("\n".join(rows) + "\n")
+    assert_refused(
+        run(*EXACT),
+        "proxy.csv: column 'label': 1 of 300 values are none of the federation's categories",
+        "line 5",
+    )
+
+
+def test_a_category_without_proxy_points_is_named(run, fed, proxy):
+    kept = proxy.filter(pa.compute.not_equal(proxy["label"], "1"))
+    pyarrow.csv.write_csv(kept, fed.parent / "proxy.csv")
+    assert_refused(
+        run(*EXACT),
+        "proxy.csv: expected points of each of the federation's 3 categories",
+        "none of 1",
+    )
+
+
+def test_archives_and_spaces_have_names_of_their_own(run, fed, proxy, tmp_path):
+    features = np.column_stack([proxy["width"], proxy["height"]])
+    labels = np.array(proxy["label"], int)
+    np.savez(tmp_path / "proxy.npz", features=features, labels=labels)
+    pu.save(pu.style_space(features, labels, n_directions=2), tmp_path / "space.json")
+    ask = ("federation", "style", "fed")
+    for place in ("proxy.npz", "space.json"):
+        assert_refused(run(*ask, place, "--no-privacy"), "the server is down")
+        assert_refused(
+            run(*ask, place, "--no-privacy", "--label", "x"), "--label has no effect with"
+        )
+    refused = run(*ask, "space.json", "--no-privacy", "--directions", 1)
+    assert_refused(refused, "--directions has no effect with space.json, a style space")
+    np.savez(tmp_path / "proxy.npz", features=features, labels=labels + 1)
+    assert_refused(run(*ask, "proxy.npz", "--no-privacy"), "proxy.npz: expected labels from 0 to 2")
+
+
+def test_a_space_of_another_number_of_labels_is_refused(run, fed, tmp_path):
+    rng = np.random.default_rng(0)
+    space = pu.style_space(rng.normal(size=(60, 2)), np.arange(60) % 2, n_directions=2)
+    pu.save(space, tmp_path / "space.json")
+    refused = run("federation", "style", "fed", "space.json", "--no-privacy")
+    assert_refused(refused, "space.json: expected a space of 3 labels", "got 2")
+    refused = run("federation", "style", "fed", "fed/federation.json", "--no-privacy")
+    assert_refused(refused, "federation.json is not a style-space file")
+
+
+def test_features_that_were_declared_are_taken_in_their_order(run, proxy, tmp_path):
+    init = ("federation", "init", "other", "--nodes", 3, "--categories", 3, "--max-size", 9)
+    assert run(*init, "--features", "height, width").code == 0
+    ask = ("federation", "style", "other")
+    ran = run(*ask, "proxy.csv", "--no-privacy")
+    assert_refused(ran, "the server is down")
+    assert "name them with --features" not in ran.err
+    assert_refused(
+        run(*ask, "proxy.csv", "--no-privacy", "--features", "width,height"),
+        "expected the features that the federation has declared, height,width, in this order, got "
+        "width,height",
+    )
+    rng = np.random.default_rng(0)
+    pu.save(pu.style_space(rng.normal(size=(60, 4)), np.arange(60) % 3), tmp_path / "space.json")
+    np.savez(tmp_path / "proxy.npz", features=rng.normal(size=(60, 4)), labels=np.arange(60) % 3)
+    for place in ("space.json", "proxy.npz"):
+        refused = run(*ask, place, "--no-privacy")
+        assert_refused(
+            refused, f"{place}: expected 2 features, as the federation has declared, got 4"
+        )
+
+
+# --------------------------------------------------------------------- a server of this very process
+
+
+@pytest.fixture
+def played(monkeypatch, fed):
+    """The jobs of a server that asks clients of this process; node 2 has histograms only."""
+    from polyurn.commands._shared import federated
+
+    jobs = []
+
+    def submit(place, path):
+        folder = JobFolder(path)
+        jobs.append(job := folder.read())
+        records = drawn_world(40, sizes=(8, 12), n_directions=2, n_labels=3, seed=2).records
+        clients = pu.LocalAggregator(records)
+        guarantee = None
+        if job.epsilon is None:
+            style = pu.fit_style(clients, job.space, ties=job.ties)
+        else:
+            ledger = pu.open_ledger(place.ledger, epsilon=job.epsilon, delta=job.delta)
+            clients = pu.PrivateAggregator(clients, ledger=ledger)
+            style = pu.fit_style(
+                clients, job.space, ties=job.ties, epsilon=job.epsilon, delta=job.delta
+            )
+            guarantee = clients.guarantee()
+        made = {
+            "privacy": to_record(PrivacyRecord.of(guarantee)),
+            "command": job.command,
+            "crossed": crossed(),
+        }
+        save_style(style, folder.result, features=job.features, made=made)
+
+    monkeypatch.setattr(federated, "alive", lambda pid: 1)
+    monkeypatch.setattr(federated.superlink, "submit", submit)
+    return jobs
+
+
+def crossed():
+    nodes = [
+        {"node": 1, "name": "node-1", "n_summed": 1, "benched": None, "refused": []},
+        {
+            "node": 2,
+            "name": "node-2",
+            "n_summed": 0,
+            "benched": None,
+            "refused": [["not asked", 1]],
+        },
+        {"node": 3, "name": "node-3", "n_summed": 0, "benched": None, "refused": []},
+    ]
+    return {
+        "secure": True, "n_nodes": 3, "clients_per_node": 40, "n_rounds": 0, "n_attempts": 0,
+        "n_asks": 0, "n_timeouts": 0, "bytes_down": 0, "bytes_up": 0, "seconds": 0.0, "rounds": [],
+        "nodes": nodes,
+    }  # fmt: skip
+
+
+def test_a_style_is_written_and_says_what_it_is_without(run, proxy, played):
+    ran = run(*EXACT, "--ties", "--directions", 1, "-o", "style.json")
+    assert ran.code == 0, ran.err
+    assert "2 features, from proxy.csv; name them with --features" in ran.err
+    assert "asking the nodes, once" in ran.err
+    assert "privacy: no guarantee: clients' exact sums were released" in ran.err
+    assert "without node-2: not asked\n" in ran.err
+    assert "without node-3: it was not there\n" in ran.err
+    assert "wrote style.json: 40 clients" in ran.err
+    saved = load_style("style.json")
+    assert saved.features == ("width", "height")
+    assert (saved.style.n_directions, saved.style.tie is None) == (1, False)
+    assert saved.made.command.startswith("polyurn federation style fed proxy.csv")
+    (job,) = played
+    assert (job.secure, job.ties, job.epsilon) == (True, True, None)
+    assert "crossed: secure sums over 3 nodes" in run("show", "style.json").err
+
+
+def test_without_a_file_the_directions_are_shown_and_as_json_with_the_guarantee(run, proxy, played):
+    assert "styles of 40 clients" in run(*EXACT).out
+    record = run(*STYLE, "--epsilon", 200, "--delta", 1e-6, "--plain", "--json").json()
+    assert record["privacy"].startswith("(200, 1e-06)-differentially private")
+    assert record["n_directions"] == 2
+    assert (played[-1].secure, played[-1].trust) == (False, "central")
+
+
+@pytest.mark.parametrize("is_charged", [False, True])
+def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, is_charged):
+    from polyurn.commands._shared import federated
+
+    stopped = []
+
+    def submit(place, _):
+        if is_charged:
+            pu.open_ledger(place.ledger, epsilon=1.0, delta=1e-6).charge("style", 9.0, 39)
+        monkeypatch.setattr(JobFolder, "events", lambda _: os.kill(os.getpid(), signal.SIGINT))
+        return 41
+
+    monkeypatch.setattr(federated, "alive", lambda pid: 1)
+    monkeypatch.setattr(federated.superlink, "submit", submit)
+    monkeypatch.setattr(federated.superlink, "stop_run", lambda _, number: stopped.append(number))
+    ran = run(*(PRIVATE if is_charged else EXACT))
+    assert (ran.code, stopped) == (130, [41])
+    ledger = fed / "server" / "privacy.ledger"
+    charged = f", and what was asked is charged to {ledger}" if is_charged else ""
+    assert ran.err.endswith(f"interrupted; nothing was kept{charged}\n")
+
+
+# -------------------------------------------------------------------------------- over real processes
+
+NAMES = ("one", "two", "three")
+
+
+@dataclass
+class Asked:
+    """What was seen of a federation of four nodes that is over; the fourth has histograms only."""
+
+    records: list = field(default_factory=list)
+    space: object = None
+    ran: dict = field(default_factory=dict)
+    styles: dict = field(default_factory=dict)
+    ledger: object = None
+    left: list = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """A whole life: init, up, join, a style without and with a guarantee, down."""
+    pytest.importorskip("flwr")
+    from live_federations import PATIENCE, polyurn, processes_of
+    from polyurn.integrations.flower.one_machine import free_port, start_node
+    from polyurn.integrations.flower.processes import end_processes
+
+    place, seen = tmp_path_factory.mktemp("style"), Asked()
+    made = FederationFolder(place / "fed")
+    ran = polyurn(
+        "init", made.path, "--nodes", 4, "--categories", ",".join(NAMES), "--max-size", 40,
+        "--clients-per-node", 20, "--address", f"localhost:{free_port()}",
+        "--features", "width,height",
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    pool = points_of(600, 1, NAMES)
+    pyarrow.parquet.write_table(pool, place / "proxy.parquet")
+    starting, nodes = [], [read_node(made.node(f"node-{number}")) for number in range(1, 5)]
+    try:
+        ran = polyurn("up", made.path)
+        assert ran.returncode == 0, ran.stderr
+        for node in nodes:
+            table = node.path / "records.csv"
+            pyarrow.csv.write_csv(node_table(node.number), table)
+            words = [str(node.path), str(table), "--category", "label"]
+            features = [] if node.number == 4 else ["--features", "width,height"]
+            starting.append(start_node(node, [*words, *features]))
+        for one in starting:
+            one.wait()
+        for name, options in {
+            "exact": ["--no-privacy"], "private": ["--epsilon", 200, "--delta", 1e-6],
+        }.items():  # fmt: skip
+            output = place / f"{name}.json"
+            seen.ran[name] = polyurn(
+                "style", made.path, place / "proxy.parquet", *options, "-o", output,
+                "--timeout", PATIENCE, "--settling", PATIENCE,
+            )  # fmt: skip
+            assert seen.ran[name].returncode == 0, seen.ran[name].stderr
+            seen.styles[name] = load_style(output)
+    finally:
+        end_processes([node.pid for node in nodes], within=10.0)
+        for one in starting:
+            one.process.kill()  # one that had not joined yet has no file
+            one.process.wait()
+        polyurn("down", made.path)
+    seen.records = [
+        table_records(
+            read_table(node.path / "records.csv"), label="label", categories=NAMES,
+            features=["width", "height"],
+        )
+        for node in nodes[:3]
+    ]  # fmt: skip
+    features = np.column_stack([pool["width"], pool["height"]])
+    codes = np.array([NAMES.index(name) for name in pool["label"].to_pylist()])
+    seen.space = pu.style_space(features, codes, n_directions=2)
+    seen.ledger, seen.left = made.ledger, processes_of(made.path)
+    return seen
+
+
+def node_table(number):
+    """The records of twenty clients, in the features of the pool."""
+    held = drawn_world(20, sizes=(20, 40), n_directions=2, n_labels=3, seed=number).records
+    some = held.of(np.arange(20))
+    values = some.features * [3.0, 1.0] + some.labels[:, None]
+    return pa.table({
+        "client": some.owner, "label": np.array(NAMES)[some.labels], "width": values[:, 0],
+        "height": values[:, 1],
+    })  # fmt: skip
+
+
+def union(parts):
+    held = [part.of(np.arange(part.n_clients)) for part in parts]
+    clients = np.concatenate([1000 * i + one.owner for i, one in enumerate(held)])
+    features = np.concatenate([one.features for one in held])
+    labels = np.concatenate([one.labels for one in held])
+    return pu.Records(features, labels, clients, n_labels=3)
+
+
+def test_a_style_over_processes_is_that_of_all_their_records(asked):
+    saved = asked.styles["exact"]
+    expected = pu.fit_style(pu.LocalAggregator(union(asked.records)), asked.space)
+    assert saved.style.space == asked.space
+    assert saved.style.n_clients == expected.n_clients == 60
+    for name in ("mean", "shared", "by_label", "within"):
+        # A secure sum rounds each node's numbers to fixed point.
+        got, wanted = getattr(saved.style, name), getattr(expected, name)
+        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
+    assert (saved.categories, saved.features) == (NAMES, ("width", "height"))
+    assert (saved.made.crossed.secure, saved.made.crossed.n_attempts) == (True, 1)
+
+
+def test_a_node_with_histograms_only_is_said_and_the_others_are_asked(asked):
+    refusal = "without node-4: it has histograms only, and the question about style needs records"
+    assert refusal in asked.ran["exact"].stderr.splitlines()
+    assert [node.n_summed for node in asked.styles["exact"].made.crossed.nodes] == [1, 1, 1, 0]
+
+
+def test_a_private_style_over_processes_is_charged_once_and_states_it(asked):
+    saved = asked.styles["private"]
+    guarantee = saved.made.privacy.guarantee
+    assert (guarantee.trust, guarantee.n_rounds) == ("distributed", 1)
+    assert "(200, 1e-06)-differentially private for one client" in asked.ran["private"].stderr
+    assert len(pu.open_ledger(asked.ledger, epsilon=200.0, delta=1e-6).charges) == 1
+    exact = asked.styles["exact"].style
+    assert abs(saved.style.n_clients - exact.n_clients) <= 2
+    assert np.abs(saved.style.within - exact.within).max() < 0.2
+
+
+def test_no_process_is_left(asked):
+    assert asked.left == []

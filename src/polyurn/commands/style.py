@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyurn.commands._shared.console import print_json, say, show, warn
-from polyurn.commands._shared.invocation import check_output, made_by, refuse_options
+from polyurn.commands._shared.invocation import check_json_place, made_by, refuse_options
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
     Client,
     Delta,
     Epsilon,
+    Features,
+    Label,
     Ledger,
     LedgerEpsilon,
     Output,
     declared_categories,
+    listed_names,
 )
 from polyurn.errors import CountsError, ParameterError
 from polyurn.wording.numbers import counted
@@ -47,16 +50,9 @@ def style_command(
         ),
     ],
     output: Output = None,
-    label: Annotated[
-        str | None, typer.Option(help="Column with the label, unless its name is 'label'.")
-    ] = None,
+    label: Label = None,
     client: Client = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of numbers, comma-separated, or one with lists; all numbers by default."
-        ),
-    ] = None,
+    features: Features = None,
     categories: Categories = None,
     directions: Annotated[
         int | None,
@@ -92,20 +88,16 @@ def style_command(
     from polyurn.model.proxy_space import style_space
     from polyurn.privacy.statement import in_words
     from polyurn.server.style import fit_style
-    from polyurn.storage.atomic import check_place
     from polyurn.storage.provenance import PrivacyRecord
     from polyurn.storage.style_json import save_style
     from polyurn.typed.records import to_record
 
     _check_options(context, epsilon, delta, ledger)
-    if output is not None:
-        check_output(context, output)
-        check_place(output)
-    listed = None if features is None else [name.strip() for name in features.split(",")]
-    named = declared_categories(categories)
+    check_json_place(context, output, "the style")
     read = read_records(
-        proxy, clients, label=label, client=client, features=listed, declared=named, say=say
-    )
+        proxy, clients, label=label, client=client, features=listed_names(features),
+        declared=declared_categories(categories), say=say,
+    )  # fmt: skip
     if epsilon is None and read.records.n_clients < 2:  # with ε, how many there are is not told
         raise CountsError(
             f"{clients}: expected two clients at least, got 1: a style is how they differ"

@@ -2,12 +2,18 @@
 
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
 from polyurn.errors import FileError
-from polyurn.storage.table_files import check_table_place, table_text, write_table
+from polyurn.storage.table_files import (
+    check_table_place,
+    table_text,
+    table_with_names,
+    write_table,
+)
 from polyurn.storage.tables import read_table
 
 TABLE = pa.table({"client": ["ann", "bob"], "code": ["a × other", "b, or × style 0"]})
@@ -28,6 +34,11 @@ def test_a_parquet_file_says_how_it_came_about(tmp_path):
 def test_the_text_of_a_table_is_that_of_its_csv_file(tmp_path):
     write_table(TABLE, tmp_path / "table.csv")
     assert table_text(TABLE) == (tmp_path / "table.csv").read_bytes()
+
+
+def test_codes_become_a_column_of_names():
+    made = table_with_names({"client": np.array([7, 8])}, "code", ["a", "b", "c"], np.array([2, 0]))
+    assert made.to_pydict() == {"client": [7, 8], "code": ["c", "a"]}
 
 
 def test_a_place_for_no_kind_of_table_is_refused(tmp_path):

@@ -21,8 +21,8 @@ def main() -> None:
     print("| seed | cut | B | V | E | errors: B | V | E |")
     print("|---|---|---|---|---|---|---|---|")
     one = np.eye(N_DIRECTIONS)
-    means, whitening = np.zeros((N_LABELS, N_DIRECTIONS)), np.stack([one] * N_LABELS)
-    space = pu.StyleSpace(means, one, whitening, RADIUS, 0.01)
+    centres, whitening = np.zeros((N_LABELS, N_DIRECTIONS)), np.stack([one] * N_LABELS)
+    space = pu.StyleSpace(centres, one, whitening, RADIUS, 0.01)
     for seed in range(3):
         records, true = world(np.random.default_rng(seed))
         clients = pu.LocalAggregator(records)

@@ -300,7 +300,7 @@ def dask_speed(folder: Path) -> dict[str, float]:
 
 def cluster(n_workers: int) -> dict[str, Any]:
     """Worker processes of one thread each."""
-    quiet = {"dashboard_address": None, "memory_limit": 0}
+    quiet = {"dashboard_address": "127.0.0.1:0", "memory_limit": 0}
     return {"n_workers": n_workers, "threads_per_worker": 1, **quiet}
 
 

@@ -73,9 +73,7 @@ def style_of(n_labels: int) -> pu.Style:
     """Half of the clients' variance is shared by their labels, half belongs to each label."""
     m = len(BETWEEN)
     whitening = np.tile(np.eye(m), (n_labels, 1, 1))
-    space = pu.StyleSpace(
-        np.zeros((n_labels, N_FEATURES)), np.eye(N_FEATURES, m), whitening, radius=5.0
-    )
+    space = pu.StyleSpace(np.zeros((n_labels, m)), np.eye(N_FEATURES, m), whitening, radius=5.0)
     half = np.diag(BETWEEN / 2)
     return pu.Style(space, np.zeros(m), half, half, np.diag(1 - BETWEEN))
 

@@ -25,7 +25,10 @@ from pathlib import Path
 from polyurn import cli
 
 ROOT = Path(__file__).parents[1]
-PAGES = tuple(ROOT / name for name in ("README.md", "docs/quickstart.md", "docs/guides/feature.md"))
+PAGES = tuple(
+    ROOT / name
+    for name in ("README.md", "docs/quickstart.md", "docs/guides/feature.md", "docs/codebook.md")
+)
 WIDTH = 100
 HOME = "/home/me"  # stands for the folder in which the commands ran
 EVIDENCE = re.compile(r"(<!-- (evidence|training) -->\n)(.*?)(<!-- end of \2 -->)", re.DOTALL)
@@ -118,7 +121,7 @@ def renewed_block(block, known, folder):
 def shown_output(command, folder):
     """What a terminal of some width keeps of what a command prints."""
     lines = output(shlex.split(command)).replace(str(folder.resolve()), HOME).splitlines()
-    kept = [line.rstrip() for line in lines if not re.match(r"round \d+: ", line)]
+    kept = [line.rstrip() for line in lines if not re.match(r"round \d+[:,] ", line)]
     return "".join(f"{short}\n" for line in kept for short in wrapped(line))
 
 

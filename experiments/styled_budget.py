@@ -30,7 +30,7 @@ from records import run_all
 class Settings:
     """A perceptron, which feels style more than softmax regression does."""
 
-    splits: tuple[int, ...] = (11,)
+    splits: tuple[int, ...] = (11, 12, 13)
     seeds: tuple[int, ...] = (500, 501, 502, 503, 504, 505)
     model: str = "mlp"
     epochs: tuple[int, ...] = (1, 2, 5, 10, 20)
@@ -114,7 +114,8 @@ def lines() -> Iterator[str]:
         best = max(natural, key=natural.__getitem__)
         spread = tables.POINTS * (natural[best] - np.median(list(natural.values())))
         yield (
-            f"Budget {name}: {len(natural)} settings, seeds {seeds[0][1]} to {seeds[-1][1]}; best "
+            f"Budget {name}: {len(natural)} settings, splits {seeds[0][0]} to {seeds[-1][0]}, seeds "
+            f"{seeds[0][1]} to {seeds[-1][1]}; best "
             f"on natural writers {_chosen(best)} with {tables.POINTS * natural[best]:.1f} %, "
             f"{spread:.1f} above the median setting."
         )

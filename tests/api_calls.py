@@ -372,6 +372,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Codebook.encode": lambda: (
         book().encode, {"features": np.zeros((200, 2)), "labels": np.zeros(200, int)},
     ),
+    "Codebook.named": lambda: (book().named, {"labels": ["apple"]}),
     "Codebook.given_labels": lambda: (
         pu.Codebook(np.zeros((1, 2)), [1, 0], [1.0, 0.0]).given_labels,
         {"mdm": mdm(), "labels": pu.Oracle([[3, 1]]), "codes": [0, 2]},
@@ -406,6 +407,9 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "GivenLabels.sample": lambda: (
         pu.GivenLabels(mdm(), pu.Oracle([[3, 1]]), [0, 0, 1]).sample, {"n_clients": 3, "rng": 0},
+    ),
+    "GivenLabels.fill": lambda: (
+        pu.GivenLabels(mdm(), pu.Oracle([[3, 1]]), [0, 0, 1]).fill, {"totals": [[3, 1]], "rng": 0},
     ),
     "Guarantee": lambda: _fields(_guarantee()),
     "Guarantee.of": lambda: (

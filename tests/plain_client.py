@@ -366,11 +366,11 @@ class AnySize:
 def style(query, take, features, labels):
     n_labels, d, m = query["n_labels"], query["n_features"], query["n_directions"]
     clip = take(1)[0] if query["kind"] == "bounded_style" else None
-    (radius, _), means, basis = take(2), take.table(n_labels, d), take.table(d, m)
+    (radius, _), centres, basis = take(2), take.table(n_labels, m), take.table(d, m)
     whitening = [take.table(m, m) for _ in range(n_labels)]
     z, n_far, n = [], 0, len(labels)
     for f, label in zip(features, labels, strict=True):
-        x = [sum((f[i] - means[label][i]) * basis[i][k] for i in range(d)) for k in range(m)]
+        x = [sum(f[i] * basis[i][k] for i in range(d)) - centres[label][k] for k in range(m)]
         point = [sum(w * v for w, v in zip(row, x, strict=True)) for row in whitening[label]]
         n_far += math.hypot(*point) > radius
         z.append(cut(point, radius))

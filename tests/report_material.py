@@ -114,8 +114,11 @@ def federated(record=None):
     return replace(saved(), made=made)
 
 
-def runs(populations=("true", "mdm", "iid", "oracle"), seeds=(0, 1)):
-    """Runs whose accuracy is a parabola in the learning rate's logarithm, shifted by population."""
+def runs(populations=("true", "mdm", "iid", "oracle"), seeds=(0, 1), styled=()):
+    """Runs whose accuracy is a parabola in the learning rate's logarithm, shifted by population.
+
+    The clients of the populations in `styled` have a style.
+    """
     made = []
     for i, population in enumerate(populations):
         for seed in seeds:
@@ -140,6 +143,7 @@ def runs(populations=("true", "mdm", "iid", "oracle"), seeds=(0, 1)):
                             final,
                             None,
                             1.5,
+                            styled=population in styled,
                         )
                     )
     return made

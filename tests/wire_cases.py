@@ -89,7 +89,7 @@ def _whitened(seed: int, clip: float) -> WhitenedScore:
 def _space(seed: int, radius: float) -> StyleSpace:
     rng = np.random.default_rng(seed)
     whitening = rng.normal(size=(4, 3, 3)) / 3
-    return StyleSpace(rng.normal(size=(4, 5)), rng.normal(size=(5, 3)), whitening, radius, 0.01)
+    return StyleSpace(rng.normal(size=(4, 3)), rng.normal(size=(5, 3)), whitening, radius, 0.01)
 
 
 _LACKING = MDM(

@@ -25,7 +25,8 @@ def cluster():
     options = {
         "n_workers": 2,
         "threads_per_worker": 1,
-        "dashboard_address": None,
+        "host": "127.0.0.1",
+        "dashboard_address": "127.0.0.1:0",  # any port that is free
         "memory_limit": 0,
     }
     with distributed.LocalCluster(**options) as workers:

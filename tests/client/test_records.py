@@ -42,6 +42,10 @@ def test_no_record_is_shown():
         ({"clients": ["a"]}, "a client for each"),
         ({"labels": [0, 1, 2, 3, 4, 5], "n_labels": 3}, "labels from 0 to 2, got 5"),
         ({"features": [1.0] * 6}, "shape"),
+        (
+            {"features": np.where(np.arange(6) == 3, np.nan, 1.0)[:, None]},
+            "NaN or infinity in point 3",
+        ),
         ({"features": np.zeros((0, 2)), "labels": [], "clients": []}, "at least one point"),
     ],
 )

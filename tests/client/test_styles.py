@@ -75,7 +75,7 @@ def clients_and_spaces(draw):
         features[:] = features[0]
     labels = rng.integers(n_labels, size=n) if draw(st.booleans()) else np.arange(n) % n_labels
     space = StyleSpace(
-        rng.normal(size=(n_labels, d)), rng.normal(size=(d, m)), rng.normal(size=(n_labels, m, m)),
+        rng.normal(size=(n_labels, m)), rng.normal(size=(d, m)), rng.normal(size=(n_labels, m, m)),
         10.0 ** draw(st.integers(-2, 3)),
     )  # fmt: skip
     return Records(features, labels, np.zeros(n, int), n_labels=n_labels), space

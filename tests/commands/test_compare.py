@@ -93,6 +93,7 @@ def test_compare_shows_how_much_clients_differ_in_style(styled):
     names = ("compare", "held.parquet", "mdm=mdm.json", *QUICK, *STYLED)
     ran = styled(*names, "--json", "-o", "comparison.json")
     assert ran.code == 0, ran.err
+    assert "not read" not in ran.err  # the features are
     styles = ran.json()["styles"]
     assert json.loads(Path("comparison.json").read_text())["styles"] == styles
     assert styled("report", "comparison.json", "-o", "page.html").code == 0
@@ -117,6 +118,14 @@ def test_compare_shows_how_much_clients_differ_in_style(styled):
 )
 def test_compare_refuses_half_of_a_style(styled, options, said):
     assert_refused(styled("compare", "held.parquet", "mdm=mdm.json", *QUICK, *options), said)
+
+
+def test_points_of_another_number_of_features_are_named_with_their_file(styled, tmp_path):
+    held = pyarrow.parquet.read_table(tmp_path / "held.parquet").drop_columns("points")
+    wider = held.append_column("points", pa.array([[1.0, 2.0, 3.0]] * len(held)))
+    pyarrow.parquet.write_table(wider, tmp_path / "held.parquet")
+    ran = styled("compare", "held.parquet", "mdm=mdm.json", *QUICK, *STYLED)
+    assert_refused(ran, "held.parquet: expected points of 2 features, as in style.json, got 3")
 
 
 def test_styles_need_records(styled, tables):

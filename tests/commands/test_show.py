@@ -6,8 +6,11 @@ import sys
 import pytest
 
 from cli_walk import EXAMPLE, assert_refused
+from polyurn import save as save_any
+from polyurn.storage.atomic import save_record
 from polyurn.storage.mdm_json import save
 from report_material import crossed_record
+from style_cases import whole_space
 
 
 @pytest.mark.parametrize("name", ["[0, 5)", "[red]", "[/b]", ":cat:"])
@@ -44,6 +47,25 @@ def test_an_mdm_that_cannot_be_read_is_one_line_and_no_file(run, tmp_path, comma
     table = ["clients.csv"] if first == "score" else []
     assert_refused(run(first, name, *table, *rest), *words)
     assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("parts.json", ["parts.json is a partition of 2 clients", "expected a file that fit"]),
+        ("comparison.json", ["is a comparison: `polyurn report` shows it"]),
+        ("space.json", ["is a style space"]),
+        ("other.json", ["not an MDM file", "got 'somebody.else'"]),
+        ("list.json", ["not an MDM file"]),
+    ],
+)
+def test_a_file_of_another_kind_is_called_what_it_is(run, tmp_path, name, words):
+    (tmp_path / "parts.json").write_text('{"a": [0, 2], "b": [1]}')
+    save_record({}, "comparison.json", kind="comparison", version=1)
+    save_any(whole_space(2, 3), "space.json")
+    (tmp_path / "other.json").write_text('{"format": "somebody.else"}')
+    (tmp_path / "list.json").write_text("[1, 2]")
+    assert_refused(run("show", name), *words)
 
 
 def test_a_model_of_a_federation_has_a_line_about_what_crossed(run):

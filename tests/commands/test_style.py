@@ -84,7 +84,8 @@ def test_a_private_style_states_its_guarantee_and_is_charged(run, files):
     ran = run(*COMMAND, *FEW, *private, "-o", "style.json")
     assert "(50, 1e-06)-differentially private" in ran.err
     assert "(50, 1e-06)-differentially private" in load_style("style.json").made.privacy_in_words
-    assert_refused(run(*COMMAND, *FEW, *private, "-o", "again.json"), "would bring epsilon")
+    again = run(*COMMAND, *FEW, *private, "-o", "again.json")
+    assert_refused(again, "error: style (sigma", "would bring epsilon")
 
 
 @pytest.mark.parametrize(
@@ -102,6 +103,24 @@ def test_a_private_style_states_its_guarantee_and_is_charged(run, files):
 )
 def test_what_cannot_be_is_one_line_and_no_file(run, files, tmp_path, options, words):
     assert_leaves_no_trace(tmp_path, run, (*COMMAND, *options), *words)
+
+
+def test_a_style_is_written_to_json_only(run, files):
+    assert_refused(run(*COMMAND, "-o", "style.csv"), "expected a .json file for the style")
+
+
+def test_records_of_another_number_of_features_are_named_with_their_file(run, files, tmp_path):
+    with np.load("records.npz") as arrays:
+        wider = {**arrays, "features": np.hstack([arrays["features"], arrays["features"]])}
+    np.savez(tmp_path / "records.npz", **wider)
+    refused = run("style", "proxy.npz", "records.npz", *FEW)
+    assert_refused(refused, "records.npz: expected points of 3 features, as in proxy.npz, got 6")
+
+
+def test_labels_of_an_archive_that_are_none_are_named_with_their_file(run, files, tmp_path):
+    np.savez(tmp_path / "proxy.npz", features=np.zeros((2, 3)), labels=[0.5, 1.0])
+    refused = run("style", "proxy.npz", "records.npz", *FEW)
+    assert_refused(refused, "proxy.npz: expected labels as integers from 0")
 
 
 def test_a_table_and_an_archive_do_not_go_together(run, files):

@@ -57,6 +57,12 @@ def test_categories_are_label_by_label_its_styles_and_then_other():
     assert BOOK.is_other.tolist() == [False, False, True, True, False, True]
 
 
+def test_categories_have_the_names_of_the_labels():
+    assert BOOK.named(["cat", "dog", "owl"])[2:5] == ("cat × other", "dog × other", "owl × style 0")
+    with pytest.raises(ParameterError, match="expected 3 different category names"):
+        BOOK.named(["cat", "dog", "cat"])
+
+
 def test_a_point_beyond_reach_and_one_of_a_label_without_styles_are_other():
     features = [[0.0, 1.0], [0.0, 1.0 + 1e-9], [3.5, 0.0], [0.0, 0.0], [9.0, 7.0], [9.0, 6.9]]
     assert BOOK.encode(features, [0, 0, 0, 1, 2, 2]).tolist() == [0, 2, 1, 3, 4, 5]

@@ -102,6 +102,25 @@ def test_label_totals_are_exactly_those_of_the_label_population(mdm, seed):
     assert sorted((drawn @ one_hot).tolist()) == sorted(clients.tolist())
 
 
+@settings(max_examples=40, deadline=None)
+@given(mdms(max_categories=6, max_size=20), st.integers(0, 2**32))
+def test_known_totals_are_filled_client_by_client(mdm, seed):
+    label_of = np.random.default_rng(seed).integers(3, size=mdm.n_categories)
+    one_hot = np.eye(3, dtype=int)[label_of]
+    totals = mdm.sample(15, rng=seed) @ one_hot
+    clients = GivenLabels(mdm, Oracle(totals), label_of)
+    assert np.array_equal(clients.fill(totals, rng=seed) @ one_hot, totals)
+    sparse_ones = clients.fill(sparse.csr_array(totals), rng=seed)
+    assert np.array_equal(sparse_ones, clients.fill(totals, rng=seed))
+
+
+def test_filled_totals_have_the_mixtures_law_given_them():
+    cells = every_histogram((2, 1))
+    clients = GivenLabels(MIXTURE, Oracle([(2, 1)]), LABEL_OF)
+    seen = frequencies(clients.fill(np.tile([2, 1], (20_000, 1)), rng=0), cells)
+    assert stats.chisquare(seen, 20_000 * conditional(cells)).pvalue > LEVEL
+
+
 def test_tables_may_be_sparse_and_the_same_seed_gives_the_same_clients():
     totals = sparse.csr_array([[2, 1], [0, 4]])
     clients = GivenLabels(MIXTURE, Oracle(totals), LABEL_OF)

@@ -13,7 +13,7 @@ from polyurn.model.style_coordinates import StyleSpace
 
 def some_space(rng, *, n_labels=3, n_features=7, n_directions=2, radius=1e9):
     return StyleSpace(
-        rng.normal(size=(n_labels, n_features)),
+        rng.normal(size=(n_labels, n_directions)),
         rng.normal(size=(n_features, n_directions)),
         rng.normal(size=(n_labels, n_directions, n_directions)),
         radius,
@@ -25,7 +25,7 @@ def test_coordinates_are_those_of_the_plain_formula():
     space = some_space(rng)
     features, labels = rng.normal(size=(50, 7)), rng.integers(3, size=50)
     plain = [
-        space.whitening[label] @ (space.basis.T @ (f - space.means[label]))
+        space.whitening[label] @ (space.basis.T @ f - space.centres[label])
         for f, label in zip(features, labels, strict=True)
     ]
     np.testing.assert_allclose(space.coordinates(features, labels), plain, rtol=1e-12, atol=1e-12)
@@ -45,7 +45,7 @@ def test_coordinates_have_the_same_bits_in_any_blocks_and_memory_order(seed, n_d
 def test_a_point_beyond_the_radius_is_moved_to_it_along_its_ray():
     rng = np.random.default_rng(1)
     open_space = some_space(rng)
-    space = StyleSpace(open_space.means, open_space.basis, open_space.whitening, 1.5)
+    space = StyleSpace(open_space.centres, open_space.basis, open_space.whitening, 1.5)
     features, labels = rng.normal(size=(200, 7)), rng.integers(3, size=200)
     free, (clipped, far) = (
         open_space.coordinates(features, labels),
@@ -97,7 +97,7 @@ def test_points_that_do_not_fit_are_refused_in_one_line(features, labels, said):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"means": [[0.0]]}, "means of shape"),
+        ({"centres": [[0.0, 0.0]]}, "centres of shape"),
         ({"basis": [[np.nan], [1.0]]}, "finite"),
         ({"whitening": [[[1.0, 0.0]]]}, "whitening of shape"),
         ({"radius": 0.0}, "radius above 0"),
@@ -106,7 +106,7 @@ def test_points_that_do_not_fit_are_refused_in_one_line(features, labels, said):
     ],
 )
 def test_a_space_whose_parts_do_not_fit_is_refused(changed, said):
-    given = {"means": [[0.0, 0.0]], "basis": [[1.0], [0.0]], "whitening": [[[1.0]]], "radius": 1.0}
+    given = {"centres": [[0.0]], "basis": [[1.0], [0.0]], "whitening": [[[1.0]]], "radius": 1.0}
     with pytest.raises(ParameterError, match=said):
         StyleSpace(**given | changed)
 
@@ -115,5 +115,5 @@ def test_a_space_equals_its_pickle_and_no_other_one():
     space = some_space(np.random.default_rng(5))
     again = pickle.loads(pickle.dumps(space))
     assert again == space
-    assert not again.means.flags.writeable
-    assert StyleSpace(space.means, space.basis, space.whitening, 7.0) != space
+    assert not again.centres.flags.writeable
+    assert StyleSpace(space.centres, space.basis, space.whitening, 7.0) != space

@@ -19,8 +19,8 @@ L, M = 3, 2
 def space_of(n_labels, n_directions, radius=20.0):
     """The features themselves are the coordinates."""
     unit = np.eye(n_directions)
-    means = np.zeros((n_labels, n_directions))
-    return StyleSpace(means, unit, np.tile(unit, (n_labels, 1, 1)), radius)
+    centres = np.zeros((n_labels, n_directions))
+    return StyleSpace(centres, unit, np.tile(unit, (n_labels, 1, 1)), radius)
 
 
 def style_of(shared, by_label, n_labels=L, mean=None):

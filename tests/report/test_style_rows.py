@@ -16,7 +16,6 @@ from polyurn.report.style_rows import (
     points_along,
     serving_rows,
     shown_labels,
-    with_style,
     worst_served,
 )
 from report_material import gathered, pool, runs, selection, style, styled
@@ -118,16 +117,9 @@ def test_of_many_labels_those_that_are_served_worst_are_drawn():
     assert numbers == sorted(numbers)
 
 
-def test_populations_with_style_are_known_by_their_name():
-    assert with_style(["true", "mdm", "iid"]) == {}
-    assert with_style(["oracle", "Oracle style"]) == {"Oracle style": "oracle"}
-    assert with_style(["true", "private-style", "mdm"]) == {"private-style": "mdm"}
-    assert with_style(["true", "style"]) == {"style": None}
-
-
 def test_the_forecast_is_the_verdicts_in_points():
     verdict = pu.compare_sweeps(runs(populations=("true", "mdm", "style", "again")))
-    rows = {row["population"]: row for row in forecast_rows(verdict)}
+    rows = {row["population"]: row for row in forecast_rows(verdict, {"style"})}
     assert rows["style"]["off"] == pytest.approx(100 * verdict["style"].signed.value)
     assert {name: row["style"] for name, row in rows.items()} == {
         "again": "without style", "mdm": "without style", "style": "with style",
@@ -139,7 +131,7 @@ def test_the_forecast_is_the_verdicts_in_points():
 
 def test_one_seed_has_no_interval():
     verdict = pu.compare_sweeps(runs(populations=("true", "style"), seeds=(0,)))
-    (row,) = forecast_rows(verdict)
+    (row,) = forecast_rows(verdict, {"style"})
     assert row["low"] == row["off"] == row["high"]
 
 

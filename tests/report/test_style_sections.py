@@ -25,6 +25,9 @@ def test_a_page_without_a_style_has_no_such_section():
     assert section(selection().mdm) is None
 
 
+STYLED_RUNS = runs(populations=("true", "mdm", "style"), styled={"style"})
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -34,9 +37,15 @@ def test_a_page_without_a_style_has_no_such_section():
         (styled(), ["along"]),
         ({**styled(), "model": selection().mdm}, ["along", "clients", "served"]),
         ({**styled(features=FLAT), "model": selection().mdm}, ["features", "served"]),
-        ({"style": style(), "runs": runs(populations=("true", "mdm", "style"))}, ["forecast"]),
+        (
+            {
+                "style": style(),
+                "runs": runs(populations=("true", "mdm", "style"), styled={"style"}),
+            },
+            ["forecast"],
+        ),
         ({"style": style(), "runs": runs(populations=("true", "mdm", "iid"))}, []),
-        ({"style": style(), "runs": runs(populations=("mdm", "style"))}, []),
+        ({"style": style(), "runs": runs(populations=("mdm", "style"), styled={"style"})}, []),
     ],
     ids=[
         "style",
@@ -158,7 +167,7 @@ def test_features_are_called_by_their_names_and_their_unit_is_said():
 
 
 def test_the_forecast_holds_style_against_the_same_clients_without():
-    some = runs(populations=("true", "mdm", "style", "again"))
+    some = runs(populations=("true", "mdm", "style", "again"), styled={"style"})
     figure = figures(section(style=style(), runs=some))["style-forecast"]
     assert "style clients" in figure.says
     assert "mdm clients" in figure.says
@@ -166,14 +175,14 @@ def test_the_forecast_holds_style_against_the_same_clients_without():
     assert [row[:2] for row in figure.table.rows] == [
         ("again", "without style"), ("mdm", "without style"), ("style", "with style"),
     ]  # fmt: skip
-    alone = figures(section(style=style(), runs=runs(populations=("true", "style"))))
-    assert "No population without the style" in alone["style-forecast"].says
+    alone = runs(populations=("true", "style"), styled={"style"})
+    alone = figures(section(style=style(), runs=alone))
+    assert "No population 'mdm' without a style" in alone["style-forecast"].says
     assert "grey band" not in alone["style-forecast"].says
 
 
 def test_a_loss_has_no_points():
-    some = runs(populations=("true", "mdm", "style"))
-    figure = figures(section(style=style(), runs=some, metric="loss"))["style-forecast"]
+    figure = figures(section(style=style(), runs=STYLED_RUNS, metric="loss"))["style-forecast"]
     assert figure.table.caption.endswith("in loss")
 
 

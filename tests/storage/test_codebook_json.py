@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyurn import MDM, Codebook, Sizes, load, save
+from polyurn import MDM, Codebook, Guarantee, Sizes, load, save
 from polyurn.errors import FileError, ParameterError
+from polyurn.storage.codebook_json import SavedCodebook, load_codebook, save_codebook
 
 BOOK = Codebook([[0.1, 1 / 3], [4.0, 1e-300], [9.0, -9.0]], [2, 0, 1], [0.1 + 0.2, 0.0, 4.0])
 
@@ -78,8 +79,61 @@ def test_a_file_of_a_later_version_is_refused(damaged):
         load(damaged(lambda record: record.update(version=2)))
 
 
-def test_a_codebook_has_its_own_names_and_no_guarantee(tmp_path):
-    with pytest.raises(
-        ParameterError, match="no categories and no guarantee with a style space or a codebook"
-    ):
-        save(BOOK, tmp_path / "codebook.json", categories=list(BOOK.categories))
+def test_names_of_labels_and_columns_come_back_and_name_the_categories(tmp_path):
+    place = tmp_path / "codebook.json"
+    save_codebook(BOOK, place, labels=["a", "b", "c"], features=["x", "y"])
+    saved = load_codebook(place)
+    assert saved == SavedCodebook(BOOK, ("a", "b", "c"), ("x", "y"))
+    assert saved.categories == (
+        "a × style 0", "a × style 1", "a × other", "b × other", "c × style 0", "c × other",
+    )  # fmt: skip
+    save(BOOK, place, categories=["a", "b", "c"])
+    assert load_codebook(place).categories == saved.categories
+    save_codebook(BOOK, place, features=["pixels"])  # a column of lists
+    assert load_codebook(place) == SavedCodebook(BOOK, None, ("pixels",))
+    assert load_codebook(place).categories == BOOK.categories
+
+
+def test_the_label_of_some_categories_is_known_by_their_names():
+    saved = SavedCodebook(BOOK, ("a", "b", "c"))
+    assert saved.label_of(["c × other", "a × style 1", "b × other"]).tolist() == [2, 0, 1]
+    with pytest.raises(ParameterError, match="such as 'a × style 0', got 'd × other'"):
+        saved.label_of(["a × other", "d × other"])
+
+
+def test_a_file_from_before_names_is_read(damaged):
+    def forget(record):
+        del record["features"]
+        for label in record["labels"]:
+            del label["name"]
+
+    assert load_codebook(damaged(forget)) == SavedCodebook(BOOK)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"labels": ["a", "b"]},
+        {"labels": ["a", "b", "b"]},
+        {"features": ["x", "y", "z"]},
+        {"features": []},
+    ],
+    ids=str,
+)
+def test_names_that_do_not_fit_are_refused(tmp_path, names):
+    with pytest.raises(ParameterError, match="expected"):
+        save_codebook(BOOK, tmp_path / "codebook.json", **names)
+
+
+def test_a_book_in_which_only_some_labels_have_names_is_damaged(damaged):
+    with pytest.raises(FileError, match="is damaged: expected 3 different category names"):
+        load_codebook(damaged(lambda record: record["labels"][1].update(name="b")))
+
+
+def test_a_codebook_has_no_guarantee(tmp_path):
+    guarantee = Guarantee(
+        epsilon=1.0, delta=1e-6, total_epsilon=1.0, record_epsilon=1.0, trust="central", n_rounds=1,
+        n_numbers=1,
+    )  # fmt: skip
+    with pytest.raises(ParameterError, match="no guarantee with a style space or a codebook"):
+        save(BOOK, tmp_path / "codebook.json", guarantee=guarantee)

@@ -38,7 +38,10 @@ def test_the_clients_do_not_depend_on_threads_and_a_stopped_run_goes_on(tmp_path
     assert (tmp_path / "two" / "clients-000000.parquet").stat().st_mtime_ns == kept
 
 
-@pytest.mark.parametrize("change", [{"rng": 5}, {"clients_per_file": 200}])
+NAMES = {"categories": tuple("abcdefghij")}
+
+
+@pytest.mark.parametrize("change", [{"rng": 5}, {"clients_per_file": 200}, NAMES])
 def test_what_was_drawn_otherwise_is_not_continued(tmp_path, change):
     settings = {"rng": 4, "clients_per_file": 100}
     write_drawn(MDM, 250, tmp_path / "drawn", **settings)

@@ -15,7 +15,7 @@ def test_every_kind_of_model_comes_back_as_it_was(tmp_path, made):
 
 
 def test_a_space_has_no_categories():
-    with pytest.raises(ParameterError, match="no categories and no guarantee"):
+    with pytest.raises(ParameterError, match="no categories with a style space"):
         pu.save(space(), "nowhere.json", categories=["a", "b", "c"])
 
 

@@ -9,6 +9,7 @@ import pytest
 from polyurn import IID, MDM, OptunaSearch, Oracle, Partition, Sizes, Styled
 from polyurn.errors import FileError
 from polyurn.sweeps.clients import clients_by_seed, in_another_order
+from polyurn.sweeps.task import has_style
 from style_cases import plain_style, style_rest
 from sweep_cases import BY_LABEL, DATA, shuffled, small_sweep
 
@@ -131,7 +132,9 @@ def test_clients_of_a_styled_population_hold_points_of_a_style_each(embedded):
     )
     found = clients_by_seed({"a": population}, data, seeds=[0], n_clients=60, true="true")
     assert style_rest(embedding, found["a", 0]) > 2
+    assert has_style(found["a", 0])
     plain = clients_by_seed(
         {"a": population.population}, data, seeds=[0], n_clients=60, true="true"
     )
     assert style_rest(embedding, plain["a", 0]) < 1.5
+    assert not has_style(plain["a", 0])

@@ -93,8 +93,9 @@ import joblib
 from distributed import Client, LocalCluster
 from sweep_cases import small_sweep
 if __name__ == "__main__":
+    own = {{"processes": True, "dashboard_address": "127.0.0.1:0"}}  # any port that is free
     with (
-        LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as c,
+        LocalCluster(n_workers=1, threads_per_worker=1, **own) as c,
         Client(c) as client,
         joblib.parallel_config(backend="dask"),
     ):

@@ -97,6 +97,7 @@ def find_layout(
     remembered: Columns = UNSAID,
     declared: Sequence[str] | int | None = None,
     called: str = "category",
+    elsewhere: Sequence[str] = (),
     is_whole: Callable[[str], bool],
     is_distinct: Callable[[str], bool],
 ) -> Layout:
@@ -114,6 +115,8 @@ def find_layout(
         The declared categories, or how many they are.
     called : str
         What errors call the category, and the option that names it.
+    elsewhere : sequence of str
+        Columns that are read for something else, and hold no counts.
     is_whole, is_distinct : function of a column's name
         Whether it holds whole numbers of at least 0 and nothing else, or no value twice.
 
@@ -146,7 +149,7 @@ def find_layout(
     used: dict[Role, str | tuple[str, ...] | None] = {
         "client": client, "category": category, "count": count
     }  # fmt: skip
-    parts = {client, count, *_parts(category)}
+    parts = {client, count, *_parts(category), *elsewhere}
     unread = tuple(name for name in names if name not in parts)
     remarks = [
         f"{'columns' if isinstance(name, tuple) else 'column'} {column_text(name)!r} "

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from polyurn.errors import ParameterError
-from polyurn.model.style_coordinates import feature_rows, label_codes
+from polyurn.model.style_coordinates import check_finite, feature_rows, label_codes
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ids_of
 from polyurn.wording.numbers import counted
@@ -29,7 +29,7 @@ class Records:
     Parameters
     ----------
     features : array of shape (n_points, n_features)
-        Further axes, of images say, are flattened.
+        Finite; further axes, of images say, are flattened.
     labels : int array of shape (n_points,)
         0 to n_labels - 1.
     clients : array of shape (n_points,)
@@ -53,6 +53,7 @@ class Records:
         n_labels: int | None = None,
     ) -> None:
         rows = feature_rows(features)
+        check_finite(rows)
         codes = label_codes(labels, len(rows), n_labels=n_labels)
         whose = ids_of(clients, "clients")
         if len(whose) != len(rows) or not len(rows):

@@ -96,6 +96,7 @@ def table_layout(
     remembered: Columns = UNSAID,
     declared: Categories | None = None,
     called: str = "category",
+    elsewhere: Sequence[str] = (),
 ) -> Layout:
     """How a data frame says who holds what; `find_layout` with the frame's columns."""
     arrow = as_arrow(table)
@@ -105,6 +106,7 @@ def table_layout(
         remembered=remembered,
         declared=None if isinstance(declared, Bins) else declared,
         called=called,
+        elsewhere=elsewhere,
         is_whole=partial(_is_whole, arrow),
         is_distinct=partial(_is_distinct, arrow),
     )

@@ -14,6 +14,7 @@ from rich.text import Text
 
 import polyurn
 from polyurn.commands import (
+    codebook,
     compare,
     datasets,
     demo,
@@ -135,19 +136,29 @@ _KEEP_FILES = ("pack", "sample", "sweep")  # in a folder, with which they go on
 for panel, name, function in _COMMANDS:
     app.command(name, rich_help_panel=panel)(as_command(function, keeps_runs=name in _KEEP_FILES))
 
-federation_app = typer.Typer(
-    help="Learn from live nodes: set a federation up, join it, ask it.", no_args_is_help=True
+_GROUPS: tuple[tuple[str, str, tuple[tuple[str, Callable[..., None]], ...]], ...] = (
+    (
+        "codebook",
+        "Make categories of label and style, and encode points by them.",
+        (("make", codebook.make_command), ("encode", codebook.encode_command)),
+    ),
+    (
+        "federation",
+        "Learn from live nodes: set a federation up, join it, ask it.",
+        (
+            ("init", init.init_command),
+            ("keys", init.keys_command),
+            ("up", up.up_command),
+            ("join", join.join_command),
+            ("run", federation_run.run_command),
+            ("style", federation_style.style_command),
+            ("status", up.status_command),
+            ("down", up.down_command),
+        ),
+    ),
 )
-_FEDERATION_COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
-    ("init", init.init_command),
-    ("keys", init.keys_command),
-    ("up", up.up_command),
-    ("join", join.join_command),
-    ("run", federation_run.run_command),
-    ("style", federation_style.style_command),
-    ("status", up.status_command),
-    ("down", up.down_command),
-)
-for name, function in _FEDERATION_COMMANDS:
-    federation_app.command(name)(as_command(function))
-app.add_typer(federation_app, name="federation", rich_help_panel=_LEARN)
+for group, help_line, commands in _GROUPS:
+    group_app = typer.Typer(help=help_line, no_args_is_help=True)
+    for name, function in commands:
+        group_app.command(name)(as_command(function))
+    app.add_typer(group_app, name=group, rich_help_panel=_LEARN)

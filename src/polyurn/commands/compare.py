@@ -4,13 +4,14 @@ Parses, calls one library function, writes.
 """
 
 import os
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from polyurn.commands._shared.console import print_json, say, show
-from polyurn.commands._shared.invocation import check_output, made_by, refuse_options
+from polyurn.commands._shared.invocation import check_json_place, made_by, refuse_options
 from polyurn.commands._shared.options import (
     AsJson,
     Categories,
@@ -22,10 +23,12 @@ from polyurn.commands._shared.options import (
     Seed,
     declared_categories,
 )
-from polyurn.errors import FileError, ParameterError
+from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.table import Table
 
     from polyurn.commands._shared.client_tables import ClientTable
@@ -134,7 +137,7 @@ def compare_command(
     _check_style(context, style, proxy, of=held_out, packed=packed)
     if not populations:
         raise ParameterError(f"expected populations as NAME=FILE to compare with {held_out}")
-    _check_place(context, output)
+    check_json_place(context, output, "the comparison")
     places = _places(populations)
     saved = {name: read_model(path) for name, path in places.items() if _is_mdm(path)}
     if saved:
@@ -142,9 +145,12 @@ def compare_command(
     else:
         refuse_options(context, ["clients"], "without an MDM file to draw them from")
     declared = declared_categories(categories) or _categories_of(saved)
-    reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
-    for one in saved.values():
-        reading = reading.like(one)
+    columns, read_later = (
+        Columns(client, category, count),
+        _style_columns(style, features, held_out),
+    )
+    asked = Reading(say, columns, drop_empty=drop_empty, elsewhere=read_later)
+    reading = reduce(Reading.like, saved.values(), asked)
     read = read_some(held_out, reading, declared, seed=seed)
     others = reading.after(read)
     everything = read.categories or read.shape[1]
@@ -156,8 +162,9 @@ def compare_command(
     }
     known = None if fitted is None else _ids(read_some(fitted, others, everything, seed=seed))
     mdms = {name: one.mdm for name, one in saved.items()}
-    n_styled = clients or read.shape[0]
-    rows = compared_styles(style, features, proxy, read, mdms, n_clients=n_styled, seed=seed)
+    rows = compared_styles(
+        style, features, proxy, read, mdms, n_clients=clients or read.shape[0], seed=seed
+    )
     verdict = compare(
         compared,
         read.counts,
@@ -177,8 +184,7 @@ def compare_command(
     if as_json:
         print_json(record)
     else:
-        for table in (_table(verdict), *styles_tables(rows)):
-            show(table)
+        _show([_table(verdict), *styles_tables(rows)])
     for sentence in verdict.sentences():
         say(sentence)
 
@@ -194,14 +200,11 @@ def _check_style(
         raise ParameterError("expected --proxy, the points to cut clients from, with --style")
 
 
-def _check_place(context: typer.Context, output: Path | None) -> None:
-    from polyurn.storage.atomic import check_place
+def _style_columns(style: Path | None, features: str | None, of: Path) -> "Sequence[str]":
+    """The columns of a table that are read for its clients' styles."""
+    from polyurn.commands._shared.point_styles import style_columns
 
-    if output is not None:
-        if output.suffix != ".json":
-            raise FileError(f"expected a .json file for the comparison, got {output.name!r}")
-        check_output(context, output)
-        check_place(output)
+    return () if style is None else style_columns(style, features, of)
 
 
 def _places(populations: list[str]) -> dict[str, Path]:
@@ -233,6 +236,11 @@ def _categories_of(saved: dict[str, "SavedMDM"]) -> int | tuple[str, ...] | None
     if len(found) > 1:
         raise ParameterError("expected MDM files with the same categories, got different ones")
     return found.pop() if found else None
+
+
+def _show(tables: "list[Table]") -> None:
+    for table in tables:
+        show(table)
 
 
 def _table(verdict: "Comparison") -> "Table":

@@ -3,8 +3,6 @@
 Parses, calls one library function, writes.
 """
 
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from warnings import catch_warnings, simplefilter
@@ -24,19 +22,13 @@ from polyurn.commands._shared.options import (
     Seed,
     declared_categories,
 )
-from polyurn.errors import FileError, ShortfallError, StyleWarning
+from polyurn.errors import ParameterError, ShortfallError, StyleWarning
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from polyurn.commands._shared.client_tables import Declared, Reading, Say
-    from polyurn.model.style import Style
+    from polyurn.commands._shared.client_tables import Reading
+    from polyurn.commands._shared.proxy_clients import ProxyClients
     from polyurn.partitioning.result import Partition, PartitionReport
-    from polyurn.populations import Population
 
 
 def partition_command(
@@ -90,6 +82,17 @@ def partition_command(
             "lists; those that the style file names by default."
         ),
     ] = None,
+    codebook: Annotated[
+        Path | None,
+        typer.Option(
+            help="Codebook file: LABELS is then what `codebook encode` wrote, and the styles of each "
+            "client are drawn given its labels."
+        ),
+    ] = None,
+    codes: Annotated[
+        Path | None,
+        typer.Option(help="With --codebook: MDM file of a fit to codes, which styles come from."),
+    ] = None,
     drop_empty: DropEmpty = False,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -101,23 +104,24 @@ def partition_command(
     from polyurn.client.layout import Columns
     from polyurn.commands._shared.client_tables import Reading
     from polyurn.commands._shared.partition_memory import say_memory
+    from polyurn.commands._shared.proxy_clients import read_proxy
     from polyurn.partitioning.assign import cover, partition
     from polyurn.storage.partitions import check_partition_place, partition_json, save_partition
 
     _check_options(context, clients, cover_all, shortfall, population, style)
+    _check_codebook(context, codebook, codes, shortfall)
     if output is not None:
         check_output(context, output)
         check_partition_place(output)
     say_memory(labels, clients, count, say)
-    proxy = _read_proxy(
-        labels,
-        label_column,
-        clients,
-        Reading(say, Columns(client, category, count), drop_empty=drop_empty),
-        declared_categories(categories),
-        cover_all,
-        population,
-    )
+    reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
+    declared = declared_categories(categories)
+    if codebook is not None and codes is not None:
+        proxy = _read_coded(
+            labels, label_column, clients, reading, cover_all, codebook, codes, seed
+        )
+    else:
+        proxy = read_proxy(labels, label_column, clients, reading, declared, cover_all, population)
     styled = None if style is None else proxy.with_style(style, features, labels)
     ids = None if cover_all else proxy.clients
     of_style, measured = styled or (None, None)
@@ -178,171 +182,45 @@ def _check_options(
         refuse_options(context, ["categories"], f"with {population}, which has its own categories")
 
 
-@dataclass(frozen=True)
-class _Proxy:
-    """Proxy data and the clients that are to hold them.
-
-    Attributes
-    ----------
-    points : pyarrow.Table
-        The proxy data.
-    labels : int array of shape (n_points,)
-    positions : int array of shape (n_points,)
-        The rows of the proxy data that they stand in.
-    categories : tuple of str
-    population : MDM, or function (n_clients, rng) -> counts
-        For a table of clients, a random choice of them, unless others are to take their place.
-    counts : csr_array of shape (n_clients, n_categories), or None for an MDM
-    clients : array of shape (n_clients,), or None for an MDM
-        Their ids.
-    """
-
-    points: Any
-    labels: "NDArray[np.int64]"
-    positions: "NDArray[np.int64]"
-    categories: tuple[str, ...]
-    population: "Population"
-    counts: Any = None
-    clients: "NDArray[Any] | None" = None
-
-    def with_style(
-        self, style: Path, columns: str | None, where: Path
-    ) -> "tuple[Style, NDArray[np.float64]]":
-        """The style of a file, and the features of the points."""
-        from polyurn.commands._shared.point_styles import read_point_styles
-
-        found, features = read_point_styles(style, columns, self.points, where, self.categories)
-        return found, features[self.positions]
+def _check_codebook(
+    context: typer.Context, codebook: Path | None, codes: Path | None, shortfall: str
+) -> None:
+    """Refuse a codebook without a mixture over its codes, and what does not go with one."""
+    if codebook is None:
+        refuse_options(context, ["codes"], "without --codebook")
+        return
+    if codes is None:
+        raise ParameterError("expected --codes, the MDM file of a fit to codes, with --codebook")
+    refuse_options(
+        context, ["style", "features", "categories"], "with --codebook, which has its own styles"
+    )
+    if shortfall == "resample":
+        raise ParameterError(
+            "--shortfall resample would change the labels of clients, which --codebook keeps: leave "
+            "one of them out"
+        )
 
 
-def _read_proxy(
+def _read_coded(
     labels: Path,
     label_column: str | None,
     clients: Path,
     reading: "Reading",
-    declared: "Declared",
     covers: bool,
-    redraw_from: Path | None,
-) -> _Proxy:
-    """The proxy data's labels, and clients with the same categories.
-
-    `clients` may be an MDM file if they are drawn (`covers`); `redraw_from` is one.
-    """
-    from polyurn.client.columns import as_arrow
-    from polyurn.commands._shared.client_tables import naming, read_clients
-    from polyurn.commands._shared.model_files import read_model
-    from polyurn.populations import Oracle
-    from polyurn.storage.tables import read_table
-
-    points = as_arrow(read_table(labels, on_remark=reading.say))
-    if clients.suffix == ".json":
-        if not covers:
-            raise FileError(
-                f"{clients} is not a table of clients; draw them with `polyurn sample`, or use --cover"
-            )
-        return _for_model(points, labels, label_column, clients, reading)
-    others: Population | None = None
-    naming_columns = reading
-    if redraw_from is not None:
-        saved = read_model(redraw_from)
-        others, declared = saved.mdm, saved.categories or saved.mdm.n_categories
-        naming_columns = reading.like(saved)
-    with naming(labels):
-        column = _label_column(points.column_names, label_column, naming_columns)
-    if declared is None:
-        declared = _categories_of_both(points, labels, column, clients, reading)
-    with naming(labels):
-        codes, positions = _held(points, declared, column, reading.say)
-    read = read_clients(clients, reading, declared)
-    population = Oracle(read.counts) if others is None else others
-    return _Proxy(points, codes, positions, read.categories, population, read.counts, read.clients)
-
-
-def _for_model(
-    points: Any, labels: Path, label_column: str | None, model: Path, reading: "Reading"
-) -> _Proxy:
-    """The labels of the proxy data for clients that are drawn from an MDM file."""
-    from polyurn.client.histogram import category_names
-    from polyurn.commands._shared.client_tables import naming
-    from polyurn.commands._shared.model_files import read_model
-
-    saved = read_model(model)
-    known = saved.categories or saved.mdm.n_categories
-    with naming(labels):
-        column = _label_column(points.column_names, label_column, reading.like(saved))
-        codes, positions = _held(points, known, column, reading.say)
-    return _Proxy(points, codes, positions, category_names(known), saved.mdm)
-
-
-def _categories_of_both(
-    points: Any, labels: Path, column: str | tuple[str, ...], clients: Path, reading: "Reading"
-) -> int | tuple[str, ...]:
-    """The categories that the proxy data and the clients show together, which is said."""
-    from polyurn.client.tables import observed_categories, table_layout
-    from polyurn.commands._shared.client_tables import naming, shown_categories
-    from polyurn.storage.tables import read_table
-
-    with naming(labels):
-        of_points = observed_categories(points, category=column)
-    with naming(clients):
-        table = read_table(clients)
-        of_clients = shown_categories(table, table_layout(table, reading.asked))
-    found = _both(of_points, of_clients)
-    n = found if isinstance(found, int) else len(found)
-    reading.say(f"{counted(n, 'category')}, from the tables; declare them with --categories")
-    return found
-
-
-def _label_column(
-    names: "Sequence[str]", asked: str | None, reading: "Reading"
-) -> str | tuple[str, ...]:
-    """The column of the proxy data with the category, or those that are crossed.
-
-    Asked for, or remembered by an MDM file, or called "label".
-    """
-    from polyurn.client.layout import category_columns, column_text
-    from polyurn.errors import CountsError
-
-    option = "--label-column"
-    if asked is None and reading.remembered.category is not None:
-        with suppress(CountsError):
-            found = category_columns(names, reading.remembered.category, option=option)
-            reading.say(f"the category is in column {column_text(found)!r}")
-            return found
-    return category_columns(names, "label" if asked is None else asked, option=option)
-
-
-def _held(
-    points: Any, categories: int | tuple[str, ...], column: str | tuple[str, ...], say: "Say"
-) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
-    """The category of each proxy point that a client can hold, and the rows in which they stand.
-
-    A value that is no category is more likely a mistake, and an error. A combination of crossed columns
-    that no client has is not: such points are left out, and that is said.
-    """
+    codebook: Path,
+    codes: Path,
+    seed: int,
+) -> "ProxyClients":
+    """Encoded proxy points, and clients whose codes are drawn given their labels."""
     import numpy as np
 
-    from polyurn.client.tables import category_codes, known_codes
+    from polyurn.commands._shared.code_models import read_code_model
+    from polyurn.commands._shared.proxy_clients import read_proxy
 
-    if not isinstance(column, tuple):
-        codes = category_codes(points, categories, category=column)
-        return codes, np.arange(len(codes))
-    codes = known_codes(points, categories, category=column)
-    positions = np.flatnonzero(codes >= 0)
-    if len(positions) == 0:
-        category_codes(points, categories, category=column)  # which says why
-    if len(positions) < len(codes):
-        left_out = counted(len(codes) - len(positions), "proxy point")
-        say(f"left out {left_out} of combinations that are no category of the clients")
-    return codes[positions], positions
-
-
-def _both(a: int | tuple[str, ...], b: int | tuple[str, ...]) -> int | tuple[str, ...]:
-    """The categories of two tables together: numbers with numbers, names with names."""
-    if isinstance(a, int) and isinstance(b, int):
-        return max(a, b)
-    names = [names for names in (a, b) if not isinstance(names, int)]
-    return tuple(sorted(set().union(*names)))
+    model = read_code_model(codebook, codes)
+    by_label = read_proxy(labels, label_column, clients, reading, model.labels, covers, None)
+    # A stream of its own: the seed's is for the points.
+    return by_label.with_codes(model, labels, say, np.random.default_rng(seed).spawn(1)[0])
 
 
 def _sentences(report: "PartitionReport") -> list[str]:

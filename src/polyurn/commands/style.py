@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyurn.commands._shared.console import print_json, say, show, warn
-from polyurn.commands._shared.invocation import check_output, made_by, refuse_options
+from polyurn.commands._shared.invocation import check_json_place, made_by, refuse_options
 from polyurn.commands._shared.options import (
     DIRECTIONS,
     AsJson,
@@ -77,19 +77,15 @@ def style_command(
     from polyurn.model.proxy_space import style_space
     from polyurn.privacy.statement import in_words
     from polyurn.server.style import fit_style
-    from polyurn.storage.atomic import check_place
     from polyurn.storage.provenance import PrivacyRecord
     from polyurn.storage.style_json import save_style
     from polyurn.typed.records import to_record
 
     _check_options(context, epsilon, delta, ledger)
-    if output is not None:
-        check_output(context, output)
-        check_place(output)
-    named = declared_categories(categories)
+    check_json_place(context, output, "the style")
     read = read_records(
         proxy, clients, label=label, client=client, features=listed_names(features),
-        declared=named, say=say,
+        declared=declared_categories(categories), say=say,
     )  # fmt: skip
     if epsilon is None and read.records.n_clients < 2:  # with ε, how many there are is not told
         raise CountsError(

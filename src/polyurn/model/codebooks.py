@@ -4,13 +4,14 @@ The server makes a book of its proxy data (`pool_styles.py`) and sends it to cli
 either side. Histograms over its codes are fitted as any others are. No client is known here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from polyurn.counts import check_names
 from polyurn.errors import ParameterError
 from polyurn.model.given_labels import GivenLabels
 from polyurn.model.mdm import MDM
@@ -91,8 +92,26 @@ class Codebook(EqualArrays):
     @property
     def categories(self) -> tuple[str, ...]:
         """The name of each category, "3 × style 7" or "3 × other"."""
+        return self.named([str(label) for label in range(self.n_labels)])
+
+    def named(self, labels: Sequence[str]) -> tuple[str, ...]:
+        """The name of each category, where labels have names: "apple × style 7" or "apple × other".
+
+        Parameters
+        ----------
+        labels : sequence of str
+            The name of each label; all different.
+
+        Examples
+        --------
+        >>> Codebook([[0.0]], n_styles=[1, 0], reach=[1.0, 0.0]).named(["apple", "pear"])
+        ('apple × style 0', 'apple × other', 'pear × other')
+        """
+        names = check_names(labels, self.n_labels) or ()
         styles = ([*(f"style {s}" for s in range(n_styles)), "other"] for n_styles in self.n_styles)
-        return tuple(f"{label} × {one}" for label, mine in enumerate(styles) for one in mine)
+        return tuple(
+            f"{label} × {one}" for label, mine in zip(names, styles, strict=True) for one in mine
+        )
 
     def encode(self, features: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
         """The category of each point.

@@ -106,13 +106,44 @@ class GivenLabels(FrozenArrays):
         CountsError, SizeError
             No component of the mixture can have a client with these totals, or of this size.
         """
-        what = f"the histograms of {counted(n_clients, 'client')}"
-        check_memory(8 * n_clients * self.n_categories, what, "draw fewer at a time")
+        self._check_memory(n_clients)
         rng = np.random.default_rng(rng)
-        drawn = check_counts(
-            self.labels.sample(n_clients, rng=rng), n_categories=self.labels.n_categories
-        )
-        totals = (drawn if isinstance(drawn, np.ndarray) else drawn.toarray()).astype(np.int64)
+        return self.fill(self.labels.sample(n_clients, rng=rng), rng=rng)
+
+    def fill(
+        self, totals: object, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the styles of clients whose label totals are known.
+
+        Parameters
+        ----------
+        totals : int array or scipy.sparse of shape (n_clients, n_labels)
+            How many points of each label they hold.
+        rng : int or numpy.random.Generator
+
+        Returns
+        -------
+        int array of shape (n_clients, n_categories)
+            In the order of `totals`: summed over the categories of each label, they are these.
+
+        Raises
+        ------
+        ShortfallError, CountsError, SizeError
+            As `sample`.
+
+        Examples
+        --------
+        >>> from polyurn.model.sizes import Sizes
+        >>> mdm = MDM([1.0], [[1.0, 2.0, 3.0]], Sizes.constant(5))
+        >>> clients = GivenLabels(mdm, MDM([1.0], [[1.0, 1.0]], Sizes.constant(5)), [0, 0, 1])
+        >>> drawn = clients.fill([[5, 0], [2, 3]], rng=0)
+        >>> drawn[:, :2].sum(axis=1).tolist(), drawn[:, 2].tolist()
+        ([5, 2], [0, 3])
+        """
+        given = check_counts(totals, n_categories=self.labels.n_categories)
+        self._check_memory(given.shape[0])
+        rng = np.random.default_rng(rng)
+        totals = (given if isinstance(given, np.ndarray) else given.toarray()).astype(np.int64)
         self._check_labels(totals)
         components = self._components(totals, rng)
         counts = np.zeros((len(totals), self.n_categories), np.int64)
@@ -123,6 +154,10 @@ class GivenLabels(FrozenArrays):
                 shares = dirichlet(self.mdm.alphas[np.ix_(components[holders], mine)], rng)
                 counts[np.ix_(holders, mine)] = rng.multinomial(totals[holders, label], shares)
         return counts
+
+    def _check_memory(self, n_clients: int) -> None:
+        what = f"the histograms of {counted(n_clients, 'client')}"
+        check_memory(8 * n_clients * self.n_categories, what, "draw fewer at a time")
 
     def _components(self, totals: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Each client's component, drawn given its totals: responsibilities under the A_kl.

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.memory import check_memory
-from polyurn.model.style_coordinates import StyleSpace, feature_rows, label_codes
+from polyurn.model.style_coordinates import StyleSpace, check_finite, feature_rows, label_codes
 from polyurn.typed.arguments import checked
 from polyurn.wording.numbers import counted
 
@@ -77,12 +77,13 @@ def style_space(
     means = _label_means(rows, codes, per_label)
     basis = _main_directions(_covariance(rows, codes, means), n_directions)
     whitening = _whitening(_projected(rows, codes, means, basis), codes, per_label, prior)
-    whole = StyleSpace(means, basis, whitening, radius=np.finfo(np.float64).max)
+    centres = means @ basis
+    whole = StyleSpace(centres, basis, whitening, radius=np.finfo(np.float64).max)
     distances = np.linalg.norm(whole.coordinates(rows, codes), axis=1)
     if radius is None:
         radius = float(np.quantile(distances, _WITHIN_RADIUS))
     return StyleSpace(
-        means, basis, whitening, radius, pool_far_share=float((distances > radius).mean())
+        centres, basis, whitening, radius, pool_far_share=float((distances > radius).mean())
     )
 
 
@@ -106,12 +107,7 @@ def _check_settings(rows: NDArray[Any], n_directions: int, prior: float) -> None
         )
     if not 0 <= prior < np.inf:
         raise ParameterError(f"expected prior_points of at least 0, got {prior}")
-    if not np.isfinite(rows).all():
-        bad = int(np.argmin(np.isfinite(rows).all(axis=1)))
-        raise ParameterError(
-            f"expected features that are finite, got NaN or infinity in point {bad}, counted from 0; "
-            "drop such points"
-        )
+    check_finite(rows)
     check_memory(
         8 * rows.shape[1] ** 2,
         f"the covariances of {rows.shape[1]:,} features",

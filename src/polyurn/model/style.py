@@ -1,6 +1,6 @@
 """Style: what clients differ in besides their labels, as a space of coordinates and a law in it.
 
-A point of label l has the coordinates z = W_l^(-1/2) P'(f - m_l) in a `StyleSpace`, and in a `Style` the
+A point of label l has the coordinates z = W_l^(-1/2) (P'f - c_l) in a `StyleSpace`, and in a `Style` the
 law of point j of label l at client i is z_ilj = μ + u_i + v_il + e_ilj with u ~ N(0, B), the style that
 all labels of a client share, v ~ N(0, V), how this client does this label, and e ~ N(0, E), within them.
 

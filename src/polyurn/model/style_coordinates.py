@@ -1,4 +1,4 @@
-"""The coordinates of points in which clients' styles are measured: z = W_l^(-1/2) P'(f - m_l).
+"""The coordinates of points in which clients' styles are measured: z = W_l^(-1/2) (P'f - c_l).
 
 The server makes a space of its proxy data (`proxy_space.py`) and sends it to clients; here it is used,
 with the same bits on either side. Whose points they are, and what their coordinates say about clients,
@@ -25,10 +25,10 @@ class StyleSpace(EqualArrays):
 
     Parameters
     ----------
-    means : float array of shape (n_labels, n_features)
-        m_l: the mean features of each label.
+    centres : float array of shape (n_labels, n_directions)
+        c_l = P'm_l: where the mean features m_l of each label lie along the directions.
     basis : float array of shape (n_features, n_directions)
-        P: the directions of the features' residuals that are looked at.
+        P: the directions of the features' residuals f - m_l that are looked at.
     whitening : float array of shape (n_labels, n_directions, n_directions)
         W_l^(-1/2): makes the proxy points of label l have covariance I.
     radius : float
@@ -38,12 +38,12 @@ class StyleSpace(EqualArrays):
 
     Examples
     --------
-    >>> space = StyleSpace([[1.0, 1.0]], [[1.0], [0.0]], [[[0.5]]], radius=2.0)
+    >>> space = StyleSpace([[1.0]], [[1.0], [0.0]], [[[0.5]]], radius=2.0)
     >>> space.coordinates([[3.0, 1.0], [9.0, 7.0]], [0, 0]).tolist()
     [[1.0], [2.0]]
     """
 
-    means: NDArray[np.float64]
+    centres: NDArray[np.float64]
     basis: NDArray[np.float64]
     whitening: NDArray[np.float64]
     radius: float
@@ -51,14 +51,14 @@ class StyleSpace(EqualArrays):
 
     def __init__(
         self,
-        means: ArrayLike,
+        centres: ArrayLike,
         basis: ArrayLike,
         whitening: ArrayLike,
         radius: float,
         pool_far_share: float = 0.0,
     ) -> None:
         arrays = {
-            "means": finite_array(means, "means"),
+            "centres": finite_array(centres, "centres"),
             "basis": finite_array(basis, "basis"),
             "whitening": finite_array(whitening, "whitening"),
         }
@@ -72,7 +72,7 @@ class StyleSpace(EqualArrays):
     @property
     def n_labels(self) -> int:
         """The number of labels, L."""
-        return len(self.means)
+        return len(self.centres)
 
     @property
     def n_features(self) -> int:
@@ -113,7 +113,7 @@ class StyleSpace(EqualArrays):
         rows = feature_rows(features, n_features=self.n_features)
         codes = label_codes(labels, len(rows), n_labels=self.n_labels)
         out, far = np.empty((len(rows), self.n_directions)), np.zeros(len(rows))
-        bad = whitened(rows, codes, self.means, self.basis, self.whitening, self.radius, out, far)
+        bad = whitened(rows, codes, self.centres, self.basis, self.whitening, self.radius, out, far)
         if bad >= 0 and finite_only:
             raise ParameterError(
                 "expected features that are finite, got NaN or infinity (or numbers too large to "
@@ -141,6 +141,16 @@ def feature_rows(features: ArrayLike, *, n_features: int | None = None) -> NDArr
     return rows
 
 
+def check_finite(rows: NDArray[Any]) -> None:
+    """Refuse points with a feature that is not finite, by the position of the first."""
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise ParameterError(
+            "expected features that are finite, got NaN or infinity in point "
+            f"{int(np.argmin(finite))}, counted from 0; drop such points"
+        )
+
+
 def label_codes(labels: ArrayLike, n_points: int, *, n_labels: int | None) -> NDArray[np.int64]:
     """Labels as integers from 0, one for each point; below `n_labels`, if that is given."""
     given = numbers(labels, "labels")
@@ -161,13 +171,13 @@ def label_codes(labels: ArrayLike, n_points: int, *, n_labels: int | None) -> ND
 
 
 def _check_space(
-    means: NDArray[np.float64], basis: NDArray[np.float64], whitening: NDArray[np.float64]
+    centres: NDArray[np.float64], basis: NDArray[np.float64], whitening: NDArray[np.float64]
 ) -> None:
-    n_labels, n_features, m = len(means), len(basis), basis.shape[-1]
-    if means.shape != (n_labels, n_features) or basis.ndim != 2 or not 1 <= m <= n_features:
+    n_labels, n_features, m = len(centres), len(basis), basis.shape[-1]
+    if centres.shape != (n_labels, m) or basis.ndim != 2 or not 1 <= m <= n_features:
         raise ParameterError(
-            "expected means of shape (n_labels, n_features) and a basis of shape (n_features, "
-            f"n_directions), got {means.shape} and {basis.shape}"
+            "expected centres of shape (n_labels, n_directions) and a basis of shape (n_features, "
+            f"n_directions), got {centres.shape} and {basis.shape}"
         )
     if whitening.shape != (n_labels, m, m) or n_labels == 0:
         raise ParameterError(

@@ -12,8 +12,8 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def whitened(features, labels, means, basis, whitening, radius, out, far):
-    """Write z = W_l^(-1/2) P'(f - m_l) of each point, clipped to the radius.
+def whitened(features, labels, centres, basis, whitening, radius, out, far):
+    """Write z = W_l^(-1/2) (P'f - c_l) of each point, clipped to the radius.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def whitened(features, labels, means, basis, whitening, radius, out, far):
         Of any type of number.
     labels : int array of shape (n_points,)
         0 to n_labels - 1.
-    means : float array of shape (n_labels, n_features)
+    centres : float array of shape (n_labels, n_directions)
     basis : float array of shape (n_features, n_directions)
     whitening : float array of shape (n_labels, n_directions, n_directions)
     radius : float
@@ -42,9 +42,10 @@ def whitened(features, labels, means, basis, whitening, radius, out, far):
         label = labels[i]
         projected[:] = 0.0
         for j in range(n_features):
-            residual = np.float64(features[i, j]) - means[label, j]
             for k in range(n_directions):
-                projected[k] += residual * basis[j, k]
+                projected[k] += np.float64(features[i, j]) * basis[j, k]
+        for k in range(n_directions):
+            projected[k] -= centres[label, k]
         square = 0.0
         for k in range(n_directions):
             total = 0.0

@@ -4,6 +4,7 @@ It wraps another one. Who adds the noise is its trust model. It does not say how
 does. Here is all that a server with a guarantee ever learns about its clients.
 """
 
+import re
 import secrets
 from collections.abc import Callable
 from typing import cast
@@ -138,7 +139,7 @@ class PrivateAggregator:
 
         def charge() -> None:
             self._ledger.charge(
-                type(release.query).__name__.lower(), release.sigma, release.n_numbers,
+                _in_words(release.query), release.sigma, release.n_numbers,
                 trust=self._trust, change_norm=release.query.change_norm, run=self._run,
             )  # fmt: skip
 
@@ -148,3 +149,9 @@ class PrivateAggregator:
             return answer
         charge()
         return self._aggregator.aggregate(asked, None)
+
+
+def _in_words(query: object) -> str:
+    """What a question is called in a ledger: "survey", "style", "size membership"."""
+    words = re.findall("[A-Z][a-z]*", type(query).__name__)
+    return " ".join(word.lower() for word in words if word != "Bounded")  # all of them are

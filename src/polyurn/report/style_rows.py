@@ -3,7 +3,7 @@
 Numbers only; what is drawn of them is `style_charts.py`, and how they are said `style_sections.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,7 @@ def loading_rows(style: Style, names: Sequence[str], pool: Pool | None) -> Rows:
     roots = np.linalg.inv(space.whitening).mean(axis=0)
     moves = space.basis @ roots
     if pool is not None:
-        spread = _spread_within_labels(pool, space.means)
+        spread = _spread_within_labels(pool, space.n_labels)
         moves = moves / np.where(spread > 0, spread, 1.0)[:, None]
     rows: Rows = []
     for k in range(style.n_directions):
@@ -155,26 +155,12 @@ def worst_served(rows: Rows) -> Rows:
     return [row for row in known if row in worst]
 
 
-def with_style(populations: Sequence[str]) -> dict[str, str | None]:
-    """The populations whose name says "style", and what each is without it: "mdm" if nothing is left.
+def forecast_rows(verdict: Verdict, styled: Collection[str]) -> Rows:
+    """How much each population's clients promise too much, with its interval over seeds.
 
-    Examples
-    --------
-    >>> with_style(["true", "oracle", "mdm", "style", "oracle_style", "styled8"])
-    {'style': 'mdm', 'oracle_style': 'oracle', 'styled8': 'mdm'}
+    `styled` are the populations whose clients have a style.
     """
-    found: dict[str, str | None] = {}
-    for name in populations:
-        if "style" in name.lower():
-            first = name.lower().split("style")[0].strip(" _-+") or "mdm"
-            found[name] = next((p for p in (first, "mdm") if p in populations), None)
-    return found
-
-
-def forecast_rows(verdict: Verdict) -> Rows:
-    """How much each population's clients promise too much, with its interval over seeds."""
     scale = 100 if verdict.wording.in_points else 1
-    styled = with_style([found.population for found in verdict.populations])
     rows: list[dict[str, Any]] = []
     for found in verdict.populations:
         if not found.n_seeds:
@@ -214,8 +200,12 @@ def _of_many_labels(points: NDArray[np.int64], labels: NDArray[np.int64]) -> NDA
     return np.asarray(points[some[np.argsort(mine[some], kind="stable")]])
 
 
-def _spread_within_labels(pool: Pool, means: NDArray[np.float64]) -> NDArray[np.float64]:
-    rows = pool.features.reshape(len(pool.features), -1)
-    some = slice(None, None, max(1, len(rows) // _N_SEARCHED))
-    residuals = rows[some] - means[pool.labels[some]]
+def _spread_within_labels(pool: Pool, n_labels: int) -> NDArray[np.float64]:
+    some = slice(None, None, max(1, len(pool.features) // _N_SEARCHED))
+    rows = pool.features[some].reshape(len(pool.features[some]), -1)
+    labels = pool.labels[some]
+    sums = np.zeros((n_labels, rows.shape[1]))
+    np.add.at(sums, labels, rows)
+    means = sums / np.maximum(np.bincount(labels, minlength=n_labels), 1)[:, None]
+    residuals = rows - means[labels]
     return np.asarray(np.sqrt((residuals**2).mean(axis=0)))

@@ -3,6 +3,8 @@
 What is computed for it is `style_rows.py`; how it looks is `style_charts.py` and `pictures.py`.
 """
 
+from collections.abc import Collection
+
 import numpy as np
 
 from polyurn.model.style import Style
@@ -24,10 +26,9 @@ from polyurn.report.style_rows import (
     points_along,
     serving_rows,
     shown_labels,
-    with_style,
     worst_served,
 )
-from polyurn.sweeps.results import Verdict
+from polyurn.sweeps.results import SIMULATED, Verdict
 from polyurn.wording.numbers import counted
 
 _ENDS = ("low", "middle", "high")
@@ -49,8 +50,9 @@ def style_section(material: Material) -> Section | None:
     if pool is not None and styled is not None:
         figures.append(_serving(shown, pool, styled))
     verdict = sweep_verdict(material)
-    if verdict is not None and with_style([found.population for found in verdict.simulated]):
-        figures.append(_forecast(verdict))
+    styled_names = {run.population for run in material.runs if run.styled}
+    if verdict is not None and any(v.population in styled_names for v in verdict.simulated):
+        figures.append(_forecast(verdict, styled_names))
     return Section(
         name="style",
         title="What clients differ in besides their labels",
@@ -303,8 +305,8 @@ def _serving(shown: StyleMaterial, pool: Pool, styled: StyledClients) -> Figure:
     )  # fmt: skip
 
 
-def _forecast(verdict: Verdict) -> Figure:
-    rows, floor = forecast_rows(verdict), floor_rows(verdict)
+def _forecast(verdict: Verdict, styled: Collection[str]) -> Figure:
+    rows, floor = forecast_rows(verdict, styled), floor_rows(verdict)
     unit = "points" if verdict.wording.in_points else verdict.metric
     title = f"simulated less true, {unit}"
     return Figure(
@@ -312,7 +314,7 @@ def _forecast(verdict: Verdict) -> Figure:
         title="The forecast with and without style",
         says=(
             f"How much more {verdict.metric} each population promises than the true clients reach. "
-            f"{_paired(verdict)} Lines are {100 * verdict.confidence:g} % intervals over seeds."
+            f"{_paired(verdict, styled)} Lines are {100 * verdict.confidence:g} % intervals over seeds."
             + (" The grey band is how far true clients trained again are off." if floor else "")
         ),
         panels=(Panel(style_charts.forecast_chart(rows, floor, title=title)),),
@@ -334,15 +336,16 @@ def _forecast(verdict: Verdict) -> Figure:
     )
 
 
-def _paired(verdict: Verdict) -> str:
-    """Each population with a style, against the same without."""
+def _paired(verdict: Verdict, styled: Collection[str]) -> str:
+    """Each population with a style, against the one that others are held against, which has none."""
     names = [found.population for found in verdict.simulated]
-    pairs = [(without, name) for name, without in with_style(names).items() if without is not None]
-    said = [verdict.pair_sentence(*pair) for pair in pairs]
+    is_there = SIMULATED in names and SIMULATED not in styled
+    with_style = [name for name in names if name in styled and is_there]
+    said = [verdict.pair_sentence(SIMULATED, name) for name in with_style]
     # The name of a population stays as it is spelled.
     return (
         " ".join(f"{_capital(one) if one.startswith('it ') else one}." for one in said)
-        or "No population without the style was trained beside it."
+        or f"No population {SIMULATED!r} without a style was trained beside it."
     )
 
 

@@ -20,7 +20,8 @@ from polyurn.counts import check_names
 from polyurn.errors import FileError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.storage.atomic import others_in, write_whole
-from polyurn.storage.tables import arrow, long_table
+from polyurn.storage.table_files import arrow
+from polyurn.storage.tables import long_table
 from polyurn.typed.arguments import Json
 
 # Clients of a file, and cells (clients x categories) that are drawn at once.
@@ -82,7 +83,10 @@ def write_drawn(
     labels = check_names(categories, mdm.n_categories)
     n_files = -(-n_clients // clients_per_file)
     names = [f"clients-{i:06d}.parquet" for i in range(n_files)]
-    drawn = {"n_clients": n_clients, "rng": rng, "per_file": clients_per_file, "mdm": _name_of(mdm)}
+    drawn = {
+        "n_clients": n_clients, "rng": rng, "per_file": clients_per_file,
+        "mdm": _name_of(mdm), "categories": None if labels is None else list(labels),
+    }  # fmt: skip
     done = _begin(place, names, drawn)
     streams = SeedSequence(rng).spawn(n_files)
 

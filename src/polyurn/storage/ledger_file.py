@@ -9,21 +9,20 @@ are gone from the end cannot be seen. What entries mean is `privacy/ledger.py`.
 import hashlib
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from polyurn.errors import FileError, InputError, ParameterError
 from polyurn.privacy.ledger import Budget, Charge, Entry, PrivacyLedger
+from polyurn.storage.appended import AppendedFile
 from polyurn.storage.atomic import parse_json
 from polyurn.storage.places import check_regular
 from polyurn.typed.arguments import checked
 from polyurn.typed.records import read_record, shown
 
 _FORMAT, _VERSION = "polyurn.ledger", 1
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _KINDS: dict[str, type[Entry]] = {"budget": Budget, "charge": Charge}
 _HEAD = json.dumps({"format": _FORMAT, "version": _VERSION}).encode() + b"\n"
 _DAMAGED = (
@@ -101,15 +100,13 @@ class LedgerFile:
         self._path = Path(path)
         if self._path.exists():
             check_regular(self._path)
+        self._file = AppendedFile(path)
         with self.turn():
             self.read()
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
+    def turn(self) -> AbstractContextManager[None]:
         """Keeps other processes waiting until it is left."""
-        with self._open() as descriptor:
-            _lock(descriptor)
-            yield
+        return self._file.turn()
 
     def read(self) -> list[Entry]:
         """All entries; a last line that was cut off is none."""
@@ -124,24 +121,11 @@ class LedgerFile:
         body = json.dumps({kind: asdict(entry)}, allow_nan=False)
         check = _check(_last_check(self._parsed(whole)), body)
         lines += json.dumps({**json.loads(body), "check": check}).encode() + b"\n"
-        with self._open() as descriptor:
-            os.ftruncate(descriptor, len(whole))  # what was cut off
-            try:
-                if os.write(descriptor, lines) != len(lines):
-                    raise OSError(28, "No space left on device")
-                os.fsync(descriptor)
-                if not whole:
-                    _sync_folder(self._path.parent)
-            except OSError as error:
-                os.ftruncate(descriptor, len(whole))
-                raise FileError(
-                    f"cannot write {self._path}: {error.strerror}; nothing was asked"
-                ) from error
+        self._file.append(lines, after=len(whole), consequence="; nothing was asked")
 
     def _whole(self) -> bytes:
         """The lines that have an end, and a last one that lacks nothing else."""
-        with self._open() as descriptor:
-            text = os.read(descriptor, os.fstat(descriptor).st_size)
+        text = self._file.read()
         end = text.rfind(b"\n") + 1
         return text[:end] if _is_cut_off(text[end:]) else text
 
@@ -172,17 +156,6 @@ class LedgerFile:
             raise FileError(
                 f"{self._path} has format version {version}, newer than {_VERSION}: upgrade polyurn"
             )
-
-    @contextmanager
-    def _open(self) -> Iterator[int]:
-        try:
-            descriptor = os.open(self._path, _FLAGS, 0o600)
-        except OSError as error:
-            raise FileError(f"cannot use {self._path}: {error.strerror}") from error
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
 
 
 def _is_cut_off(line: bytes) -> bool:
@@ -218,21 +191,3 @@ def _check(before: str, body: str) -> str:
 
 def _last_check(entries: list[tuple[Entry, str]]) -> str:
     return entries[-1][1] if entries else ""
-
-
-def _sync_folder(folder: Path) -> None:
-    """The name of a new file is on disk too, where folders can be synced."""
-    if hasattr(os, "O_DIRECTORY"):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _lock(descriptor: int) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows has no such lock: two fits at once may both spend the last of it
-        return
-    fcntl.flock(descriptor, fcntl.LOCK_EX)

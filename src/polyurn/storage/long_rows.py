@@ -26,7 +26,8 @@ from polyurn.client.tables import (
     table_layout,
 )
 from polyurn.errors import CountsError, FileError, MissingDependencyError, RowError
-from polyurn.storage.tables import arrow, place_of_row, table_batches
+from polyurn.storage.table_files import arrow
+from polyurn.storage.tables import place_of_row, table_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -35,7 +35,7 @@ def save(
     model : MDM, Style, StyleSpace or Codebook
     path : path
     categories : sequence of str, optional
-        The name of each category, or label.
+        The name of each category; of each label, with a style or a codebook.
     made : mapping, optional
         How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "fit", "selection",
         "crossed" and "privacy" are for the records of `FitRecord`, `SelectionRecord`, `CrossedRecord`
@@ -48,13 +48,14 @@ def save(
         mdm_json.save(model, path, categories=categories, made=made, guarantee=guarantee)
     elif isinstance(model, Style):
         save_style(model, path, categories=categories, made=made, guarantee=guarantee)
-    elif categories is not None or guarantee is not None:
+    elif guarantee is not None:
         raise ParameterError(
-            "expected no categories and no guarantee with a style space or a codebook: it is made of "
-            "proxy data"
+            "expected no guarantee with a style space or a codebook: it is made of proxy data"
         )
     elif isinstance(model, Codebook):
-        save_codebook(model, path, made=made)
+        save_codebook(model, path, labels=categories, made=made)
+    elif categories is not None:
+        raise ParameterError("expected no categories with a style space, which has no names")
     else:
         save_space(model, path, made=made)
 
@@ -68,6 +69,6 @@ def load(path: str | os.PathLike[str]) -> MDM | Style | StyleSpace | Codebook:
         case "polyurn.style-space":
             return load_space(path)
         case "polyurn.codebook":
-            return load_codebook(path)
+            return load_codebook(path).book
         case _:
             return mdm_json.load(path)

@@ -5,15 +5,13 @@ What a line says is `client/node_log.py`.
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import datetime
-from pathlib import Path
 
 from polyurn.client.node_log import LogEntry
-from polyurn.errors import FileError
+from polyurn.storage.appended import AppendedFile
 
 _BLOCK = 2**16  # bytes that are read at a time, from the end
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 
 class NodeLogFile:
@@ -26,16 +24,11 @@ class NodeLogFile:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
-        with self._open() as descriptor:
-            os.fstat(descriptor)
+        self._file = AppendedFile(path)
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
+    def turn(self) -> AbstractContextManager[None]:
         """Keeps other processes waiting until it is left."""
-        with self._open() as descriptor:
-            _lock(descriptor)
-            yield
+        return self._file.turn()
 
     def n_rounds_since(self, when: datetime) -> int:
         """How many rounds there were; read from the end, up to the first line that is older."""
@@ -64,21 +57,14 @@ class NodeLogFile:
 
     def append(self, entry: LogEntry) -> None:
         """One more line, on disk when this returns; a line that a crash cut off is ended first."""
-        with self._open() as descriptor:
+        with self._file.opened() as descriptor:
             before = os.fstat(descriptor).st_size
             cut_off = before > 0 and _read(descriptor, 1, before - 1) != b"\n"
-            text = ("\n" if cut_off else "") + entry.line() + "\n"
-            line = text.encode()
-            try:
-                if os.write(descriptor, line) != len(line):
-                    raise OSError(28, "No space left on device")
-                os.fsync(descriptor)
-            except OSError as error:
-                os.ftruncate(descriptor, before)
-                raise FileError(f"cannot write {self._path}: {error.strerror}") from error
+        text = ("\n" if cut_off else "") + entry.line() + "\n"
+        self._file.append(text.encode(), after=before)
 
     def _backwards(self) -> Iterator[str]:
-        with self._open() as descriptor:
+        with self._file.opened() as descriptor:
             at, tail = os.fstat(descriptor).st_size, b""
             while at:
                 start = max(0, at - _BLOCK)
@@ -88,26 +74,7 @@ class NodeLogFile:
                 at, tail = start, first
             yield tail.decode(errors="replace")
 
-    @contextmanager
-    def _open(self) -> Iterator[int]:
-        try:
-            descriptor = os.open(self._path, _FLAGS, 0o600)
-        except OSError as error:
-            raise FileError(f"cannot use {self._path}: {error.strerror}") from error
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
-
 
 def _read(descriptor: int, n_bytes: int, start: int) -> bytes:
     os.lseek(descriptor, start, os.SEEK_SET)
     return os.read(descriptor, n_bytes)
-
-
-def _lock(descriptor: int) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows has no such lock: two messages at once may both be the day's last
-        return
-    fcntl.flock(descriptor, fcntl.LOCK_EX)

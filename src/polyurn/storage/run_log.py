@@ -52,6 +52,8 @@ class RunRecord:
     pruned : bool
         Stopped before its last round by an adaptive search.
     trial : int or None
+    styled : bool
+        Whether the clients were given points that suit a style of theirs.
     """
 
     population: str
@@ -66,6 +68,7 @@ class RunRecord:
     seconds: Finite
     pruned: bool = False
     trial: int | None = None
+    styled: bool = False
 
     @property
     def diverged(self) -> bool:

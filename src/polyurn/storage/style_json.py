@@ -135,7 +135,7 @@ class _SpaceRecord:
     n_directions: Count
     radius: Finite
     pool_far_share: Finite
-    means: _Table
+    centres: _Table
     basis: _Table
     whitening: Sequence[_Table]
 
@@ -187,7 +187,7 @@ def space_to_record(space: StyleSpace) -> dict[str, Any]:
         "n_directions": space.n_directions,
         "radius": space.radius,
         "pool_far_share": space.pool_far_share,
-        **_arrays(space, ("means", "basis", "whitening")),
+        **_arrays(space, ("centres", "basis", "whitening")),
     }
 
 
@@ -197,7 +197,7 @@ def space_from_record(record: object, *, where: str = "") -> StyleSpace:
 
 
 def _space(kept: _SpaceRecord) -> StyleSpace:
-    space = StyleSpace(kept.means, kept.basis, kept.whitening, kept.radius, kept.pool_far_share)
+    space = StyleSpace(kept.centres, kept.basis, kept.whitening, kept.radius, kept.pool_far_share)
     found = (space.n_labels, space.n_features, space.n_directions)
     said = (kept.n_labels, kept.n_features, kept.n_directions)
     if said != found:

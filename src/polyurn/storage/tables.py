@@ -1,34 +1,32 @@
 """Tables as CSV, TSV and Parquet files: any table read, histograms written one row per non-zero cell.
 
-Reads and writes through Arrow, which is imported when it is needed. What a table means is
-`client/tables.py`.
+Reads through Arrow; `table_files.py` writes. What a table means is `client/tables.py`.
 """
 
 import csv
 import io
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from polyurn.counts import check_counts, check_names
-from polyurn.errors import FileError, MissingDependencyError, ParameterError
-from polyurn.storage.atomic import AGAIN, check_place, write_whole
+from polyurn.errors import FileError, ParameterError
+from polyurn.storage.atomic import AGAIN
 from polyurn.storage.places import check_regular
+from polyurn.storage.table_files import DELIMITERS, arrow, table_kind, table_text, write_table
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.arrays import ids_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
 _CALLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # how a file says that it is
 _HEAD = 2**16  # bytes that hold the first line
@@ -57,13 +55,13 @@ def read_table(
     """
     path = Path(path)
     pa = arrow("reading tables")
-    kind = _kind(path)
+    kind = table_kind(path)
     check_regular(path)
     with _reading(pa, path, kind):
         if kind == "parquet":
             return _read_parquet(pa, path)
         dialect = _dialect(pa, path, kind)
-        if on_remark is not None and dialect.delimiter != _DELIMITERS[kind]:
+        if on_remark is not None and dialect.delimiter != DELIMITERS[kind]:
             on_remark(f"{path.name}: columns are separated by {_CALLED[dialect.delimiter]}")
         return _read_text(pa, path, dialect)
     raise AssertionError("a table was read, or an error raised")
@@ -96,7 +94,7 @@ def table_batches(
     """
     path = Path(path)
     pa = arrow("reading tables")
-    kind = _kind(path)
+    kind = table_kind(path)
     check_regular(path)
     with _reading(pa, path, kind):
         batches = (
@@ -114,7 +112,7 @@ def parquet_rows(path: str | os.PathLike[str]) -> int | None:
     """How many rows a Parquet file says it has; None of a text file, which has to be read to know."""
     path = Path(path)
     pa = arrow("reading tables")
-    kind = _kind(path)
+    kind = table_kind(path)
     check_regular(path)
     with _reading(pa, path, kind):
         return int(pa.parquet.read_metadata(path).num_rows) if kind == "parquet" else None
@@ -150,7 +148,7 @@ def place_of_row(path: str | os.PathLike[str], row: int) -> str:
         Counted from 0, without the header.
     """
     path = Path(path)
-    kind = _kind(path)
+    kind = table_kind(path)
     if kind == "parquet":
         return f"row {row}, counted from 0"
     pa = arrow("reading tables")
@@ -187,31 +185,7 @@ def write_histograms(
     made : mapping, optional
         How it came about; kept in a Parquet file's metadata. CSV has no place for it.
     """
-    from polyurn import __version__
-
-    path = Path(path)
-    pa = arrow("writing tables")
-    kind = _kind(path)
-    table = long_table(counts, clients=clients, categories=categories)
-    if kind == "parquet":
-        note = json.dumps({"polyurn": __version__, **(made or {})})
-        table = table.replace_schema_metadata({"polyurn": note})
-        write_whole(path, lambda file: pa.parquet.write_table(table, file))
-    else:
-        options = pa.csv.WriteOptions(delimiter=_DELIMITERS[kind])
-        packing = "gzip" if path.suffix == ".gz" else None
-
-        def write(file: IO[bytes]) -> None:
-            with pa.output_stream(file, compression=packing) as stream:
-                pa.csv.write_csv(table, stream, options)
-
-        write_whole(path, write)
-
-
-def check_table_place(path: str | os.PathLike[str]) -> None:
-    """`check_place` for `write_histograms`, which goes by the suffix."""
-    _kind(Path(path))
-    check_place(path)
+    write_table(long_table(counts, clients=clients, categories=categories), path, made=made)
 
 
 def csv_text(
@@ -221,10 +195,7 @@ def csv_text(
     categories: Sequence[str] | None = None,
 ) -> bytes:
     """What `write_histograms` writes to a .csv file."""
-    pa = arrow("writing tables")
-    stream = pa.BufferOutputStream()
-    pa.csv.write_csv(long_table(counts, clients=clients, categories=categories), stream)
-    return bytes(stream.getvalue())
+    return table_text(long_table(counts, clients=clients, categories=categories))
 
 
 def long_table(
@@ -245,38 +216,6 @@ def long_table(
     codes = pa.array(rows.indices.astype(np.int32))
     names = codes if labels is None else pa.array(labels).take(codes)
     return pa.table({"client": ids, "category": names, "count": rows.data.astype(np.int64)})
-
-
-def arrow(purpose: str) -> Any:
-    """The pyarrow package, or an error that says which extra brings it and what for."""
-    try:
-        import pyarrow as pa
-        import pyarrow.compute
-        import pyarrow.csv
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingDependencyError("pyarrow", "tables", purpose) from error
-    return pa
-
-
-def _kind(path: Path) -> str:
-    kinds = {".parquet": "parquet", ".csv": "csv", ".tsv": "tsv"}
-    packed = path.suffix == ".gz"
-    kind = kinds.get(path.with_suffix("").suffix if packed else path.suffix)
-    try:
-        os.fspath(path).encode()
-    except UnicodeEncodeError as error:  # Arrow opens files by names that are UTF-8
-        raise FileError(f"cannot use {path.name!a}: its name is not UTF-8; rename it") from error
-    if kind is None and path.is_dir():
-        raise FileError(
-            f"expected a .parquet, .csv or .tsv file, got the folder {path.name!r}; if it holds tables "
-            "of clients, `polyurn pack` makes a folder of them that fit, select, score and compare read"
-        )
-    if kind is None or (packed and kind == "parquet"):
-        raise FileError(
-            f"expected a .parquet, .csv or .tsv file, got {path.name!r}; save it as one of them"
-        )
-    return kind
 
 
 def _line(records: Any, row: int) -> int:
@@ -308,7 +247,7 @@ def _dialect(pa: Any, path: Path, kind: str) -> _Dialect:
         raise pa.ArrowInvalid("it holds zero bytes, as UTF-16 does; save it as UTF-8")
     encoding = "utf-16" if start.startswith(_UTF_16) else "utf-8-sig"
     header = start.decode(encoding, errors="replace").partition("\n")[0]
-    usual = _DELIMITERS[kind]
+    usual = DELIMITERS[kind]
     others = [mark for mark in _CALLED if mark != usual and mark in header]
     delimiter = others[0] if usual not in header and len(others) == 1 else usual
     return _Dialect(delimiter, encoding)

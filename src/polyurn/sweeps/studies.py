@@ -19,7 +19,7 @@ from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.partitioning.result import Partition
 from polyurn.storage.run_log import RunRecord, finite
 from polyurn.sweeps.optuna_search import OptunaSearch
-from polyurn.sweeps.task import Training, engine_of, run_columns
+from polyurn.sweeps.task import Training, engine_of, has_style, run_columns
 from polyurn.training.federated import Evaluation
 from polyurn.training.settings import FedAvg
 from polyurn.typed.options import check_options
@@ -164,6 +164,7 @@ def run_trial(
             engine=engine_of(training, seed, clients),
             seconds=time.perf_counter() - started,
             trial=trial.number,
+            styled=has_style(clients),
         )
     trial.set_user_attr("record", run.to_json())
     if run.pruned:
@@ -187,6 +188,7 @@ def _pruned(
     engine: str,
     seconds: float,
     trial: int,
+    styled: bool,
 ) -> RunRecord:
     curves = {name: finite(point.metrics[name] for point in seen) for name in seen[0].metrics}
     return RunRecord(
@@ -202,6 +204,7 @@ def _pruned(
         seconds=round(seconds, 4),
         pruned=True,
         trial=trial,
+        styled=styled,
     )
 
 

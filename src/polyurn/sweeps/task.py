@@ -62,7 +62,8 @@ def run_columns(
         device=training.device,
         on_round=on_round,
     )
-    return [record_of(run, population, list(training.metrics)) for run in runs]
+    metrics, styled = list(training.metrics), has_style(clients)
+    return [record_of(run, population, metrics, styled=styled) for run in runs]
 
 
 def engine_of(training: Training, seed: int, clients: Partition) -> str:
@@ -81,7 +82,12 @@ def engine_of(training: Training, seed: int, clients: Partition) -> str:
     return "batched" if suits_batching(work) else "workers"
 
 
-def record_of(run: Run, population: str, metrics: Sequence[str]) -> RunRecord:
+def has_style(clients: Partition) -> bool:
+    """Whether clients were given points that suit a style of theirs."""
+    return clients.report is not None and clients.report.style is not None
+
+
+def record_of(run: Run, population: str, metrics: Sequence[str], *, styled: bool) -> RunRecord:
     """The record of a run."""
     curves = {name: finite(run.metrics.get(name, [])) for name in metrics}
     final = {
@@ -98,6 +104,7 @@ def record_of(run: Run, population: str, metrics: Sequence[str]) -> RunRecord:
         final=final,
         diverged_at=run.diverged_at,
         seconds=round(run.seconds, 4),
+        styled=styled,
     )
 
 

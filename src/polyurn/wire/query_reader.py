@@ -205,8 +205,8 @@ class QueryReader:
         n_labels, n_features = _whole(record, "n_labels", 2), _whole(record, "n_features", 1)
         m = _whole(record, "n_directions", 1)
         radius, far_share = self._take(2).tolist()
-        means, basis = self._take(n_labels, n_features), self._take(n_features, m)
-        return StyleSpace(means, basis, self._take(n_labels, m, m), radius, far_share)
+        centres, basis = self._take(n_labels, m), self._take(n_features, m)
+        return StyleSpace(centres, basis, self._take(n_labels, m, m), radius, far_share)
 
     def _mdm(self, record: Any) -> MDM:
         parameters = self._parameters(record)

@@ -146,7 +146,7 @@ class QueryWriter:
 
     def _style(self, space: StyleSpace, ties: bool) -> dict[str, Any]:
         self.numbers += [np.array([space.radius, space.pool_far_share])]
-        self.numbers += [space.means, space.basis, space.whitening]
+        self.numbers += [space.centres, space.basis, space.whitening]
         lengths = {"n_labels": space.n_labels, "n_features": space.n_features}
         return {**lengths, "n_directions": space.n_directions, "ties": bool(ties)}
 

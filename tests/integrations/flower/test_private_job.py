@@ -180,7 +180,7 @@ def test_a_round_that_is_begun_again_may_use_the_budget_up(tmp_path, clock):
     here.grid.push_messages = recover
     with pytest.raises(BudgetError, match="or raise the budget with --ledger-epsilon"):
         perform(here.grid, here.job(**GUARANTEE))
-    assert [charge.what for charge in charges(here.made.ledger)][:2] == ["boundedsurvey"] * 2
+    assert [charge.what for charge in charges(here.made.ledger)][:2] == ["survey"] * 2
 
 
 def test_before_the_first_private_round_nodes_have_time_to_come(here):

@@ -3,7 +3,7 @@
 What is taken from a table instead of being declared is said.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,12 +43,15 @@ class Reading:
         What a model file, or a table that was read before, names.
     drop_empty : bool
         Whether clients without points are left out.
+    elsewhere : sequence of str
+        Columns that are read for something else, as features.
     """
 
     say: Say
     asked: Columns = UNSAID
     remembered: Columns = UNSAID
     drop_empty: bool = False
+    elsewhere: Sequence[str] = ()
 
     def like(self, saved: SavedMDM) -> "Reading":
         """The same, with the columns of the table that an MDM was fitted to."""
@@ -59,7 +62,7 @@ class Reading:
 
     def after(self, table: "ClientTable") -> "Reading":
         """The same, for tables that need not have the columns of the first."""
-        return replace(self, asked=UNSAID, remembered=table.columns)
+        return replace(self, asked=UNSAID, remembered=table.columns, elsewhere=())
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +141,10 @@ def histograms_of(
 
 def layout_of(table: Any, reading: Reading, declared: Declared | Bins = None) -> Layout:
     """Which columns mean what; what had to be guessed is said."""
-    found = table_layout(table, reading.asked, remembered=reading.remembered, declared=declared)
+    found = table_layout(
+        table, reading.asked, remembered=reading.remembered, declared=declared,
+        elsewhere=reading.elsewhere,
+    )  # fmt: skip
     for remark in found.remarks:
         reading.say(remark)
     return found

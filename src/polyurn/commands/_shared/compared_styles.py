@@ -17,6 +17,7 @@ from polyurn.client.record_tables import table_records
 from polyurn.client.tables import category_codes
 from polyurn.commands._shared.client_tables import ClientTable, naming
 from polyurn.commands._shared.point_styles import read_point_styles, style_columns
+from polyurn.commands._shared.record_tables import check_n_features
 from polyurn.comparison.styles import StyleDispersion, style_dispersion
 from polyurn.errors import ParameterError, StyleWarning
 from polyurn.model.mdm import MDM
@@ -72,6 +73,7 @@ def compared_styles(
             read_table(held_out.path), label=label, categories=known,
             features=style_columns(style, columns, held_out.path), client=client,
         )  # fmt: skip
+    check_n_features(records.n_features, held_out.path, found.space.n_features, style)
     held = records.of(np.arange(records.n_clients))
     rows = [_row("true", held.features, held.labels, held.owner, found.space, seed)]
     for name, mdm in mdms.items():

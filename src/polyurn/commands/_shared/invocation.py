@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from polyurn.errors import ParameterError
+from polyurn.errors import FileError, ParameterError
 
 
 def made_by(context: typer.Context, seed: int) -> dict[str, Any]:
@@ -29,6 +29,18 @@ def check_output(context: typer.Context, output: Path) -> None:
         # os.path takes a name that is too long for a file's as none; pathlib stops there.
         if os.path.isfile(output) and os.path.isfile(place) and os.path.samefile(output, place):
             raise ParameterError(f"{output} is read by this command; write to another file")
+
+
+def check_json_place(context: typer.Context, output: Path | None, what: str) -> None:
+    """Refuse to write JSON to a file of another kind, or over one that is read; None is no file."""
+    from polyurn.storage.atomic import check_place
+
+    if output is None:
+        return
+    if output.suffix != ".json":
+        raise FileError(f"expected a .json file for {what}, got {output.name!r}")
+    check_output(context, output)
+    check_place(output)
 
 
 def refuse_options(context: typer.Context, names: Iterable[str], why: str) -> None:

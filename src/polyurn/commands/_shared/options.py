@@ -1,6 +1,6 @@
 """The options that several commands share, and what their texts stand for.
 
-Nothing is read, fitted or printed here.
+Nothing is fitted or printed here; of files, only a codebook's names are read.
 """
 
 from pathlib import Path
@@ -38,11 +38,22 @@ Category = Annotated[
 ]
 Categories = Annotated[
     str | None,
-    typer.Option(help="Declared categories: a number C (0 to C-1) or names, comma-separated."),
+    typer.Option(
+        help="Declared categories: a number C (0 to C-1); names, comma-separated; or a codebook file."
+    ),
 ]
 Count = Annotated[
     str | None,
     typer.Option(help="Column with counts: 'count' if there is one; 1 if every row is one point."),
+]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns of numbers, comma-separated, or one with lists; all numbers by default."
+    ),
+]
+Label = Annotated[
+    str | None, typer.Option(help="Column with the label, unless its name is 'label'.")
 ]
 MaxSize = Annotated[int | None, typer.Option(help="Declared largest number of points of a client.")]
 Rounds = Annotated[
@@ -104,15 +115,6 @@ Settling = Annotated[
     float, typer.Option(help="Longest wait for all nodes before the first round, in seconds.")
 ]
 Dropout = Annotated[float, typer.Option(help="Share of nodes that may leave during a secure sum.")]
-Label = Annotated[
-    str | None, typer.Option(help="Column with the label, unless its name is 'label'.")
-]
-Features = Annotated[
-    str | None,
-    typer.Option(
-        help="Columns of numbers, comma-separated, or one with lists; all numbers by default."
-    ),
-]
 # Directions of style where none are asked for and there are as many features.
 DIRECTIONS = 4
 Directions = Annotated[
@@ -139,16 +141,20 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON o
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.")]
 
 
-def listed_names(text: str | None) -> list[str] | None:
-    """The names that an option has, with commas between."""
-    return None if text is None else [name.strip() for name in text.split(",")]
-
-
 def declared_categories(text: str | None) -> int | tuple[str, ...] | None:
-    """C, or the names of the categories."""
+    """C, or the names of the categories, which may stand in a codebook file."""
     if text is None:
         return None
+    if text.endswith(".json"):  # one name alone would be no declaration
+        from polyurn.storage.codebook_json import load_codebook
+
+        return load_codebook(text).categories
     return int(text) if text.isdecimal() else tuple(name.strip() for name in text.split(","))
+
+
+def listed_names(text: str | None) -> list[str] | None:
+    """Names of columns with commas between."""
+    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def component_numbers(text: str) -> tuple[int, ...] | Literal["auto"]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from polyurn.client.record_tables import table_features_of
 from polyurn.commands._shared.client_tables import naming
+from polyurn.commands._shared.record_tables import check_n_features
 from polyurn.errors import ParameterError
 from polyurn.model.style import Style
 from polyurn.storage.style_json import load_style
@@ -43,7 +44,9 @@ def read_point_styles(
         )
     names = style_columns(path, columns, where)
     with naming(where):
-        return saved.style, table_features_of(points, names)
+        features = table_features_of(points, names)
+    check_n_features(features.shape[1], where, saved.style.space.n_features, path)
+    return saved.style, features
 
 
 def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]:

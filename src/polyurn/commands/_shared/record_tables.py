@@ -17,11 +17,36 @@ from polyurn.client.records import Records
 from polyurn.client.tables import category_codes, known_codes, observed_categories
 from polyurn.commands._shared.client_tables import naming
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
+from polyurn.model.style_coordinates import feature_rows, label_codes
 from polyurn.storage.record_files import RecordArrays, read_record_arrays
 from polyurn.storage.tables import read_table
 from polyurn.wording.numbers import counted
 
 Say: TypeAlias = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points of a file, with their labels.
+
+    Attributes
+    ----------
+    features : array of shape (n_points, n_features)
+    labels : int array of shape (n_points,)
+    declared : int or tuple of str
+        How many labels there are, or their names.
+    columns : tuple of str, or None
+        The columns of the table that hold the features: one each, or one with lists.
+    """
+
+    features: NDArray[Any]
+    labels: NDArray[np.int64]
+    declared: int | tuple[str, ...]
+    columns: tuple[str, ...] | None
+
+    @property
+    def n_features(self) -> int:
+        return int(self.features.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,34 +82,81 @@ def read_records(
     say: Say,
 ) -> ProxyAndRecords:
     """Both files, tables or archives; what the options do not name is taken from the proxy file."""
-    archives = [path.suffix == ".npz" for path in (proxy, clients)]
-    if any(archives):
-        if not all(archives):
-            raise FileError(f"expected two tables or two .npz files, got {proxy} and {clients}")
-        if label is not None or client is not None or features is not None:
-            raise ParameterError(
-                "--label, --client and --features have no effect with .npz files, whose arrays are "
-                "called features, labels and clients: leave them out"
-            )
-        return _of_archives(proxy, clients, declared)
+    if is_archive(proxy) != is_archive(clients):
+        raise FileError(f"expected two tables or two .npz files, got {proxy} and {clients}")
+    if is_archive(clients):
+        refuse_columns(label, client, features)
+    points = read_points(
+        proxy, label=label, client=client, features=features, declared=declared, say=say
+    )
+    if is_archive(clients):
+        records = _archive_records(clients, points)
+    else:
+        held, column = read_table(clients, on_remark=say), label or "label"
+        with naming(clients):
+            if declared is None:
+                check_labels(held, points.declared, column, f"{proxy} has no point")
+            records = table_records(
+                held, label=column, categories=points.declared, features=points.columns or (),
+                client=client or "client",
+            )  # fmt: skip
+    check_n_features(records.n_features, clients, points.n_features, proxy)
+    names = points.columns
+    if names is not None and len(names) != points.n_features:
+        names = None
+    return ProxyAndRecords(
+        points.features, points.labels, records, category_names(points.declared), names
+    )
+
+
+def read_points(
+    path: Path,
+    *,
+    label: str | None,
+    client: str | None,
+    features: Sequence[str] | None,
+    declared: int | tuple[str, ...] | None,
+    say: Say,
+) -> Points:
+    """The points of a table or an archive; what is taken from it instead of being named is said.
+
+    Parameters
+    ----------
+    path : Path
+        CSV, Parquet or .npz.
+    label, features : str and sequence of str, optional
+        Columns of a table: "label", and all that hold numbers, by default.
+    client : str, optional
+        A column that holds no feature: "client" by default.
+    declared : int or tuple of str, optional
+        How many labels there are, or their names.
+    """
+    if is_archive(path):
+        refuse_columns(label, client, features)
+        return _archive_points(path, declared)
     label, client = label or "label", client or "client"
-    points, held = read_table(proxy, on_remark=say), read_table(clients, on_remark=say)
-    with naming(proxy):
-        of_proxy = declared is None
+    points = read_table(path, on_remark=say)
+    with naming(path):
         if declared is None:
             declared = observed_categories(points, category=label)
         codes = category_codes(points, declared, category=label)
         if features is None:
-            features = proxy_columns(points, proxy, leave_out=(label, client), say=say)
-        values = table_features_of(points, features)
-    with naming(clients):
-        if of_proxy:
-            _check_labels(held, declared, label, proxy)
-        records = table_records(
-            held, label=label, categories=declared, features=features, client=client
+            features = proxy_columns(points, path, leave_out=(label, client), say=say)
+        return Points(table_features_of(points, features), codes, declared, tuple(features))
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file is a NumPy archive, by its name."""
+    return path.suffix == ".npz"
+
+
+def refuse_columns(label: str | None, client: str | None, features: Sequence[str] | None) -> None:
+    """Refuse names of columns for archives, which have none."""
+    if label is not None or client is not None or features is not None:
+        raise ParameterError(
+            "--label, --client and --features have no effect with .npz files, whose arrays are "
+            "called features, labels and clients: leave them out"
         )
-    names = tuple(features) if len(features) == values.shape[1] else None
-    return ProxyAndRecords(values, codes, records, category_names(declared), names)
 
 
 def proxy_columns(
@@ -99,35 +171,59 @@ def proxy_columns(
     return features
 
 
-def _check_labels(held: object, of_proxy: int | tuple[str, ...], label: str, proxy: Path) -> None:
-    """Stop at a client's label of which there is no proxy point, which nobody has declared either."""
-    codes = known_codes(held, of_proxy, category=label)
+def check_labels(table: object, known: int | tuple[str, ...], label: str, lacks: str) -> None:
+    """Stop at a label that is not known, and that nobody has declared either.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    known : int or tuple of str
+    label : str
+        The column.
+    lacks : str
+        Who does not know it, "proxy.csv has no point" say.
+    """
+    codes = known_codes(table, known, category=label)
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
         raise RowError(
-            f"column {label!r}: {proxy} has no point of the labels of {len(unknown):,} of "
-            f"{len(codes):,} rows, the first",
+            f"column {label!r}: {lacks} of the labels of {len(unknown):,} of {len(codes):,} rows, "
+            "the first",
             int(unknown[0]),
             "; leave these rows out, or take proxy points of every label",
         )
 
 
-def _of_archives(
-    proxy: Path, clients: Path, declared: int | tuple[str, ...] | None
-) -> ProxyAndRecords:
-    points, held = read_record_arrays(proxy), read_record_arrays(clients)
-    if held.clients is None:
-        raise FileError(f"{clients}: expected an array 'clients', which says whose each point is")
+def check_n_features(n_features: int, path: Path, expected: int, like: Path) -> None:
+    """Stop at points that have more features, or fewer, than those of another file."""
+    if n_features != expected:
+        raise CountsError(
+            f"{path}: expected points of {counted(expected, 'feature')}, as in {like}, got "
+            f"{n_features:,}"
+        )
+
+
+def archive_arrays(path: Path, n_labels: int | None) -> tuple[RecordArrays, Points]:
+    """What an archive holds, and its points, checked; without `n_labels`, of those that it shows."""
+    held = read_record_arrays(path)
+    try:
+        rows = feature_rows(held.features)
+        codes = label_codes(held.labels, len(rows), n_labels=n_labels)
+    except ParameterError as error:
+        raise CountsError(f"{path}: {error}") from None
+    n_shown = max(2, int(codes.max(initial=0)) + 1) if n_labels is None else n_labels
+    return held, Points(rows, codes, n_shown, None)
+
+
+def _archive_points(path: Path, declared: int | tuple[str, ...] | None) -> Points:
     if isinstance(declared, tuple):
         raise ParameterError("expected --categories as a number with .npz files, whose labels are")
-    n_labels = _n_labels(points, proxy) if declared is None else declared
-    records = Records(held.features, held.labels, held.clients, n_labels=n_labels)
-    flat = points.features.reshape(len(points.features), -1)
-    codes = np.asarray(points.labels).astype(np.int64)
-    return ProxyAndRecords(flat, codes, records, category_names(n_labels), None)
+    return archive_arrays(path, declared)[1]
 
 
-def _n_labels(points: RecordArrays, path: Path) -> int:
-    if points.labels.dtype.kind not in "iu" or not points.labels.size or points.labels.min() < 0:
-        raise CountsError(f"{path}: expected labels as whole numbers from 0")
-    return max(2, int(points.labels.max()) + 1)
+def _archive_records(path: Path, like: Points) -> Records:
+    n_labels = len(category_names(like.declared))
+    held, points = archive_arrays(path, n_labels)
+    if held.clients is None:
+        raise FileError(f"{path}: expected an array 'clients', which says whose each point is")
+    return Records(points.features, points.labels, held.clients, n_labels=n_labels)

@@ -1,0 +1,46 @@
+"""Any table to a file and back, whatever kind its name says it is."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from polyurn.errors import FileError
+from polyurn.storage.table_files import (
+    check_table_place,
+    table_text,
+    table_with_names,
+    write_table,
+)
+from polyurn.storage.tables import read_table
+
+TABLE = pa.table({"client": ["ann", "bob"], "code": ["a × other", "b, or × style 0"]})
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz"])
+def test_a_table_comes_back_with_its_columns_and_texts(tmp_path, suffix):
+    write_table(TABLE, tmp_path / f"table{suffix}", made={"seed": 3})
+    assert read_table(tmp_path / f"table{suffix}").to_pylist() == TABLE.to_pylist()
+
+
+def test_a_parquet_file_says_how_it_came_about(tmp_path):
+    write_table(TABLE, tmp_path / "table.parquet", made={"seed": 3})
+    note = pyarrow.parquet.read_schema(tmp_path / "table.parquet").metadata[b"polyurn"]
+    assert json.loads(note)["seed"] == 3
+
+
+def test_the_text_of_a_table_is_that_of_its_csv_file(tmp_path):
+    write_table(TABLE, tmp_path / "table.csv")
+    assert table_text(TABLE) == (tmp_path / "table.csv").read_bytes()
+
+
+def test_codes_become_a_column_of_names():
+    made = table_with_names({"client": np.array([7, 8])}, "code", ["a", "b", "c"], np.array([2, 0]))
+    assert made.to_pydict() == {"client": [7, 8], "code": ["c", "a"]}
+
+
+def test_a_place_for_no_kind_of_table_is_refused(tmp_path):
+    with pytest.raises(FileError, match=r"expected a \.parquet, \.csv or \.tsv file"):
+        check_table_place(tmp_path / "table.json")

@@ -257,6 +257,20 @@ def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, is_char
     assert ran.err.endswith(f"interrupted; nothing was kept{charged}\n")
 
 
+def test_ctrl_c_during_the_submission_is_left_in_the_jobs_folder(run, fed, proxy, monkeypatch):
+    from polyurn.commands._shared import federated
+
+    monkeypatch.setattr(federated, "alive", lambda pid: 1)
+    monkeypatch.setattr(
+        federated.superlink, "submit", lambda *_: os.kill(os.getpid(), signal.SIGINT)
+    )
+    ran = run(*EXACT)
+    assert ran.code == 130
+    assert ran.err.endswith("interrupted; nothing was kept\n")
+    (folder,) = runs(fed)
+    assert JobFolder(folder).failure == "interrupted"
+
+
 # -------------------------------------------------------------------------------- over real processes
 
 NAMES = ("one", "two", "three")

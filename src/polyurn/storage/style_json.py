@@ -18,6 +18,7 @@ from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.statement import Guarantee
 from polyurn.storage.atomic import AGAIN, load_record, save_record
 from polyurn.storage.provenance import Made, PrivacyRecord, checked_made
+from polyurn.typed.arrays import finite_array
 from polyurn.typed.records import Count, Finite, read_record, shown, to_record
 
 _VERSION = 1
@@ -87,8 +88,10 @@ def load_style(path: str | os.PathLike[str]) -> SavedStyle:
         space = _space(kept.space)
         errors = None
         if kept.errors is not None:
-            arrays = {f.name: np.array(getattr(kept.errors, f.name)) for f in fields(kept.errors)}
-            errors = StyleErrors(**arrays)
+            named = {f.name: getattr(kept.errors, f.name) for f in fields(kept.errors)}
+            errors = StyleErrors(
+                **{name: finite_array(array, f"errors.{name}") for name, array in named.items()}
+            )
         style = Style(
             space, kept.mean, kept.shared, kept.by_label, kept.within,
             label_shares=kept.label_shares, label_covariance=kept.label_covariance, tie=kept.tie,

@@ -18,6 +18,7 @@ from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.statement import Guarantee
 from polyurn.storage.atomic import AGAIN, load_record, save_record
 from polyurn.storage.provenance import Made, PrivacyRecord, checked_made
+from polyurn.typed.arrays import finite_array
 from polyurn.typed.records import Count, Finite, read_record, shown, to_record
 
 _VERSION = 1
@@ -88,7 +89,10 @@ def load_style(path: str | os.PathLike[str]) -> SavedStyle:
         space = _space(kept.space)
         errors = None
         if kept.errors is not None:
-            arrays = {name: np.array(getattr(kept.errors, name)) for name in _ESTIMATES}
+            arrays = {
+                name: finite_array(getattr(kept.errors, name), f"errors.{name}")
+                for name in _ESTIMATES
+            }
             errors = StyleErrors(**arrays, far_share=kept.errors.far_share)
         style = Style(
             space, kept.mean, kept.shared, kept.by_label, kept.within,

@@ -22,8 +22,8 @@ _TRIES_PER_POINT = 0.25
 _FEWEST_TRIES = 64
 # Tries that are made at once, step by step: none waits for the branches and the memory of another.
 _MOST_AT_ONCE = 64
-# Boxes whose bounds are summed before a box is looked for: all of them are looked at then.
-_GROUP = 8
+# Boxes whose bounds are summed first: a group is searched for, and then all of its boxes looked at.
+_GROUP = 4
 # Powers of the reuse factor that are kept in a table; 0.3^64 is below 1e-33.
 _N_POWERS = 64
 # What is known of a point: how often it was given, to whom last, and its box.
@@ -299,20 +299,19 @@ def _by_noise(slopes, curves, points, facts, factor, base, pair, drawn, got, nee
 
 @njit(nogil=True, error_model="numpy")
 def _settle(drawn, points, facts, urn, boxes, mass, powers, least):
-    """Count that the drawn points were given, and put them behind those of their box that were not.
-
-    From the last place on: what changes places with a point was not drawn, or is already counted.
-    """
-    drawn.sort()
-    for t in range(len(drawn) - 1, -1, -1):
-        point = drawn[t]
+    """Count that the drawn points were given, and put them behind those of their box that were not."""
+    for point in drawn:
+        facts[point, _USES] += 1
+    for point in drawn:
         box = facts[point, _BOX]
         start, end = boxes[box, _START], boxes[box, _END]
-        facts[point, _USES] += 1
-        if facts[point, _USES] > boxes[box, _FLOOR] + 1:
-            continue
-        boxes[box, _FRESH] -= 1
-        _swap(points, facts, urn, point, start + boxes[box, _FRESH])
+        last = start + boxes[box, _FRESH] - 1
+        while last >= start and facts[last, _USES] > boxes[box, _FLOOR]:
+            last -= 1
+        if point < last and facts[point, _USES] > boxes[box, _FLOOR]:  # the last one was not drawn
+            _swap(points, facts, urn, point, last)
+            last -= 1
+        boxes[box, _FRESH] = last - start + 1
         if boxes[box, _FRESH] == 0:
             least[1] -= boxes[box, _FLOOR] == least[0]
             boxes[box, _FLOOR] += 1

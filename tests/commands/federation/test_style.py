@@ -119,6 +119,8 @@ def test_archives_and_spaces_have_names_of_their_own(run, fed, proxy, tmp_path):
     assert_refused(refused, "--directions has no effect with space.json, a style space")
     np.savez(tmp_path / "proxy.npz", features=features, labels=labels + 1)
     assert_refused(run(*ask, "proxy.npz", "--no-privacy"), "proxy.npz: expected labels from 0 to 2")
+    np.savez(tmp_path / "proxy.npz", features=np.empty((0, 2, 2)), labels=np.empty(0, int))
+    assert_refused(run(*ask, "proxy.npz", "--no-privacy"), "proxy.npz: expected points of each of")
 
 
 def test_a_space_of_another_number_of_labels_is_refused(run, fed, tmp_path):

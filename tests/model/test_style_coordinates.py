@@ -117,3 +117,14 @@ def test_a_space_equals_its_pickle_and_no_other_one():
     assert again == space
     assert not again.centres.flags.writeable
     assert StyleSpace(space.centres, space.basis, space.whitening, 7.0) != space
+
+
+@pytest.mark.parametrize("n_threads", [2, 3, 50])
+def test_threads_change_no_bit_and_no_point_that_is_named(n_threads):
+    rng = np.random.default_rng(6)
+    space, features, labels = some_space(rng), rng.normal(size=(40, 7)), rng.integers(3, size=40)
+    one = space.coordinates(features, labels)
+    assert np.array_equal(space.coordinates(features, labels, n_threads=n_threads), one)
+    features[[23, 31]] = np.nan
+    with pytest.raises(ParameterError, match="in point 23, counted from 0"):
+        space.coordinates(features, labels, n_threads=n_threads)

@@ -6,6 +6,7 @@ is not known here.
 """
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +85,9 @@ class StyleSpace(EqualArrays):
         """The number of directions, m."""
         return int(self.basis.shape[1])
 
-    def coordinates(self, features: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
+    def coordinates(
+        self, features: ArrayLike, labels: ArrayLike, *, n_threads: int = 1
+    ) -> NDArray[np.float64]:
         """The coordinates z of points, at most `radius` from 0.
 
         Parameters
@@ -93,15 +96,22 @@ class StyleSpace(EqualArrays):
             Further axes, of images say, are flattened.
         labels : int array of shape (n_points,)
             0 to n_labels - 1.
+        n_threads : int
+            The bits are the same with any number.
 
         Returns
         -------
         float array of shape (n_points, n_directions)
         """
-        return self.located(features, labels)[0]
+        return self.located(features, labels, n_threads=n_threads)[0]
 
     def located(
-        self, features: ArrayLike, labels: ArrayLike, *, finite_only: bool = True
+        self,
+        features: ArrayLike,
+        labels: ArrayLike,
+        *,
+        finite_only: bool = True,
+        n_threads: int = 1,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The coordinates of points, and 1 for each that was beyond the radius, 0 for the others.
 
@@ -110,11 +120,23 @@ class StyleSpace(EqualArrays):
         """
         from polyurn.model.style_kernels import whitened
 
+        if n_threads < 1:
+            raise ParameterError(f"expected n_threads of at least 1, got {n_threads}")
         rows = feature_rows(features, n_features=self.n_features)
         codes = label_codes(labels, len(rows), n_labels=self.n_labels)
         out, far = np.empty((len(rows), self.n_directions)), np.zeros(len(rows))
-        bad = whitened(rows, codes, self.centres, self.basis, self.whitening, self.radius, out, far)
-        if bad >= 0 and finite_only:
+        space = (self.centres, self.basis, self.whitening, self.radius)
+
+        def locate(some: slice) -> int | None:
+            bad = whitened(rows[some], codes[some], *space, out[some], far[some])
+            return None if bad < 0 else some.start + bad
+
+        ends = np.linspace(0, len(rows), n_threads + 1, dtype=int).tolist()
+        with ThreadPoolExecutor(n_threads) as threads:
+            run = map if n_threads == 1 else threads.map
+            found = list(run(locate, map(slice, ends[:-1], ends[1:])))
+        bad = next((point for point in found if point is not None), None)
+        if bad is not None and finite_only:
             raise ParameterError(
                 "expected features that are finite, got NaN or infinity (or numbers too large to "
                 f"square) in point {bad}, counted from 0; drop such points"

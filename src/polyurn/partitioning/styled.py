@@ -100,7 +100,7 @@ def draw_with_style(
         "the style coordinates of the proxy points",
         "take fewer points, or a style of fewer directions",
     )
-    located = style.space.coordinates(features, codes)
+    located = style.space.coordinates(features, codes, n_threads=n_cores())
     styles = style.clients(table, rng=rng)
     cells = sparse.csc_array(table)
     laws, report = _served_laws(style, located, codes, urns, cells, styles, rng)

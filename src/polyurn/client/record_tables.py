@@ -86,6 +86,12 @@ def number_columns(table: object, *, leave_out: Sequence[str]) -> tuple[str, ...
     )
 
 
+def list_columns(table: object) -> tuple[str, ...]:
+    """The columns of a data frame that hold lists."""
+    arrow = as_arrow(table)
+    return tuple(name for name in arrow.column_names if _is_list(arrow, name))
+
+
 def _has_numbers(table: "pa.Table", name: str) -> bool:
     try:
         return bool(np.isfinite(numbers_of(table, name)).all())

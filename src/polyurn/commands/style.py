@@ -112,9 +112,7 @@ def style_command(
         privacy = to_record(PrivacyRecord.of(guarantee))
         made = {**made_by(context, 0), "data": clients.name, "privacy": privacy}
         del made["seed"]  # nothing is drawn
-        save_style(
-            style, output, categories=read.categories, features=read.feature_names, made=made
-        )
+        save_style(style, output, categories=read.categories, features=read.columns, made=made)
         say(f"wrote {output}: {counted(style.n_clients, 'client')}")
     if as_json:
         print_json(style_record(style, read.categories))

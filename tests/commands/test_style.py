@@ -97,7 +97,8 @@ def test_a_private_style_states_its_guarantee_and_is_charged(run, files):
         (["--features", "f0,no"], ["proxy.parquet", "'no'"]),
         (["--features", "word"], ["expected numbers in column 'word'"]),
         (["--categories", "one,two"], ["proxy.parquet", "not in the declared categories"]),
-        (["--directions", "9"], ["n_directions from 1 to 3"]),
+        (["--categories", "one,two,three,four"], ["proxy.parquet", "got none of four; take"]),
+        (["--directions", "9"], ["--directions from 1 to 3, the features, got 9"]),
     ],
     ids=str,
 )
@@ -151,6 +152,16 @@ def test_a_column_of_the_proxy_that_is_no_feature_is_named(run, files, tmp_path)
     ran = run(*COMMAND, *FEW, "--json")
     assert "2 features, from proxy.parquet" in ran.err
     assert "not taken as features, because not all values are finite numbers: f1, note" in ran.err
+
+
+def test_a_label_with_a_single_proxy_point_is_named(run, files, tmp_path):
+    table = pyarrow.parquet.read_table("proxy.parquet")
+    where = np.flatnonzero(table["word"].to_numpy() != "two")
+    one = np.flatnonzero(table["word"].to_numpy() == "two")[:1]
+    pyarrow.parquet.write_table(table.take(np.append(where, one)), tmp_path / "proxy.parquet")
+    ran = run(*COMMAND, *FEW, "-q", "-o", "style.json")
+    assert ran.code == 0
+    assert "one proxy point only: two" in ran.err
 
 
 def test_a_column_of_lists_is_asked_for_by_name_and_remembered(run, files):

@@ -39,8 +39,8 @@ def read_point_styles(
     saved = load_style(path)
     if saved.categories is not None and tuple(saved.categories) != tuple(categories):
         raise ParameterError(
-            f"expected clients with the labels of {path}, {_listed(saved.categories)}, in this order, "
-            f"got {_listed(categories)}"
+            f"expected clients with the labels of {path}, {_differing(saved.categories, categories)}; "
+            "measure the style with the same labels (style --categories)"
         )
     names = style_columns(path, columns, where)
     with naming(where):
@@ -61,5 +61,11 @@ def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]
     return names
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+def _differing(expected: Sequence[str], got: Sequence[str]) -> str:
+    """How two lists of names differ, in so few of them that both can be shown."""
+    if len(expected) != len(got):
+        other = next(n for n in (*expected, *got) if (n in expected) != (n in got))
+        owner = "the style has" if other in expected else "the clients have"
+        return f"{len(expected):,} of them, got {len(got):,}: only {owner} {other!r}"
+    k = next(k for k, names in enumerate(zip(expected, got, strict=True)) if len(set(names)) == 2)
+    return f"in its order, label {k} being {expected[k]!r}, got {got[k]!r}"

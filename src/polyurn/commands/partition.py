@@ -35,7 +35,9 @@ def partition_command(
     context: typer.Context,
     labels: Annotated[
         Path,
-        typer.Argument(metavar="LABELS", help="CSV or Parquet: the proxy data, one row a point."),
+        typer.Argument(
+            metavar="LABELS", help="CSV, Parquet or .npz: the proxy data, one row a point."
+        ),
     ],
     clients: Annotated[
         Path,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from polyurn.client.record_tables import table_features_of
 from polyurn.commands._shared.client_tables import naming
-from polyurn.commands._shared.record_tables import check_n_features
+from polyurn.commands._shared.record_tables import ARCHIVE_FEATURES, check_n_features, is_archive
 from polyurn.errors import ParameterError
 from polyurn.model.style import Style
 from polyurn.storage.style_json import load_style
@@ -50,7 +50,16 @@ def read_point_styles(
 
 
 def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]:
-    """The columns of a table in which a style is measured: those of the option, or of its file."""
+    """The columns of a table in which a style is measured: those of the option, or of its file.
+
+    An archive has one, of lists.
+    """
+    if is_archive(where):
+        if columns is not None:
+            raise ParameterError(
+                f"--features has no effect with {where}, whose array is called features: leave it out"
+            )
+        return [ARCHIVE_FEATURES]
     if columns is not None:
         return [name.strip() for name in columns.split(",")]
     names = load_style(path).features

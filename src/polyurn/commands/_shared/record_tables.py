@@ -11,9 +11,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.client.columns import as_arrow
 from polyurn.client.histogram import category_names
 from polyurn.client.record_tables import (
     list_columns,
+    list_table,
     number_columns,
     table_features_of,
     table_records,
@@ -28,6 +30,8 @@ from polyurn.storage.tables import read_table
 from polyurn.wording.numbers import counted
 
 Say: TypeAlias = Callable[[str], None]
+
+ARCHIVE_FEATURES = "features"  # the array of a .npz file
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +149,14 @@ def read_points(
         if features is None:
             features = proxy_columns(points, path, leave_out=(label, client), say=say)
         return Points(table_features_of(points, features), codes, declared, tuple(features))
+
+
+def read_point_table(path: Path, *, say: Say) -> Any:
+    """A file's points as a pyarrow.Table; an archive has columns `label`, and `features` with lists."""
+    if not is_archive(path):
+        return as_arrow(read_table(path, on_remark=say))
+    _, points = archive_arrays(path, None)
+    return list_table(points.features, points.labels, names=(ARCHIVE_FEATURES, "label"))
 
 
 def is_archive(path: Path) -> bool:

@@ -286,6 +286,24 @@ def test_partition_gives_points_of_a_style(styled, options):
     assert "styles along 2 directions; " in ran.err
 
 
+def test_partition_takes_the_archive_that_a_style_was_made_of(styled):
+    run, features = styled
+    table = pyarrow.parquet.read_table("proxy.parquet")
+    labels = (table["label"].to_numpy() == "yes").astype(int)
+    np.savez("proxy.npz", features=features.reshape(-1, 2, 1), labels=labels)
+    lines = [f"{c},{label},8" for c in range(40) for label in range(2)]
+    with open("numbered.csv", "w") as file:
+        file.write("client,category,count\n" + "\n".join(lines))
+    asked = ("numbered.csv", "--style", "unnamed.json", "-o", "p.parquet")
+    assert run("partition", "proxy.npz", *asked).code == 0
+    parts = load_partition("p.parquet")
+    assert style_rest(features, parts) > 4
+    assert (parts.histograms(labels, 2) == 8).all()
+    for option, name in (("--features", "a"), ("--label-column", "label")):
+        refused = run("partition", "proxy.npz", *asked, option, name)
+        assert_refused(refused, f"{option} has no effect with")
+
+
 def test_partition_says_when_directions_were_left_out(styled):
     run, _ = styled
     with open("large.csv", "w") as file:
@@ -302,8 +320,9 @@ def test_partition_says_when_directions_were_left_out(styled):
         (("--features", "a"), "--features"),
         (("--style", "unnamed.json"), "expected --features, columns of proxy.parquet"),
         (("--style", "style.json", "--features", "c"), "'c'"),
-        (("--style", "style.json", "--categories", "yes,no"), "the labels of style.json, no, yes"),
+        (("--style", "style.json", "--categories", "yes,no"), "label 0 being 'no', got 'yes'"),
         (("--style", "style.json", "--features", "a"), "points of 2 features"),
+        (("--style", "style.json", "--categories", "no,yes,so"), "only the clients have 'so'"),
     ],
 )
 def test_partition_refuses_a_style_that_does_not_fit(styled, tmp_path, options, said):

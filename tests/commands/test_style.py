@@ -97,7 +97,8 @@ def test_a_private_style_states_its_guarantee_and_is_charged(run, files):
         (["--features", "f0,no"], ["proxy.parquet", "'no'"]),
         (["--features", "word"], ["expected numbers in column 'word'"]),
         (["--categories", "one,two"], ["proxy.parquet", "not in the declared categories"]),
-        (["--directions", "9"], ["n_directions from 1 to 3"]),
+        (["--categories", "one,two,three,four"], ["proxy.parquet", "got none of four; take"]),
+        (["--directions", "9"], ["--directions from 1 to 3, the features, got 9"]),
     ],
     ids=str,
 )
@@ -150,7 +151,34 @@ def test_a_column_of_the_proxy_that_is_no_feature_is_named(run, files, tmp_path)
     pyarrow.parquet.write_table(broken, tmp_path / "proxy.parquet")
     ran = run(*COMMAND, *FEW, "--json")
     assert "2 features, from proxy.parquet" in ran.err
-    assert "no features, because not all values are finite numbers: f1, note" in ran.err
+    assert "not taken as features, because not all values are finite numbers: f1, note" in ran.err
+
+
+def test_a_label_with_a_single_proxy_point_is_named(run, files, tmp_path):
+    table = pyarrow.parquet.read_table("proxy.parquet")
+    where = np.flatnonzero(table["word"].to_numpy() != "two")
+    one = np.flatnonzero(table["word"].to_numpy() == "two")[:1]
+    pyarrow.parquet.write_table(table.take(np.append(where, one)), tmp_path / "proxy.parquet")
+    ran = run(*COMMAND, *FEW, "-q", "-o", "style.json")
+    assert ran.code == 0
+    assert "one proxy point only: two" in ran.err
+
+
+def test_a_column_of_lists_is_asked_for_by_name_and_remembered(run, files):
+    for name in ("proxy", "records"):
+        arrays = np.load(f"{name}.npz")
+        columns = {"picture": list(arrays["features"]), "label": arrays["labels"]}
+        if name == "records":
+            columns["client"] = arrays["clients"]
+        pyarrow.parquet.write_table(pa.table(columns), f"{name}-lists.parquet")
+    command = ("style", "proxy-lists.parquet", "records-lists.parquet", *FEW)
+    refused = run(*command)
+    assert_refused(refused, "take the column of lists: --features picture")
+    assert "finite" not in refused.err
+    assert run(*command, "--features", "picture", "-o", "style.json").code == 0
+    assert load_style("style.json").features == ("picture",)
+    shown = run("report", "style.json", "--proxy", "proxy-lists.parquet", "-o", "page.html")
+    assert shown.code == 0  # nobody has to name it again
 
 
 def test_a_label_that_the_proxy_lacks_is_not_called_undeclared(run, files, tmp_path):

@@ -33,8 +33,13 @@ def test_a_space_comes_back_equal_to_the_last_bit(tmp_path):
 def test_names_of_features_come_back_and_have_to_be_as_many(tmp_path):
     save_style(PLAIN, tmp_path / "style.json", features=["width", "slant"])
     assert load_style(tmp_path / "style.json").features == ("width", "slant")
-    with pytest.raises(ParameterError, match="each of 2 features, got 1"):
-        save_style(PLAIN, tmp_path / "style.json", features=["width"])
+    with pytest.raises(ParameterError, match="each of 2 features, got 3"):
+        save_style(PLAIN, tmp_path / "style.json", features=["width", "slant", "ink"])
+
+
+def test_a_column_of_lists_comes_back_by_its_name(tmp_path):
+    save_style(PLAIN, tmp_path / "style.json", features=["picture"])
+    assert load_style(tmp_path / "style.json").features == ("picture",)
 
 
 def test_standard_errors_of_uneven_length_are_damage(tmp_path):

@@ -11,7 +11,7 @@ from torch import nn
 
 from cli_walk import assert_refused
 from polyurn import IID, MDM, Examples, FedAvg, Partition, Sizes, save, sweep
-from polyurn.errors import FileError, InputError, ParameterError
+from polyurn.errors import FileError, InputError, ParameterError, StyleWarning
 from polyurn.sweeps.config import parse_config
 from polyurn.sweeps.inputs import read_inputs
 from style_cases import plain_style, style_rest
@@ -311,3 +311,15 @@ def test_a_population_of_a_file_may_have_a_style(tmp_path, measured):
 def test_a_style_that_has_no_effect_is_refused(entry, said):
     with pytest.raises(ParameterError, match=said):
         parse_config(TABLE | {"clients": {"a": entry}})
+
+
+def test_a_style_that_the_data_cannot_serve_is_told_with_its_population(tmp_path):
+    rng = np.random.default_rng(0)
+    points = {"features": rng.normal(size=(100, 2)), "labels": rng.integers(2, size=100)}
+    np.savez(tmp_path / "points.npz", **points)
+    save(plain_style(n_labels=2), tmp_path / "style.json")
+    entry = {"iid": 60, "n_clients": 20, "style": "style.json"}
+    read = read_inputs(parse_config(TABLE | {"clients": {"styled": entry}}, folder=tmp_path))
+    with pytest.warns(StyleWarning, match=r"^\[clients\.styled\] .* find fewer") as told:
+        read.populations["styled"](0)
+    assert len(told) == 1

@@ -86,6 +86,31 @@ def number_columns(table: object, *, leave_out: Sequence[str]) -> tuple[str, ...
     )
 
 
+def list_columns(table: object) -> tuple[str, ...]:
+    """The columns of a data frame that hold lists."""
+    arrow = as_arrow(table)
+    return tuple(name for name in arrow.column_names if _is_list(arrow, name))
+
+
+def list_table(
+    features: NDArray[Any], labels: NDArray[np.int64], *, names: tuple[str, str]
+) -> "pa.Table":
+    """Points as a table of two columns, of lists and of labels; `table_features_of` reads the first.
+
+    Parameters
+    ----------
+    features : array of shape (n_points, n_features)
+    labels : int array of shape (n_points,)
+    names : two str
+        Of the columns.
+    """
+    import pyarrow as pa
+
+    numbers = pa.array(np.asarray(features, np.float64).ravel())
+    lists = pa.FixedSizeListArray.from_arrays(numbers, features.shape[1])
+    return pa.table([lists, pa.array(labels)], names=list(names))
+
+
 def _has_numbers(table: "pa.Table", name: str) -> bool:
     try:
         return bool(np.isfinite(numbers_of(table, name)).all())

@@ -35,7 +35,9 @@ def partition_command(
     context: typer.Context,
     labels: Annotated[
         Path,
-        typer.Argument(metavar="LABELS", help="CSV or Parquet: the proxy data, one row a point."),
+        typer.Argument(
+            metavar="LABELS", help="CSV, Parquet or .npz: the proxy data, one row a point."
+        ),
     ],
     clients: Annotated[
         Path,
@@ -107,13 +109,15 @@ def partition_command(
     from polyurn.commands._shared.proxy_clients import read_proxy
     from polyurn.partitioning.assign import cover, partition
     from polyurn.storage.partitions import check_partition_place, partition_json, save_partition
+    from polyurn.storage.style_json import load_style
 
     _check_options(context, clients, cover_all, shortfall, population, style)
     _check_codebook(context, codebook, codes, shortfall)
     if output is not None:
         check_output(context, output)
         check_partition_place(output)
-    say_memory(labels, clients, count, say)
+    n_features = 0 if style is None else load_style(style).style.space.n_features
+    say_memory(labels, clients, count, say, n_features=n_features)
     reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
     declared = declared_categories(categories)
     if codebook is not None and codes is not None:

@@ -3,6 +3,7 @@
 Parses, calls the library, writes.
 """
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,8 +33,11 @@ from polyurn.errors import CountsError, ParameterError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
+    from polyurn.commands._shared.record_tables import ProxyAndRecords
     from polyurn.privacy.aggregator import PrivateAggregator
     from polyurn.wire import Aggregator
+
+_SHOWN = 5  # labels in a sentence
 
 
 def style_command(
@@ -91,8 +95,14 @@ def style_command(
         raise CountsError(
             f"{clients}: expected two clients at least, got 1: a style is how they differ"
         )
+    n_features = read.features.shape[1]
     if directions is None:
-        directions = min(DIRECTIONS, read.features.shape[1])
+        directions = min(DIRECTIONS, n_features)
+    elif not 1 <= directions <= n_features:
+        raise ParameterError(
+            f"expected --directions from 1 to {n_features}, the features, got {directions}"
+        )
+    _check_labels(proxy, read)
     space = style_space(
         read.features, read.labels, n_directions=directions, radius=radius,
         n_labels=read.records.n_labels,
@@ -112,9 +122,7 @@ def style_command(
         privacy = to_record(PrivacyRecord.of(guarantee))
         made = {**made_by(context, 0), "data": clients.name, "privacy": privacy}
         del made["seed"]  # nothing is drawn
-        save_style(
-            style, output, categories=read.categories, features=read.feature_names, made=made
-        )
+        save_style(style, output, categories=read.categories, features=read.columns, made=made)
         say(f"wrote {output}: {counted(style.n_clients, 'client')}")
     if as_json:
         print_json(style_record(style, read.categories))
@@ -134,6 +142,29 @@ def _check_options(
         )
     if ledger is None:
         refuse_options(context, ["ledger_epsilon"], "without --ledger")
+
+
+def _check_labels(proxy: Path, read: "ProxyAndRecords") -> None:
+    """Name the labels without proxy points, which have no style, and those with one, which show none."""
+    held = Counter(read.labels.tolist())
+    lacking, single = (
+        [name for k, name in enumerate(read.categories) if held[k] == n] for n in (0, 1)
+    )
+    if lacking:
+        raise CountsError(
+            f"{proxy}: expected points of every declared label, got none of {_listed(lacking)}; take "
+            "proxy points of them, or leave them out of --categories and of the records"
+        )
+    if single:
+        warn(
+            f"one proxy point only: {_listed(single)}; how clients differ is then measured from that "
+            "point, so take more"
+        )
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
 
 
 def _private(

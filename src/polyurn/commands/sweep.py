@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyurn.commands._shared.console import say, talk
+from polyurn.commands._shared.console import say, talk, warnings_told
 from polyurn.commands._shared.options import AsJson
+from polyurn.errors import StyleWarning
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def sweep_command(
     inputs = read_inputs(asked)
     for remark in inputs.remarks:
         say(remark)
-    with sweep_progress(talk) as on_run:
+    with warnings_told(StyleWarning), sweep_progress(talk) as on_run:
         done = sweep(
             asked.fedavg,
             asked.model,

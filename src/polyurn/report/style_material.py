@@ -125,10 +125,16 @@ def gather_style(
     return StyleMaterial(
         style=saved.style,
         labels=saved.categories or numbered,
-        features=saved.features,
+        features=_names(saved),
         made=saved.made,
         pool=None if features is None or labels is None else _pool(saved.style, features, labels),
     )
+
+
+def _names(saved: SavedStyle) -> tuple[str, ...] | None:
+    """What features are called; those of one column with lists have no names of their own."""
+    columns = saved.features
+    return None if columns is None or len(columns) != saved.style.space.n_features else columns
 
 
 def _pool(style: Style, features: ArrayLike, labels: ArrayLike) -> Pool:

@@ -38,7 +38,7 @@ class SavedStyle:
     categories : tuple of str, or None
         The name of each label.
     features : tuple of str, or None
-        The name of each feature, the column of a table.
+        The columns of a table with the features: one for each, or one that has lists.
     made : Made
         How the file came about.
     """
@@ -64,7 +64,7 @@ def save_style(
         said["privacy"] = to_record(PrivacyRecord.of(guarantee))
     record = {
         "categories": check_names(categories, style.space.n_labels),
-        "features": check_feature_names(features, style.space),
+        "features": _columns(features, style.space),
         "n_clients": style.n_clients,
         "far_share": None if np.isnan(style.far_share) else style.far_share,
         **_arrays(style, _ESTIMATES),
@@ -101,7 +101,7 @@ def load_style(path: str | os.PathLike[str]) -> SavedStyle:
             far_share=np.nan if kept.far_share is None else kept.far_share,
         )  # fmt: skip
         names = check_names(kept.categories, space.n_labels)
-        columns = check_feature_names(kept.features, space)
+        columns = _columns(kept.features, space)
         return SavedStyle(style, names, columns, Made.from_record(record.get("made", {})))
     except (FileError, InputError) as error:
         raise FileError(f"{path} is damaged: {error}; {AGAIN}") from error
@@ -209,6 +209,13 @@ def _space(kept: _SpaceRecord) -> StyleSpace:
             f"expected n_labels, n_features and n_directions as {shown(found)}, got {shown(said)}"
         )
     return space
+
+
+def _columns(names: Sequence[str] | None, space: StyleSpace) -> tuple[str, ...] | None:
+    """The columns as a tuple: one for each feature, or one that has lists of them."""
+    if names is not None and len(names) == 1:
+        return tuple(names)
+    return check_feature_names(names, space)
 
 
 def check_feature_names(names: Sequence[str] | None, space: StyleSpace) -> tuple[str, ...] | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from warnings import catch_warnings, simplefilter, warn
 from zipfile import BadZipFile
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy import sparse
 from polyurn.client.layout import column_text
 from polyurn.client.tables import table_histograms
 from polyurn.datasets.sklearn_digits import digits
-from polyurn.errors import FileError, ParameterError
+from polyurn.errors import FileError, ParameterError, StyleWarning
 from polyurn.partitioning.assign import partition
 from polyurn.partitioning.result import Partition
 from polyurn.partitioning.stock import in_stock, stocked
@@ -195,7 +196,13 @@ def _clients(
         asked = sparse.csr_array(in_stock(counts(seed, drawing), codes))
         shape = asked.shape[0], max(asked.shape[1], int(codes.max()) + 1)
         wide = sparse.csr_array((asked.data, asked.indices, asked.indptr), shape)
-        return partition(codes, wide, style=style, features=features, rng=cutting)
+        with catch_warnings():
+            simplefilter("ignore", StyleWarning)  # it does not know whose clients they are
+            done = partition(codes, wide, style=style, features=features, rng=cutting)
+        report = None if done.report is None else done.report.style
+        if report is not None and report.remark is not None:
+            warn(f"[clients.{name}] {report.remark}", StyleWarning, stacklevel=2)
+        return done
 
     return drawn
 

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+import warnings
 
 import pytest
 from rich.table import Table
@@ -10,8 +11,17 @@ from rich.table import Table
 from cli_walk import EXAMPLE, assert_refused
 from polyurn import save
 from polyurn.commands._shared import console
-from polyurn.commands._shared.console import _Terminal, print_data, say, show, visible, warn
+from polyurn.commands._shared.console import (
+    _Terminal,
+    print_data,
+    say,
+    show,
+    visible,
+    warn,
+    warnings_told,
+)
 from polyurn.commands._shared.progress import sweep_progress
+from polyurn.errors import StyleWarning
 from polyurn.sweeps.grid import Progress
 from report_material import runs
 
@@ -128,3 +138,12 @@ def test_a_table_and_json_go_to_stdout(capsys):
     show(table)
     print_data([json.dumps({"a": 1}).encode()])
     assert "cell" in capsys.readouterr().out
+
+
+def test_a_warning_is_a_sentence_and_is_said_once(capsys):
+    with warnings_told(StyleWarning):
+        for _ in range(2):
+            warnings.warn("too few points", StyleWarning, stacklevel=1)
+        with pytest.raises(UserWarning, match="another"):  # warnings are errors here, but for these
+            warnings.warn("another", UserWarning, stacklevel=1)
+    assert capsys.readouterr().err == "too few points\n"

@@ -27,6 +27,14 @@ def test_the_memory_of_a_large_partition_is_said_before_it_is_taken(tables):
     )
 
 
+def test_the_features_of_a_style_take_memory_too(tables):
+    said = []
+    places = (tables / "labels.parquet", tables / "clients.parquet", None)
+    say_memory(*places, said.append, n_features=10**4)
+    assert said[0].startswith("1,000 proxy points of 10,000 features and 6 points")
+    assert "take about 0.4 GiB" in said[0]  # 41 bytes each
+
+
 def test_less_memory_than_it_takes_is_one_line(tables, monkeypatch):
     monkeypatch.setattr(memory, "_SMALL", 1)
     monkeypatch.setattr(memory, "available_memory", lambda: 100)

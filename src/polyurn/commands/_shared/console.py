@@ -9,8 +9,11 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable
-from typing import IO, TYPE_CHECKING, Any
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, TextIO
+from warnings import catch_warnings, simplefilter
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
@@ -77,6 +80,32 @@ def warn(text: str) -> None:
     quiet, talk.quiet = talk.quiet, False
     say(text)
     talk.quiet = quiet
+
+
+@contextmanager
+def warnings_told(kind: type[Warning]) -> Iterator[None]:
+    """Say warnings of a kind as sentences, each once, without the line of code they are from."""
+    told: set[str] = set()
+    with catch_warnings():
+        simplefilter("always", kind)
+        others = warnings.showwarning
+
+        def show_warning(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if not issubclass(category, kind):
+                others(message, category, filename, lineno, file, line)
+            elif str(message) not in told:
+                told.add(str(message))
+                warn(str(message))
+
+        warnings.showwarning = show_warning
+        yield
 
 
 def show(table: "Table | Text") -> None:

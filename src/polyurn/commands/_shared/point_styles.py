@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from polyurn.client.record_tables import table_features_of
 from polyurn.commands._shared.client_tables import naming
-from polyurn.commands._shared.record_tables import check_n_features
+from polyurn.commands._shared.record_tables import ARCHIVE_FEATURES, check_n_features, is_archive
 from polyurn.errors import ParameterError
 from polyurn.model.style import Style
 from polyurn.storage.style_json import load_style
@@ -39,8 +39,8 @@ def read_point_styles(
     saved = load_style(path)
     if saved.categories is not None and tuple(saved.categories) != tuple(categories):
         raise ParameterError(
-            f"expected clients with the labels of {path}, {_listed(saved.categories)}, in this order, "
-            f"got {_listed(categories)}"
+            f"expected clients with the labels of {path}, {_differing(saved.categories, categories)}; "
+            "measure the style with the same labels (style --categories)"
         )
     names = style_columns(path, columns, where)
     with naming(where):
@@ -50,7 +50,16 @@ def read_point_styles(
 
 
 def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]:
-    """The columns of a table in which a style is measured: those of the option, or of its file."""
+    """The columns of a table in which a style is measured: those of the option, or of its file.
+
+    An archive has one, of lists.
+    """
+    if is_archive(where):
+        if columns is not None:
+            raise ParameterError(
+                f"--features has no effect with {where}, whose array is called features: leave it out"
+            )
+        return [ARCHIVE_FEATURES]
     if columns is not None:
         return [name.strip() for name in columns.split(",")]
     names = load_style(path).features
@@ -61,5 +70,11 @@ def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]
     return names
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+def _differing(expected: Sequence[str], got: Sequence[str]) -> str:
+    """How two lists of names differ, in so few of them that both can be shown."""
+    if len(expected) != len(got):
+        other = next(n for n in (*expected, *got) if (n in expected) != (n in got))
+        owner = "the style has" if other in expected else "the clients have"
+        return f"{len(expected):,} of them, got {len(got):,}: only {owner} {other!r}"
+    k = next(k for k, names in enumerate(zip(expected, got, strict=True)) if len(set(names)) == 2)
+    return f"in its order, label {k} being {expected[k]!r}, got {got[k]!r}"

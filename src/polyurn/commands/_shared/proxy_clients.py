@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client.columns import as_arrow
 from polyurn.client.histogram import category_names
 from polyurn.client.layout import category_columns, column_text
 from polyurn.client.tables import (
@@ -31,7 +30,8 @@ from polyurn.commands._shared.client_tables import (
     shown_categories,
 )
 from polyurn.commands._shared.model_files import read_model
-from polyurn.errors import CountsError, FileError, ShortfallError, SizeError
+from polyurn.commands._shared.record_tables import is_archive, read_point_table
+from polyurn.errors import CountsError, FileError, ParameterError, ShortfallError, SizeError
 from polyurn.populations import Oracle, Population
 from polyurn.storage.tables import read_table
 from polyurn.wording.numbers import counted
@@ -115,7 +115,11 @@ def read_proxy(
 
     `clients` may be an MDM file if they are drawn (`covers`); `redraw_from` is one.
     """
-    points = as_arrow(read_table(labels, on_remark=reading.say))
+    if is_archive(labels) and label_column is not None:
+        raise ParameterError(
+            "--label-column has no effect with a .npz file, whose array is called labels: leave it out"
+        )
+    points = read_point_table(labels, say=reading.say)
     if clients.suffix == ".json":
         if not covers:
             raise FileError(

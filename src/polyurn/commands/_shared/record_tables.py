@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from polyurn.client.columns import as_arrow
 from polyurn.client.histogram import category_names
 from polyurn.client.layout import find_column
-from polyurn.client.record_tables import number_columns, table_features_of, table_records
+from polyurn.client.record_tables import (
+    list_columns,
+    list_table,
+    number_columns,
+    table_features_of,
+    table_records,
+)
 from polyurn.client.records import Records
 from polyurn.client.tables import category_codes, known_codes, observed_categories
 from polyurn.commands._shared.client_tables import naming
@@ -25,6 +31,8 @@ from polyurn.storage.tables import read_table
 from polyurn.wording.numbers import counted
 
 Say: TypeAlias = Callable[[str], None]
+
+ARCHIVE_FEATURES = "features"  # the array of a .npz file
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +70,15 @@ class ProxyAndRecords:
     records : Records
     categories : tuple of str
         The names of the labels.
-    feature_names : tuple of str, or None
-        The columns, if each feature is one.
+    columns : tuple of str, or None
+        The columns of the tables that hold the features: one each, or one with lists.
     """
 
     features: NDArray[Any]
     labels: NDArray[np.int64]
     records: Records
     categories: tuple[str, ...]
-    feature_names: tuple[str, ...] | None
+    columns: tuple[str, ...] | None
 
 
 def read_records(
@@ -105,11 +113,8 @@ def read_records(
                 client=whose,
             )  # fmt: skip
     check_n_features(records.n_features, clients, points.n_features, proxy)
-    names = points.columns
-    if names is not None and len(names) != points.n_features:
-        names = None
     return ProxyAndRecords(
-        points.features, points.labels, records, category_names(points.declared), names
+        points.features, points.labels, records, category_names(points.declared), points.columns
     )
 
 
@@ -157,6 +162,14 @@ def label_column(table: Any, asked: str | None) -> str:
     return find_column(table.column_names, name, option="--label")
 
 
+def read_point_table(path: Path, *, say: Say) -> Any:
+    """A file's points as a pyarrow.Table; an archive has columns `label`, and `features` with lists."""
+    if not is_archive(path):
+        return as_arrow(read_table(path, on_remark=say))
+    _, points = archive_arrays(path, None)
+    return list_table(points.features, points.labels, names=(ARCHIVE_FEATURES, "label"))
+
+
 def is_archive(path: Path) -> bool:
     """Whether a file is a NumPy archive, by its name."""
     return path.suffix == ".npz"
@@ -175,11 +188,15 @@ def proxy_columns(
     points: Any, proxy: Path, *, leave_out: Sequence[str], say: Say
 ) -> tuple[str, ...]:
     """The columns of proxy points that are features because nobody named others; that is said."""
-    features = number_columns(points, leave_out=leave_out)
+    features, lists = number_columns(points, leave_out=leave_out), list_columns(points)
+    if not features and lists:
+        raise CountsError(
+            f"expected columns of numbers, got none; take the column of lists: --features {lists[0]}"
+        )
     say(f"{counted(len(features), 'feature')}, from {proxy}; name them with --features")
     if left := set(points.column_names) - {*leave_out, *features}:
         listed = ", ".join(name for name in points.column_names if name in left)
-        say(f"no features, because not all values are finite numbers: {listed}")
+        say(f"not taken as features, because not all values are finite numbers: {listed}")
     return features
 
 

@@ -54,7 +54,7 @@ def test_an_mdm_that_cannot_be_read_is_one_line_and_no_file(run, tmp_path, comma
     [
         ("parts.json", ["parts.json is a partition of 2 clients", "expected a file that fit"]),
         ("comparison.json", ["is a comparison: `polyurn report` shows it"]),
-        ("space.json", ["is a style space"]),
+        ("space.json", ["is a style space: `polyurn federation style` asks nodes in it"]),
         ("other.json", ["not an MDM file", "got 'somebody.else'"]),
         ("list.json", ["not an MDM file"]),
     ],

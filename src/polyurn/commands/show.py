@@ -96,7 +96,7 @@ def _show_codebook(path: Path, as_json: bool) -> None:
 
 _OTHERS = {
     "polyurn.comparison": "a comparison: `polyurn report` shows it",
-    "polyurn.style-space": "a style space: `polyurn style` makes a style of it and clients' records",
+    "polyurn.style-space": "a style space: `polyurn federation style` asks nodes in it",
 }
 
 

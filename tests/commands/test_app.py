@@ -89,3 +89,15 @@ def test_ctrl_c_in_the_first_second_is_exit_130_in_silence(tmp_path, module):
     ended = subprocess.run(code, cwd=tmp_path, capture_output=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
     assert os.listdir(tmp_path) == ["clients.csv"]
+
+
+def test_a_zero_character_in_a_name_is_one_line(run):
+    assert_refused(
+        run("histogram", "clients\0.csv"), "expected words and names of files without zero"
+    )
+
+
+def test_a_usage_mistake_of_thousands_of_characters_is_shortened(run):
+    ran = run("sample", "mdm.json", "--clients", "9" * 5000)
+    assert_refused(ran, "Invalid value for '--clients'", "is not a valid integer")
+    assert len(ran.err) < 600

@@ -282,6 +282,8 @@ def test_a_book_is_written_to_json_only_and_not_over_its_points(run, files):
             ["book.json", "proxy.csv", "--features", "width"],
             ["proxy.csv: expected points of 2 feat"],
         ),
+        (["book.json", "words.csv"], ["words.csv: expected a column 'label'", "with --label"]),
+        (["book.json", "proxy.csv", "--client", "who"], ["proxy.csv", "'who'", "with --client"]),
         (["book.json", "proxy.npz"], ["expected a table, whose labels have names"]),
         (["numbers.json", "proxy.csv"], ["expected --features, columns of proxy.csv"]),
         (["numbers.json", "proxy.npz", "--label", "x"], ["have no effect with .npz files"]),
@@ -306,6 +308,7 @@ def test_points_that_cannot_be_encoded_are_one_line_and_no_file(
     save(EXAMPLE, "mdm.json")
     (tmp_path / "cows.csv").write_text("label,width,slant\ncat,1,2\ncow,1,2\n")
     (tmp_path / "huge.csv").write_text("label,width,slant\ncat,1,2\ncat,1e200,2\n")
+    (tmp_path / "words.csv").write_text("word,width,slant\ncat,1,2\n")
     np.savez(tmp_path / "three.npz", features=np.zeros((3, 2)), labels=[0, 1, 2])
     np.savez(tmp_path / "wide.npz", features=np.zeros((2, 3)), labels=[0, 1])
     ran = run("codebook", "encode", *arguments, "-o", "out.csv")
@@ -330,6 +333,10 @@ BOTH = ("--codebook", "book.json", "--codes", "codes.json")
     [
         ((*PARTITION, "--codebook", "book.json"), ["expected --codes"]),
         ((*PARTITION, "--codes", "codes.json"), ["--codes has no effect without --codebook"]),
+        (
+            ("partition", "pool.csv", "large.csv", *BOTH),
+            ["clients that codes.json cannot have: a client holds 99 points"],
+        ),
         ((*PARTITION, *BOTH, "--shortfall", "resample"), ["would change the labels of clients"]),
         ((*PARTITION, *BOTH, "--categories", "2"), ["--categories has no effect with --codebook"]),
         (("partition", "proxy.csv", "simulated.csv", *BOTH), ["has no column 'code'", "encode"]),
@@ -360,6 +367,7 @@ def test_clients_that_cannot_be_drawn_given_labels_are_one_line(coded, tmp_path,
     swapped = pool.replace('"cat"', '"x"').replace('"dog"', '"cat"').replace('"x"', '"dog"')
     (tmp_path / "swapped.csv").write_text(swapped)
     cats = [line for line in pool.splitlines() if "dog" not in line]
+    (tmp_path / "large.csv").write_text("client,category,count\na,cat,99\n")
     (tmp_path / "cats.csv").write_text("\n".join(cats) + "\n")
     assert_refused(coded(*command), *words)
 

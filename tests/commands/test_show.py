@@ -54,7 +54,8 @@ def test_an_mdm_that_cannot_be_read_is_one_line_and_no_file(run, tmp_path, comma
     [
         ("parts.json", ["parts.json is a partition of 2 clients", "expected a file that fit"]),
         ("comparison.json", ["is a comparison: `polyurn report` shows it"]),
-        ("space.json", ["is a style space: `polyurn federation style` asks nodes in it"]),
+        ("space.json", ["is a style space"]),
+        ("clients.csv", ["clients.csv is not an MDM file but a table", "expected a file that fit"]),
         ("other.json", ["not an MDM file", "got 'somebody.else'"]),
         ("list.json", ["not an MDM file"]),
     ],

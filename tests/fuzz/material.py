@@ -71,6 +71,16 @@ _COMMANDS: tuple[tuple[str, ...], ...] = (
     ("compare", "held-out.csv", "mdm=mdm.json", "other=simulated.csv", "--fitted", "clients.csv",
      "--splits", "100", "-o", "comparison.json"),
     ("sweep", "sweep.toml", "-o", "runs", "--jobs", "1"),
+    ("style", "proxy.csv", "held.csv", "-o", "style.json"),
+    ("codebook", "make", "proxy.csv", "--styles", "2", "-o", "book.json"),
+    ("codebook", "make", "proxy.npz", "--styles", "2", "-o", "numbered.json"),
+    ("codebook", "encode", "book.json", "proxy.csv", "-o", "pool.csv"),
+    ("codebook", "encode", "book.json", "held.csv", "-o", "coded.csv"),
+    ("fit", "coded.csv", "--category", "code", "--categories", "book.json", "--components", "2",
+     "--rounds", "4", "-o", "codes.json"),
+    ("fit", "coded.csv", "--category", "label", "--components", "1", "--rounds", "4",
+     "-o", "by-label.json"),
+    ("sample", "by-label.json", "--clients", "12", "-o", "labelled.csv"),
 )  # fmt: skip
 
 NAMES = ("apple", "pear", "plum")
@@ -147,8 +157,13 @@ def packed(values: Mapping[str, np.ndarray], **options: bool) -> bytes:
 
 
 def _given() -> dict[str, bytes]:
-    rng = np.random.default_rng(0)
+    rng, style = np.random.default_rng(0), np.random.default_rng(2)
+    proxy, held = _points(90, style), _points(90, style)
     return {
+        "proxy.csv": _csv(proxy),
+        "held.csv": _csv(held, clients=True),
+        "proxy.npz": packed(proxy),
+        "held.npz": packed({**held, "clients": np.arange(90) // 10}),
         "clients.csv": _long(rng.multinomial(6, [0.5, 0.3, 0.2], size=20), NAMES),
         "held-out.csv": _long(rng.multinomial(6, [0.4, 0.4, 0.2], size=12), NAMES, first=20),
         "numbers.csv": _long(rng.multinomial(6, [0.5, 0.3, 0.2], size=20), "012"),
@@ -167,6 +182,20 @@ def _long(counts: np.ndarray, names: str | tuple[str, ...], first: int = 0) -> b
         if counts[i, j]
     ]
     return ("client,category,count\n" + "\n".join(rows) + "\n").encode()
+
+
+def _points(n_points: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Points with two features and one of three labels."""
+    labels = np.arange(n_points) % 3
+    return {"features": rng.normal(size=(n_points, 2)) + labels[:, None], "labels": labels}
+
+
+def _csv(points: Mapping[str, np.ndarray], *, clients: bool = False) -> bytes:
+    rows = [
+        f"c{i // 10}," * clients + f"{NAMES[label]},{x:.3f},{y:.3f}"
+        for i, (label, (x, y)) in enumerate(zip(points["labels"], points["features"], strict=True))
+    ]
+    return ("client," * clients + "label,x,y\n" + "\n".join(rows) + "\n").encode()
 
 
 def _records(rng: np.random.Generator) -> bytes:

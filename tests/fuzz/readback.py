@@ -22,8 +22,10 @@ def unreadable(path: Path) -> str | None:
 def _read(path: Path) -> None:
     from polyurn.report.material import SavedComparison
     from polyurn.storage.atomic import format_of, load_record
+    from polyurn.storage.codebook_json import load_codebook
     from polyurn.storage.mdm_json import load_saved
     from polyurn.storage.partitions import load_partition
+    from polyurn.storage.style_json import load_style
     from polyurn.storage.tables import read_table
 
     if path.read_bytes().startswith(b"<!"):  # a page, whatever it is called
@@ -31,6 +33,10 @@ def _read(path: Path) -> None:
             raise ValueError("the page has no end")
     elif format_of(path) == "polyurn.mdm":
         load_saved(path)
+    elif format_of(path) == "polyurn.style":
+        load_style(path)
+    elif format_of(path) == "polyurn.codebook":
+        load_codebook(path)
     elif format_of(path) == "polyurn.comparison":
         SavedComparison.from_record(load_record(path, kind="comparison", version=1))
     elif path.suffix == ".json":

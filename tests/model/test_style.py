@@ -63,6 +63,9 @@ def test_the_alarm_is_for_a_mean_that_is_not_the_pools_and_for_far_points():
     unsure = StyleErrors(np.array([0.5, 0.5]), B, V, E)
     assert some_style(mean=[0.0, 1.0], errors=unsure).alarm is None
     assert "22.0% of the clients' points lie far" in some_style(far_share=0.22).alarm
+    noisy = StyleErrors(np.array([0.05, 0.05]), B, V, E, far_share=0.05)
+    assert some_style(far_share=0.22, errors=noisy).alarm is None
+    assert "62.0% of the clients' points" in some_style(far_share=0.62, errors=noisy).alarm
 
 
 def test_the_nearest_covariance_has_no_negative_eigenvalue_and_keeps_the_others():
@@ -82,6 +85,7 @@ def test_the_nearest_covariance_has_no_negative_eigenvalue_and_keeps_the_others(
         ({"n_clients": -1}, "n_clients of at least 0"),
         ({"far_share": 1.5}, "far_share from 0 to 1"),
         ({"errors": StyleErrors(np.zeros(1), B, V, E)}, "mean of shape"),
+        ({"errors": StyleErrors(np.zeros(2), B, V, E, np.nan)}, "error of far_share"),
     ],
 )
 def test_a_style_whose_parts_do_not_fit_is_refused(changed, said):

@@ -1,9 +1,11 @@
 """Passes over the proxy points, against NumPy."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from polyurn.partitioning.pool_kernels import add_moments, effective_sizes, into_cells
+from polyurn.partitioning.pool_kernels import add_moments, effective_sizes, into_boxes, turned
 
 RNG = np.random.default_rng(0)
 LOCATED, CODES = RNG.normal(size=(200, 3)), RNG.integers(0, 4, 200)
@@ -18,22 +20,35 @@ def test_moments_are_sums_over_the_points_of_a_label():
         assert products[label] == pytest.approx(mine.T @ mine)
 
 
-def test_points_come_into_the_cell_whose_bins_they_are_in():
-    urn = np.flatnonzero(CODES == 2)
+def test_points_are_turned_around_the_centre():
     centre, turn = np.array([0.1, 0.2, 0.3]), RNG.normal(size=(2, 3))
-    bins = np.array([3, 2])
-    lows, highs = np.empty((2, 2, 3))
-    starts, points = np.zeros(7, np.int64), np.empty((len(urn), 2), np.float32)
-    named = np.empty(len(urn), np.int64)
-    into_cells(LOCATED, urn, centre, turn, bins, 1.0, lows, highs, starts, points, named)
-    assert sorted(named) == urn.tolist()
-    assert points == pytest.approx((LOCATED[named] - centre) @ turn.T, abs=1e-5)
-    assert starts[-1] == len(urn)
-    for cell in range(6):
-        for d, k in enumerate(divmod(cell, 2)):
-            mine = points[starts[cell] : starts[cell + 1], d]
-            assert (mine >= lows[d, k]).all()
-            assert (mine <= highs[d, k]).all()
+    assert turned(LOCATED, centre, turn) == pytest.approx((LOCATED - centre) @ turn.T, abs=1e-5)
+
+
+@pytest.mark.parametrize("most", [1, 7, 1_000])
+def test_every_point_comes_into_one_box_and_lies_in_it(most):
+    points, urn = LOCATED.astype(np.float32), np.arange(200)
+    starts, lows, highs = into_boxes(points, urn, np.ones(3), most)
+    assert sorted(urn) == list(range(200))
+    assert np.array_equal(points, LOCATED[urn].astype(np.float32))
+    assert (starts[0], starts[-1]) == (0, 200)
+    assert (np.diff(starts) >= 1).all()
+    assert (np.diff(starts) <= most).all()
+    for box, (begin, end) in enumerate(pairwise(starts)):
+        assert np.array_equal(lows[:, box], points[begin:end].min(axis=0))
+        assert np.array_equal(highs[:, box], points[begin:end].max(axis=0))
+
+
+def test_boxes_are_narrower_where_a_unit_counts_more():
+    points = LOCATED.astype(np.float32)
+    _, lows, highs = into_boxes(points, np.arange(200), np.array([3.0, 1.0, 0.0]), 10)
+    widths = (highs - lows).mean(axis=1)
+    assert 2 * widths[0] < widths[1] < widths[2] / 2
+
+
+def test_points_that_are_all_the_same_come_into_boxes_too():
+    starts, _, _ = into_boxes(np.zeros((9, 2), np.float32), np.arange(9), np.ones(2), 4)
+    assert starts.tolist() == [0, 4, 6, 9]
 
 
 def test_effective_sizes_are_those_of_density_ratios():

@@ -84,3 +84,9 @@ def test_the_line_fits_on_a_terminal_beside_a_word(n_nodes):
     line = crossed_record(n_nodes, odd=0).line
     assert line.startswith(f"secure sums over {n_nodes} node")
     assert len(line) <= 70
+
+
+def test_the_line_says_of_how_many_nodes_there_is_anything():
+    record = crossed_record(8, odd=0)
+    fewer = replace(record, rounds=tuple(replace(one, n_nodes=7) for one in record.rounds))
+    assert fewer.line.startswith("secure sums over 7 of 8 nodes: ")

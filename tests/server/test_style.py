@@ -101,6 +101,17 @@ def test_a_federation_of_another_mean_style_raises_the_alarm():
     assert style.far_share > 0.02
 
 
+def test_noise_in_the_share_of_far_points_raises_no_alarm():
+    # Without regard for noise, half of these seeds would raise one.
+    world, space = drawn_world(150, seed=6), whole_space()
+    clients = LocalAggregator(world.records)
+    for seed in range(8):
+        style = fit_style(clients, space, epsilon=4.0, delta=1e-6, noise=seeded(seed))
+        assert style.errors.far_share > 0.03
+        assert style.alarm is None
+    assert fit_style(clients, space).errors.far_share == 0.0
+
+
 def test_clients_of_one_label_each_have_all_of_it_in_b():
     rng = np.random.default_rng(1)
     owner = np.repeat(np.arange(500), 20)

@@ -37,12 +37,22 @@ def test_names_of_features_come_back_and_have_to_be_as_many(tmp_path):
         save_style(PLAIN, tmp_path / "style.json", features=["width"])
 
 
+def test_standard_errors_of_uneven_length_are_damage(tmp_path):
+    save_style(STYLE, tmp_path / "style.json")
+    record = json.loads((tmp_path / "style.json").read_text())
+    record["errors"]["shared"][0].append(0.1)
+    (tmp_path / "style.json").write_text(json.dumps(record))
+    with pytest.raises(FileError, match=r"is damaged: expected errors\.shared"):
+        load_style(tmp_path / "style.json")
+
+
 def test_a_file_states_its_guarantee(tmp_path):
     clients = PrivateAggregator(LocalAggregator(WORLD.records), ledger=PrivacyLedger(50.0, 1e-6))
     style = fit_style(clients, whole_space(2, 3), epsilon=50.0, delta=1e-6)
     save_style(style, tmp_path / "style.json", guarantee=clients.guarantee())
-    said = load_style(tmp_path / "style.json").made.privacy_in_words
-    assert "(50, 1e-06)-differentially private" in said
+    saved = load_style(tmp_path / "style.json")
+    assert "(50, 1e-06)-differentially private" in saved.made.privacy_in_words
+    assert saved.style.errors.far_share == style.errors.far_share > 0
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Any table to a file and back, whatever kind its name says it is."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 from polyurn.errors import FileError
 from polyurn.storage.table_files import (
     check_table_place,
+    table_kind,
     table_text,
     table_with_names,
     write_table,
@@ -39,6 +41,11 @@ def test_the_text_of_a_table_is_that_of_its_csv_file(tmp_path):
 def test_codes_become_a_column_of_names():
     made = table_with_names({"client": np.array([7, 8])}, "code", ["a", "b", "c"], np.array([2, 0]))
     assert made.to_pydict() == {"client": [7, 8], "code": ["c", "a"]}
+
+
+def test_a_name_that_is_too_long_for_a_file_is_refused_by_its_suffix():
+    with pytest.raises(FileError, match=r"expected a \.parquet, \.csv or \.tsv file"):
+        table_kind(Path("a" * 300 + ".json"))
 
 
 def test_a_place_for_no_kind_of_table_is_refused(tmp_path):

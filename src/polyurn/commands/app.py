@@ -52,6 +52,9 @@ app = typer.Typer(
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
+_END = 200  # characters of a long message that are shown, at either end
+
+
 def run(arguments: list[str]) -> int:
     """Run a command and return its exit code; mistakes and our own errors become one line and 2."""
     talk.quiet = False
@@ -59,13 +62,15 @@ def run(arguments: list[str]) -> int:
         sys.stdout, io.TextIOWrapper
     ):  # what a terminal cannot show must not end a command
         sys.stdout.reconfigure(errors="replace")
+    if any("\0" in word for word in arguments):  # no shell passes one
+        return _refuse("expected words and names of files without zero characters, got one")
     try:
         command = shlex.join(["polyurn", *arguments])
         code = app(arguments or ["--help"], prog_name="polyurn", obj=command, standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
     except _UsageError as error:
-        return _refuse(error.format_message(), _hint(error))  # type: ignore[attr-defined]
+        return _refuse(_shortened(error.format_message()), _hint(error))  # type: ignore[attr-defined]
     except MemoryError as error:
         return _refuse(f"not enough memory: {error}")
     except PolyurnError as error:
@@ -86,6 +91,13 @@ def _refuse(message: str, hint: str = "") -> int:
     line = Text("error: ", style="bold red") + Text(visible(" ".join(message.split())))
     talk.print(line + Text(hint, style="dim"), soft_wrap=True)
     return 2
+
+
+def _shortened(message: str) -> str:
+    """A message with both its ends: what was typed may be long, and is in the middle."""
+    if len(message) <= 2 * _END:
+        return message
+    return f"{message[:_END]} … {message[-_END:]}"
 
 
 def _hint(error: Exception) -> str:

@@ -96,8 +96,11 @@ def _show_codebook(path: Path, as_json: bool) -> None:
 
 _OTHERS = {
     "polyurn.comparison": "a comparison: `polyurn report` shows it",
-    "polyurn.style-space": "a style space: `polyurn federation style` asks nodes in it",
+    "polyurn.style-space": "a style space, which a style is measured in",
 }
+
+
+_TABLES = {".csv", ".tsv", ".gz", ".parquet"}
 
 
 def _refuse_others(path: Path, said: str | None) -> None:
@@ -105,6 +108,8 @@ def _refuse_others(path: Path, said: str | None) -> None:
     from polyurn.storage.partitions import load_partition
 
     what = _OTHERS.get(said or "")
+    if said is None and path.suffix in _TABLES and path.is_file():
+        what = "not an MDM file but a table"
     if said is None and path.suffix == ".json":
         with suppress(PolyurnError):
             what = f"a partition of {counted(len(load_partition(path)), 'client')}"

@@ -40,12 +40,15 @@ class StyleErrors(EqualArrays):
     ----------
     mean : float array of shape (n_directions,)
     shared, by_label, within : float arrays of shape (n_directions, n_directions)
+    far_share : float
+        Of noise alone: 0 without any.
     """
 
     mean: NDArray[np.float64]
     shared: NDArray[np.float64]
     by_label: NDArray[np.float64]
     within: NDArray[np.float64]
+    far_share: float = 0.0
 
 
 @checked
@@ -229,7 +232,7 @@ class Style(EqualArrays):
 
         The clients' mean style is not the pool's if it lies half a standard deviation of the pool's
         points away, and four standard errors; and their points are far from the pool
-        if three times as many of them as of the pool's are beyond the radius.
+        if three times as many of them as of the pool's are beyond the radius, by more than noise.
         """
         away = float(np.linalg.norm(self.mean))
         error = 0.0 if self.errors is None else float(np.linalg.norm(self.errors.mean))
@@ -239,7 +242,8 @@ class Style(EqualArrays):
                 f"the clients' mean style is not the pool's: it lies {away:.2f} standard deviations of "
                 f"the pool's points away, most of it in direction {worst + 1}"
             )
-        if self.far_share > _FAR_SHARES * max(self.space.pool_far_share, 1e-3):
+        noise = 0.0 if self.errors is None else _STANDARD_ERRORS * self.errors.far_share
+        if self.far_share - noise > _FAR_SHARES * max(self.space.pool_far_share, 1e-3):
             return (
                 f"{self.far_share:.1%} of the clients' points lie far from the pool, beyond "
                 f"{self.space.radius:.3g}; of the pool's own, {self.space.pool_far_share:.1%}"
@@ -292,7 +296,11 @@ def _errors(errors: StyleErrors, m: int) -> StyleErrors:
     arrays = {name: _shaped(getattr(errors, name), name, s) for name, s in shapes.items()}
     for array in arrays.values():
         array.flags.writeable = False
-    return StyleErrors(**arrays)
+    if not 0 <= errors.far_share < np.inf:
+        raise ParameterError(
+            f"expected a finite error of far_share of at least 0, got {errors.far_share}"
+        )
+    return StyleErrors(**arrays, far_share=float(errors.far_share))
 
 
 def _root(covariance: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -324,7 +324,8 @@ def _refuse(needed: NDArray[np.int64], stock: NDArray[np.int64]) -> None:
     if missing.any():
         short = np.flatnonzero(missing)
         raise ShortfallError(
-            f"the proxy data are short of {counted(int(missing.sum()), 'point')}: {{}}",
+            f"the proxy data are short of {counted(int(missing.sum()), 'point')}: {{}}; draw fewer "
+            "clients, or let points be given again (shortfall reuse)",
             short.tolist(),
             missing[short].tolist(),
         )

@@ -1,4 +1,4 @@
-"""Passes over the proxy points that a style needs, compiled: moments, cells of a grid, effective sizes.
+"""Passes over the proxy points that a style needs, compiled: moments, boxes, effective sizes.
 
 What the coordinates mean is `styled.py`; who is given which point is `styled_kernels.py`.
 """
@@ -7,9 +7,6 @@ import math
 
 import numpy as np
 from numba import njit
-
-# Of a float32 of size 1, with room to spare.
-_ROUNDING = 1e-6
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -37,64 +34,106 @@ def add_moments(located, codes, sums, products):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def into_cells(located, urn, centre, turn, bins, reach, lows, highs, starts, points, named):
-    """Write the points of one label in the order of the cells of a grid.
+def turned(located, centre, turn):
+    """The coordinates y = turn (z - centre) of some points.
 
     Parameters
     ----------
-    located : float array of shape (n_points, n_located)
-        Coordinates z of all points.
-    urn : int array of shape (n,)
-        The label's points.
+    located : float array of shape (n, n_located)
+        Their coordinates z.
     centre, turn : float arrays of shape (n_located,) and (n_directions, n_located)
-        y = turn (z - centre).
-    bins : int array of shape (n_directions,)
-        How many bins the grid has in each direction; the last direction changes first.
-    reach : float
-        Bins are equally wide from -reach to reach; the first and the last go on to the end.
-    lows, highs : float arrays of shape (n_directions, max(bins))
-        On return, between which the coordinates in each bin lie.
-    starts : int array of shape (n_cells + 1,)
-        Of zeros; on return, where each cell begins.
-    points : float32 array of shape (n, n_directions)
-        On return, y.
-    named : int array of shape (n,)
-        On return, which of all points these are.
+
+    Returns
+    -------
+    float32 array of shape (n, n_directions)
     """
-    n, n_directions = points.shape
-    turned, cells = np.empty((n, n_directions), np.float32), np.zeros(n, np.int32)
-    for d in range(n_directions):
-        shift, least, most = 0.0, np.inf, -np.inf
-        for e in range(len(centre)):
-            shift += turn[d, e] * centre[e]
-        per_bin = 0.5 * bins[d] / reach
-        for i in range(n):
-            total = -shift
+    points = np.empty((len(located), len(turn)), np.float32)
+    for i in range(len(located)):
+        for d in range(len(turn)):
+            total = 0.0
             for e in range(len(centre)):
-                total += turn[d, e] * located[urn[i], e]
-            y = np.float32(total)
-            turned[i, d] = y
-            least, most = min(least, y), max(most, y)
-            k = int(min(max((y + reach) * per_bin, 0.0), bins[d] - 1.0))
-            cells[i] = cells[i] * bins[d] + k
-        for k in range(bins[d]):
-            lows[d, k], highs[d, k] = k / per_bin - reach, (k + 1) / per_bin - reach
-            # A point that is rounded into the bin beside it is no farther than this from its edge.
-            lows[d, k] -= _ROUNDING * reach
-            highs[d, k] += _ROUNDING * reach
-        lows[d, 0] = min(lows[d, 0], least)
-        highs[d, bins[d] - 1] = max(highs[d, bins[d] - 1], most)
-    for i in range(n):
-        starts[cells[i] + 1] += 1
-    for cell in range(1, len(starts)):
-        starts[cell] += starts[cell - 1]
-    cursors = starts[:-1].copy()
-    for i in range(n):
-        at = cursors[cells[i]]
-        cursors[cells[i]] += 1
-        named[at] = urn[i]
-        for d in range(n_directions):
-            points[at, d] = turned[i, d]
+                total += turn[d, e] * (located[i, e] - centre[e])
+            points[i, d] = total
+    return points
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def into_boxes(points, urn, change, most):
+    """Sort the points of one label into the boxes of a k-d tree (Bentley, 1975).
+
+    A region of too many points is cut in the middle of its widest side: in the tails of the pool boxes
+    are as small as others, and have fewer points.
+
+    Parameters
+    ----------
+    points : float32 array of shape (n, n_directions)
+        On return, in the order of the boxes.
+    urn : int array of shape (n,)
+        What the points are called; on return, in the same order.
+    change : float array of shape (n_directions,)
+        How much a unit of each direction counts when sides are compared.
+    most : int
+        How many points a box has at most.
+
+    Returns
+    -------
+    starts : int array of shape (n_boxes + 1,)
+        Where each box begins.
+    lows, highs : float32 arrays of shape (n_directions, n_boxes)
+        The least and the largest coordinates in each box.
+    """
+    n, m = points.shape
+    starts, n_boxes, begin = np.zeros(n + 1, np.int32), 0, 0
+    # Regions that are still to be cut or kept, the next one last: where their points end, their sides.
+    ends, sides = [n], [_sides(points, 0, n)]
+    while len(ends) > 0:
+        end, region = ends.pop(), sides.pop()
+        side = np.argmax((region[1] - region[0]) * change)
+        middle = np.float32(0.5) * (region[0, side] + region[1, side])
+        if end - begin <= most:
+            n_boxes += 1
+            starts[n_boxes] = begin = end
+            continue
+        cut = (begin + end) // 2  # of points that are all the same
+        if region[0, side] < middle < region[1, side]:
+            cut = _cut(points, urn, begin, end, side, middle)
+        above = region.copy()
+        above[0, side] = region[1, side] = middle
+        if cut < end:
+            ends.append(end)
+            sides.append(above)
+        if cut > begin:
+            ends.append(cut)
+            sides.append(region)
+    lows, highs = np.empty((2, m, n_boxes), np.float32)
+    for box in range(n_boxes):
+        lows[:, box], highs[:, box] = _sides(points, starts[box], starts[box + 1])
+    return starts[: n_boxes + 1].copy(), lows, highs
+
+
+@njit(nogil=True, error_model="numpy")
+def _sides(points, begin, end):
+    """The least and the largest coordinates of some points: of shape (2, n_directions)."""
+    sides = np.empty((2, points.shape[1]), np.float32)
+    sides[:] = points[begin]
+    for i in range(begin + 1, end):
+        for d in range(points.shape[1]):
+            y = points[i, d]
+            sides[0, d], sides[1, d] = min(sides[0, d], y), max(sides[1, d], y)
+    return sides
+
+
+@njit(nogil=True, error_model="numpy")
+def _cut(points, urn, begin, end, side, middle):
+    """Put the points below the middle first; return where the others begin."""
+    cut = begin
+    for i in range(begin, end):  # always swapped: a branch would be guessed wrong every other time
+        below = points[i, side] < middle
+        for d in range(points.shape[1]):
+            points[i, d], points[cut, d] = points[cut, d], points[i, d]
+        urn[i], urn[cut] = urn[cut], urn[i]
+        cut += below
+    return cut
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -11,7 +11,6 @@ diagonal. Where the pool has too few points of large weight, directions are left
 """
 
 import math
-import os
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +25,7 @@ from polyurn.counts import Counts
 from polyurn.errors import ParameterError
 from polyurn.memory import check_memory
 from polyurn.model.style import Style
+from polyurn.partitioning.cores import n_cores
 from polyurn.partitioning.result import POORLY_SERVED, StyleReport
 from polyurn.wording.numbers import counted
 
@@ -37,10 +37,9 @@ MOST_BETWEEN = 0.8
 REUSED = 0.3
 # Clients and labels whose effective sample size is computed, and points it is computed from, at most.
 _N_LOOKED_AT, _N_POINTS_LOOKED_AT = 1_000, 2_000
-# More cells cost time for every client and label, fewer for every point that it asks for.
-_MOST_CELLS, _POINTS_PER_CELL = 2_048, 8
-# Bins are equally wide up to so many standard deviations of the pool: bounds are bad in the outer bins.
-_REACH = 2.0
+# More boxes cost time for every client and label, fewer for every point that it asks for: about as much
+# with this many boxes for each such point and squared number of directions (measured with 4 and 8).
+_BOXES_PER_POINT, _FEWEST_PER_BOX = 4, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,14 +111,14 @@ def draw_with_style(
         law, asking = laws[label], slice(cells.indptr[label], cells.indptr[label + 1])
         targets = styles[cells.indices[asking]] @ law.turn.T
         spread = law.turn @ style.by_label_root
-        grid = _grid(law, located, urns[label], law.turn @ style.mean)
+        needs = cells.data[asking]
+        boxes = _boxes(law, located, urns[label], law.turn @ style.mean, needs.mean())
         draw_styled(
-            places[asking], cells.data[asking], targets, spread, law.within, *grid, factor,
-            indices, own,
-        )  # fmt: skip
+            places[asking], needs, targets, spread, law.within, *boxes, factor, indices, own
+        )
 
     asked = np.flatnonzero(np.diff(cells.indptr)).tolist()
-    with ThreadPoolExecutor(_n_cores()) as threads:  # each label has a random stream of its own
+    with ThreadPoolExecutor(n_cores()) as threads:  # each label has a random stream of its own
         deque(threads.map(serve, asked, rng.spawn(len(asked))), maxlen=0)
     return report
 
@@ -130,13 +129,6 @@ def _places(cells: sparse.csc_array) -> NDArray[np.int64]:
     begins = np.cumsum(by_client.data) - by_client.data
     parts = (begins, by_client.indices, by_client.indptr)
     return np.asarray(sparse.csr_array(parts, by_client.shape).tocsc().data)
-
-
-def _n_cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _served_laws(
@@ -241,32 +233,22 @@ def _quantiles(by_label: Sequence[NDArray[np.float64]], share: float) -> NDArray
     return np.array([np.quantile(found, share) if len(found) else np.nan for found in by_label])
 
 
-def _grid(
+def _boxes(
     law: _Law,
     located: NDArray[np.float64],
     urn: NDArray[np.integer],
     mean: NDArray[np.float64],
+    asked: float,
 ) -> tuple[Any, ...]:
-    """Points in the order of their cells, where cells start, bins and their ends, and the points' names.
+    """Points in the order of their boxes, where boxes start, between what they lie, the points' names.
 
-    A direction has the more bins the more the weights change along it: their logarithm has a mean square
-    derivative of (1 - e) / e, plus the square of the mean style.
+    The more the logarithms of weights change along a direction the narrower are the boxes: their mean
+    square derivative is (1 - e) / e, plus the square of the mean style.
     """
-    from polyurn.partitioning.pool_kernels import into_cells
+    from polyurn.partitioning.pool_kernels import into_boxes, turned
 
+    points, named = turned(located.take(urn, axis=0), law.centre, law.turn), urn.copy()
     change = np.sqrt((1 - law.within) / law.within + mean**2)
-    most = min(_MOST_CELLS, len(urn) // _POINTS_PER_CELL)
-    bins = np.ones(len(mean), np.int64)
-    while change.any():
-        widest = int(np.argmax(change / bins))
-        if bins.prod() // bins[widest] * (bins[widest] + 1) > most:
-            break
-        bins[widest] += 1
-    n_bins = int(bins.max())
-    lows, highs = np.empty((2, len(bins), n_bins))
-    starts = np.zeros(int(bins.prod()) + 1, np.int64)
-    points, named = np.empty((len(urn), len(bins)), np.float32), np.empty_like(urn)
-    into_cells(located, urn, law.centre, law.turn, bins, _REACH, lows, highs, starts, points, named)
-    # About as many columns as rows: what a client and label cost is their sum.
-    n_outer = int(np.argmin(np.abs(np.log(np.cumprod(bins)) - np.log(bins.prod()) / 2))) + 1
-    return points, starts, bins, n_outer, lows, highs, named
+    n_boxes = _BOXES_PER_POINT * len(mean) ** 2 * asked
+    most = max(_FEWEST_PER_BOX, int(len(urn) / n_boxes))
+    return points, *into_boxes(points, named, change, most), named

@@ -1,16 +1,15 @@
-"""Draws of points that suit a client's style, compiled: rejection from cells, exact for any pool.
+"""Draws of points that suit a client's style, compiled: rejection from boxes, exact for any pool.
 
 Point j of a label has the log weight Σ_d (s_d y_jd - c_d y_jd²) for a client, plus log r for each time
 that it was given before. Drawing one point after the other in proportion to the weights, without
 replacement, is the same as taking the largest log weights after Gumbel noise is added; but that looks at
-every point for every client. Here the points of a label lie in the cells of a grid. A cell is drawn in
-proportion to an upper bound of its points' weights, a point of it at random, and the point is kept with
-probability weight / bound. A client that the bounds do not suit is served by Gumbel noise after all: the
-distribution is the same, and no client takes forever.
+every point for every client. Here the points of a label lie in the boxes of a k-d tree (Bentley, 1975).
+A box is drawn in proportion to an upper bound of its points' weights, a point of it at random, and the
+point is kept with probability weight / bound. A client that the bounds do not suit is served by Gumbel
+noise after all: the distribution is the same, and no client takes forever.
 
-Within a cell the points that were given least often stand first. The first directions of the grid make
-columns of cells, the others rows, and a bound is the product of a row's and a column's. What the weights
-mean is `styled.py`, how points come into cells `pool_kernels.py`.
+Within a box the points that were given least often stand first. What the weights mean is `styled.py`,
+how points come into boxes `pool_kernels.py`.
 """
 
 import math
@@ -21,22 +20,29 @@ from numba import njit
 # A client may try so often, for each point that Gumbel noise would look at: a look costs about as much.
 _TRIES_PER_POINT = 0.25
 _FEWEST_TRIES = 64
-# Tries that are made at once, so that the processor waits for the memory of all of them together.
+# Tries that are made at once, step by step: none waits for the branches and the memory of another.
 _MOST_AT_ONCE = 64
+# Boxes whose bounds are summed first: a group is searched for, and then all of its boxes looked at.
+_GROUP = 4
 # Powers of the reuse factor that are kept in a table; 0.3^64 is below 1e-33.
 _N_POWERS = 64
-# What is known of a point, in one place of the memory: how often it was given, and to whom last, where
-# it stands in the order of its cell, and its cell.
-_USES, _LAST, _PLACE, _CELL = 0, 1, 2, 3
-# And of a cell: where it begins and ends, how many of its points were given least often, and how often.
+# What is known of a point: how often it was given, to whom last, and its box.
+_USES, _LAST, _BOX = 0, 1, 2
+# And of a box: where it begins and ends, how many of its points were given least often, and how often.
 _START, _END, _FRESH, _FLOOR = 0, 1, 2, 3
+# A float32 has 23 bits for its fraction, and the exponent of 1 is 127.
+_OCTAVE, _ONE = 1 << 23, 127 << 23
+_ROUNDING = 2.0**-23
+# The least logarithm that an int32 has room for, in 2^-23 octaves; a coordinate beyond all others.
+_LEAST, _FAR = -2.0e9, 1e30
+# Sums may run in any order and nothing is NaN: that lets the compiler use vectors.
+_VECTORS = {"nnan", "nsz", "reassoc", "contract"}
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw_styled(
-    places, needs, targets, spread, within, points, starts, bins, n_outer, lows, highs, urn, factor,
-    indices, rng,
-):  # fmt: skip
+    places, needs, targets, spread, within, points, starts, lows, highs, urn, factor, indices, rng
+):
     """Give clients their points of one label.
 
     Parameters
@@ -49,35 +55,35 @@ def draw_styled(
         What belongs to client and label is `spread` times standard normal numbers.
     within : float array of shape (n_directions,)
         The variance of a client's points in each direction; the pool's is 1.
-    points : float array of shape (n_points, n_directions)
-        The pool, in the order of its cells.
-    starts : int array of shape (n_cells + 1,)
-        Where each cell of the grid begins.
-    bins : int array of shape (n_directions,)
-        How many bins the grid has in each direction; the last direction changes first.
-    n_outer : int
-        The first so many directions make the columns of the grid, the others its rows.
-    lows, highs : float arrays of shape (n_directions, max(bins))
-        Between which the coordinates in each bin lie.
+    points : float32 array of shape (n_points, n_directions)
+        The pool, in the order of its boxes; on return, in another order within them.
+    starts : int array of shape (n_boxes + 1,)
+        Where each box begins.
+    lows, highs : float32 arrays of shape (n_directions, n_boxes)
+        Between which the coordinates in each box lie.
     urn : int array of shape (n_points,)
-        What each point of the pool is called.
+        What each point of the pool is called; on return, in the order of `points`.
     factor : float
         How much less likely a point becomes each time it is given. With 0, no point is given again
         before all others were.
     indices : int array of shape (n_given,)
     rng : numpy.random.Generator
     """
-    n_points = len(points)
+    n_points, n_boxes = len(points), len(starts) - 1
     curves, slopes = 0.5 * (1.0 / within - 1.0), np.empty(len(within))
     noise = np.empty(spread.shape[1])
-    order, facts, cells = _full_cells(n_points, starts)
-    # What the points of each cell weigh at most, and powers of the factor.
-    mass, powers = cells[:, _FRESH].astype(np.float64), factor ** np.arange(_N_POWERS)
-    base = np.zeros(1, np.int64)  # how often every point was given
-    # Bounds of columns and rows; sums over rows, and over the columns of each row that was visited.
-    columns, rows = np.empty(np.prod(bins[:n_outer])), np.empty(np.prod(bins[n_outer:]))
-    of_rows, of_columns = _sums(len(rows), 1), _sums(len(columns), len(rows))
-    known, factors = np.empty(len(rows), np.bool_), np.empty(lows.shape[1])
+    facts, boxes = _unused(n_points, starts)
+    # What the points of each box weigh at most: apart from their styles, and for one client. Groups of
+    # boxes are filled up with boxes of nothing, and their sums with infinity to a power of two.
+    n_groups = -(-n_boxes // _GROUP)
+    mass, weights = np.zeros(n_groups * _GROUP, np.float32), np.zeros(n_groups * _GROUP, np.float32)
+    mass[:n_boxes] = boxes[:, _FRESH]
+    logs, ends = np.empty(n_boxes, np.float32), _ends(lows, highs)
+    sums = np.full(1 << math.ceil(math.log2(n_groups)), np.inf)
+    powers = factor ** np.arange(_N_POWERS)
+    least = np.array(
+        [0, n_boxes]
+    )  # how often every point was given, and boxes with some given no more
     found, limits = np.empty(_MOST_AT_ONCE, np.int64), np.empty(_MOST_AT_ONCE)
     drawn = np.empty(n_points, np.int64)
     for pair in range(len(needs)):
@@ -93,161 +99,175 @@ def draw_styled(
             for e in range(len(noise)):
                 target += spread[d, e] * noise[e]
             slopes[d] = target / within[d]
-        shift = _bound(slopes, curves, bins, 0, n_outer, lows, highs, factors, columns)
-        shift += _bound(slopes, curves, bins, n_outer, len(bins), lows, highs, factors, rows)
-        total = _sum(mass, columns, rows, of_rows, known)
+        shift = _bound(slopes, curves, lows, highs, ends, logs, weights)
+        total = _sum(weights, mass, sums)
         tries, ahead = max(_FEWEST_TRIES, int(_TRIES_PER_POINT * n_points)) + need, 1 + 2 * need
-        n_tries, got, settled = 0, 0, 0
-        while got < need:
-            if total > 0 and n_tries < tries:
-                n_ahead = min(ahead, _MOST_AT_ONCE)
-                _propose(
-                    n_ahead, slopes, curves, shift, points, order, facts, cells, mass, powers, columns,
-                    rows, total, of_rows, of_columns, known, found, limits, rng,
-                )  # fmt: skip
-                for t in range(n_ahead):
-                    if found[t] >= 0 and facts[found[t], _LAST] != pair and got < need:
-                        facts[found[t], _LAST] = pair
-                        drawn[got] = found[t]
-                        got += 1
-                n_tries += n_ahead
-                ahead = 1 + (need - got) * n_tries // max(got, 1)
-            else:
+        n_tries, got = 0, 0
+        while got < need and total > 0 and n_tries < tries:
+            n_ahead = min(ahead, _MOST_AT_ONCE)
+            _propose(
+                found[:n_ahead], limits, slopes, curves, shift, points, facts, boxes, mass, weights,
+                total, sums, powers, rng,
+            )  # fmt: skip
+            for t in range(n_ahead):
+                if found[t] >= 0 and facts[found[t], _LAST] != pair and got < need:
+                    facts[found[t], _LAST] = pair
+                    drawn[got] = found[t]
+                    got += 1
+            n_tries += n_ahead
+            ahead = 1 + (need - got) * n_tries // max(got, 1)
+        while True:
+            if got < need:
                 got = _by_noise(
-                    slopes, curves, points, facts, powers[1], base[0], pair, drawn, got, need, rng,
-                )  # fmt: skip
-                _settle(drawn, settled, got, order, facts, cells, mass, powers, base)
-                settled = got
-                total = _sum(mass, columns, rows, of_rows, known)
-        _settle(drawn, settled, need, order, facts, cells, mass, powers, base)
-        for t in range(need):
-            indices[at + t] = urn[drawn[t]]
+                    slopes, curves, points, facts, factor, least[0], pair, drawn, got, need, rng
+                )
+            for t in range(got):
+                indices[at + t] = urn[drawn[t]]
+            _settle(drawn[:got], points, facts, urn, boxes, mass, powers, least)
+            if got == need:
+                break
+            # This client has all that were given least often; now that they count, others weigh.
+            at, need, got = at + got, need - got, 0
 
 
 @njit(nogil=True, error_model="numpy")
-def _full_cells(n_points, starts):
-    """The order of the points, and what is known of points and cells, when nothing was given yet."""
-    order, facts = np.arange(n_points).astype(np.int32), np.zeros((n_points, 4), np.int32)
-    cells = np.empty((len(starts) - 1, 4), np.int32)
-    for cell in range(len(cells)):
-        cells[cell, _START], cells[cell, _END] = starts[cell], starts[cell + 1]
-        cells[cell, _FRESH], cells[cell, _FLOOR] = starts[cell + 1] - starts[cell], 0
-        for point in range(starts[cell], starts[cell + 1]):
-            facts[point, _LAST], facts[point, _PLACE], facts[point, _CELL] = -1, point, cell
-    return order, facts, cells
+def _unused(n_points, starts):
+    """What is known of points and boxes when nothing was given yet."""
+    facts, boxes = np.zeros((n_points, 3), np.int32), np.zeros((len(starts) - 1, 4), np.int32)
+    facts[:, _LAST] = -1
+    for box in range(len(boxes)):
+        boxes[box, _START], boxes[box, _END] = starts[box], starts[box + 1]
+        boxes[box, _FRESH] = starts[box + 1] - starts[box]
+        facts[starts[box] : starts[box + 1], _BOX] = box
+    return facts, boxes
 
 
 @njit(nogil=True, error_model="numpy")
-def _sums(n, n_times):
-    """Room for n running sums, so many times, each filled up with infinity to a power of two."""
-    return np.full(n_times << math.ceil(math.log2(n)), np.inf)
+def _ends(lows, highs):
+    """Between which all coordinates lie, in each direction."""
+    ends = np.empty((len(lows), 2), np.float32)
+    for d in range(len(lows)):
+        ends[d, 0], ends[d, 1] = lows[d].min(), highs[d].max()
+    return ends
 
 
-@njit(nogil=True, error_model="numpy")
-def _bound(slopes, curves, bins, first, last, lows, highs, factors, bounds):
-    """Upper bounds of the weights along some directions, at most 1; return the logarithm of their scale.
+@njit(nogil=True, error_model="numpy", fastmath=_VECTORS)
+def _bound(slopes, curves, lows, highs, ends, logs, bounds):
+    """Upper bounds of the weights in each box, the largest 1; return the logarithm of their scale.
 
-    A bound is a product over directions of the largest factor in a bin.
+    A bound is a product over directions of the largest factor in the box. 2^x is bounded by its chord
+    between two integers, which is 4 % above it on average: the bits of that float32, as an integer, are
+    a linear function of x (Schraudolph, 1999).
     """
-    shift, n = 0.0, 1
-    bounds[0] = 1.0
-    for d in range(first, last):
-        top = -np.inf
-        for k in range(bins[d]):
-            low, high = lows[d, k], highs[d, k]
-            # The factor is largest at slope / (2 curve): there, or at the end of the bin next to it.
-            if 2.0 * curves[d] * high <= slopes[d]:
-                y = high
-            elif 2.0 * curves[d] * low >= slopes[d]:
-                y = low
-            else:
-                y = slopes[d] / (2.0 * curves[d])
-            factors[k] = (slopes[d] - curves[d] * y) * y
-            top = max(top, factors[k])
-        shift += top
-        for k in range(bins[d]):
-            factors[k] = math.exp(factors[k] - top)
-        for cell in range(n - 1, -1, -1):  # from the back: nothing is overwritten before it is read
-            before = bounds[cell]
-            for k in range(bins[d]):
-                bounds[cell * bins[d] + k] = before * factors[k]
-        n *= bins[d]
-    return shift
+    n = len(logs)
+    bits = bounds.view(np.int32)
+    # Counted from a bound of all of them, logarithms are negative; and the size of what is rounded.
+    outermost, size = 0.0, 1.0
+    for d in range(len(slopes)):
+        y = min(max(_peak(slopes[d], curves[d]), ends[d, 0]), ends[d, 1])
+        outermost += (slopes[d] - curves[d] * y) * y
+        y = max(-ends[d, 0], ends[d, 1])
+        size += (abs(slopes[d]) + curves[d] * y) * y
+    logs[:] = -outermost
+    for d in range(len(slopes)):
+        slope, curve = np.float32(slopes[d]), np.float32(curves[d])
+        peak = np.float32(_peak(slopes[d], curves[d]))
+        for box in range(n):
+            y = min(max(peak, lows[d, box]), highs[d, box])
+            logs[box] += (slope - curve * y) * y
+    per_octave = np.float32(_OCTAVE / math.log(2.0))
+    for box in range(n):
+        bits[box] = np.int32(max(logs[box] * per_octave, np.float32(_LEAST)))
+    top = bits[0]
+    for box in range(n):  # the largest of integers, because vectors have no largest of floats
+        top = max(top, bits[box])
+    for box in range(n):
+        bits[box] = max(bits[box] - top + _ONE, 0)
+    return outermost + top / per_octave + _ROUNDING * (len(slopes) + 8) * size
 
 
-@njit(nogil=True, error_model="numpy")
-def _sum(mass, columns, rows, of_rows, known):
-    """Sum what the cells of rows weigh at most; return the sum of all."""
-    n_rows = len(rows)
-    of_rows[:n_rows] = 0.0
-    for column in range(len(columns)):  # a row at a time would have to wait for each sum
-        for row in range(n_rows):
-            of_rows[row] += columns[column] * mass[column * n_rows + row]
+@njit(nogil=True, inline="always", error_model="numpy")
+def _peak(slope, curve):
+    """Where (slope - curve y) y is largest, at an end of the line if it is straight."""
+    return 0.5 * slope / curve if curve > 0 else math.copysign(_FAR, slope)
+
+
+@njit(nogil=True, error_model="numpy", fastmath=_VECTORS)
+def _sum(weights, mass, sums):
+    """Turn bounds of a point's weight into bounds of boxes; sum them over groups; return the sum of all.
+
+    A group has every n-th box, not n boxes side by side: a sum does not wait for the one before.
+    """
+    n_groups = len(weights) // _GROUP
+    of_groups = np.zeros(n_groups, np.float32)
+    for k in range(_GROUP):
+        for group in range(n_groups):
+            weights[k * n_groups + group] *= mass[k * n_groups + group]
+            of_groups[group] += weights[k * n_groups + group]
     total = 0.0
-    for row in range(n_rows):
-        total += rows[row] * of_rows[row]
-        of_rows[row] = total
-        known[row] = False
+    for group in range(n_groups):
+        total += of_groups[group]
+        sums[group] = total
     return total
 
 
 @njit(nogil=True, error_model="numpy")
 def _propose(
-    n, slopes, curves, shift, points, order, facts, cells, mass, powers, columns, rows, total, of_rows,
-    of_columns, known, found, limits, rng,
-):  # fmt: skip
-    """Find n points, each with probability weight / bound, and else -1.
+    found,
+    limits,
+    slopes,
+    curves,
+    shift,
+    points,
+    facts,
+    boxes,
+    mass,
+    weights,
+    total,
+    sums,
+    powers,
+    rng,
+):
+    """Find points, each with probability weight / bound, and else -1.
 
-    No try depends on the one before: the processor works on several, whatever they wait for. One random
-    number has bits for a row, a column, a point of the cell, and whether it is kept.
+    One random number has bits for a box, a point of it, and whether it is kept. No step branches by it:
+    the processor would guess wrong every other time, and that costs more than the step.
     """
-    n_columns, n_rows = len(columns), len(rows)
-    width = len(of_columns) // n_rows
+    n, n_groups, factor = len(found), len(weights) // _GROUP, powers[1]
     for t in range(n):
-        x = rng.random() * total
-        row = _first_above(of_rows, 0, len(of_rows), x, n_rows)
-        before = of_rows[row - 1] if row > 0 else 0.0
-        found[t], limits[t] = row, (x - before) / (of_rows[row] - before)
-        if not known[row]:
-            known[row] = True
-            weight = 0.0
-            for column in range(n_columns):
-                weight += columns[column] * mass[column * n_rows + row]
-                of_columns[row * width + column] = weight
+        found[t], limits[t] = 0, rng.random() * total
+    half = len(sums) >> 1
+    while half > 0:  # the first group whose running sum is above the number
+        for t in range(n):
+            found[t] += half if sums[found[t] + half - 1] <= limits[t] else 0
+        half >>= 1
     for t in range(n):
-        row = found[t]
-        first = row * width
-        x = limits[t] * of_columns[first + n_columns - 1]
-        column = _first_above(of_columns, first, width, x, n_columns)
-        before = of_columns[first + column - 1] if column > 0 else 0.0
-        cell = column * n_rows + row
-        start, n_fresh = cells[cell, _START], cells[cell, _FRESH]
-        n_rest = cells[cell, _END] - start - n_fresh
-        x = (x - before) / (of_columns[first + column] - before) * (n_fresh + powers[1] * n_rest)
-        again = x >= n_fresh and powers[1] > 0.0 and n_rest > 0
-        x = (x - n_fresh) / powers[1] if again else x
+        group = min(found[t], n_groups - 1)
+        x = limits[t] - (sums[group - 1] if group > 0 else 0.0)
+        box, weight, before = group, np.float32(0.0), np.float32(0.0)
+        for k in range(_GROUP - 1):
+            weight += weights[k * n_groups + group]
+            box += n_groups if weight <= x else 0
+            before = weight if weight <= x else before
+        found[t], limits[t] = min(box, len(boxes) - 1), (x - before) / weights[box]
+    for t in range(n):
+        box = found[t]
+        start, n_fresh = boxes[box, _START], boxes[box, _FRESH]
+        n_rest = boxes[box, _END] - start - n_fresh
+        # Rounding may leave a little more than 1, or choose a box of nothing.
+        x = (limits[t] if limits[t] < 1.0 else 1.0) * (n_fresh + factor * n_rest)
+        again = x >= n_fresh and factor > 0.0 and n_rest > 0
+        x = (x - n_fresh) / factor if again else x
         position = min(int(x), n_rest - 1 if again else n_fresh - 1)
-        point = order[start + position + (n_fresh if again else 0)]
-        n_more = facts[point, _USES] - cells[cell, _FLOOR] - 1 if again else 0
-        found[t] = point
-        limits[t] = (x - position) * rows[row] * columns[column]
-        limits[t] /= powers[min(n_more, _N_POWERS - 1)]
+        found[t] = start + position + (n_fresh if again else 0)
+        n_more = facts[found[t], _USES] - boxes[box, _FLOOR] - 1 if again else 0
+        limits[t] = (x - position) * weights[box] / mass[box] / powers[min(n_more, _N_POWERS - 1)]
     for t in range(n):
         value = -shift
         for d in range(len(slopes)):
             y = points[found[t], d]
             value += (slopes[d] - curves[d] * y) * y
         found[t] = found[t] if limits[t] < math.exp(value) else -1
-
-
-@njit(nogil=True, inline="always", error_model="numpy")
-def _first_above(sums, start, width, x, n):
-    """Which of n sums is the first above x, without a branch; the last if rounding left none."""
-    first, half = start, width >> 1
-    while half > 0:
-        first += half if sums[first + half - 1] <= x else 0
-        half >>= 1
-    return min(first - start, n - 1)
 
 
 @njit(nogil=True, error_model="numpy")
@@ -265,7 +285,7 @@ def _by_noise(slopes, curves, points, facts, factor, base, pair, drawn, got, nee
             keys[j] = value - math.log(rng.standard_exponential())
             n += 1
     n = min(n, need - got)
-    if n == 0:  # this client has all that were given least often; once they count, others weigh
+    if n == 0:
         return got
     least = np.partition(keys, len(keys) - n)[len(keys) - n]
     for j in range(len(points)):
@@ -278,52 +298,47 @@ def _by_noise(slopes, curves, points, facts, factor, base, pair, drawn, got, nee
 
 
 @njit(nogil=True, error_model="numpy")
-def _settle(drawn, first, last, order, facts, cells, mass, powers, base):
-    """Count that some of the drawn points were given."""
-    for t in range(first, last):
-        point = drawn[t]
-        cell = facts[point, _CELL]
+def _settle(drawn, points, facts, urn, boxes, mass, powers, least):
+    """Count that the drawn points were given, and put them behind those of their box that were not."""
+    for point in drawn:
         facts[point, _USES] += 1
-        if facts[point, _USES] > cells[cell, _FLOOR] + 1:
-            continue
-        cells[cell, _FRESH] -= 1
-        _swap(order, facts, facts[point, _PLACE], cells[cell, _START] + cells[cell, _FRESH])
-        if cells[cell, _FRESH] == 0:
-            cells[cell, _FLOOR] += 1
-            for position in range(cells[cell, _START], cells[cell, _END]):
-                if facts[order[position], _USES] == cells[cell, _FLOOR]:
-                    _swap(order, facts, position, cells[cell, _START] + cells[cell, _FRESH])
-                    cells[cell, _FRESH] += 1
-            if cells[cell, _FLOOR] == base[0] + 1:
-                _rebase(cells, mass, powers, base)
-        mass[cell] = _mass(cells, cell, base[0], powers)
-
-
-@njit(nogil=True, error_model="numpy")
-def _rebase(cells, mass, powers, base):
-    """Count uses from the least used cell on: powers of the factor would become zero after a while."""
-    lowest = -1
-    for cell in range(len(cells)):
-        is_empty = cells[cell, _START] == cells[cell, _END]
-        if not is_empty and (lowest < 0 or cells[cell, _FLOOR] < lowest):
-            lowest = cells[cell, _FLOOR]
-    if lowest > base[0]:
-        base[0] = lowest
-        for cell in range(len(cells)):
-            mass[cell] = _mass(cells, cell, lowest, powers)
+    for point in drawn:
+        box = facts[point, _BOX]
+        start, end = boxes[box, _START], boxes[box, _END]
+        last = start + boxes[box, _FRESH] - 1
+        while last >= start and facts[last, _USES] > boxes[box, _FLOOR]:
+            last -= 1
+        if point < last and facts[point, _USES] > boxes[box, _FLOOR]:  # the last one was not drawn
+            _swap(points, facts, urn, point, last)
+            last -= 1
+        boxes[box, _FRESH] = last - start + 1
+        if boxes[box, _FRESH] == 0:
+            least[1] -= boxes[box, _FLOOR] == least[0]
+            boxes[box, _FLOOR] += 1
+            for place in range(start, end):
+                if facts[place, _USES] == boxes[box, _FLOOR]:
+                    _swap(points, facts, urn, place, start + boxes[box, _FRESH])
+                    boxes[box, _FRESH] += 1
+        mass[box] = _mass(boxes[box], least[0], powers)
+    if least[1] == 0:  # count from what every point has: powers of the factor would become zero
+        least[0] = boxes[:, _FLOOR].min()
+        for box in range(len(boxes)):
+            least[1] += boxes[box, _FLOOR] == least[0]
+            mass[box] = _mass(boxes[box], least[0], powers)
 
 
 @njit(nogil=True, inline="always", error_model="numpy")
-def _mass(cells, cell, base, powers):
-    """What the points of a cell weigh, those that are not fresh as if they had been given once more."""
-    n_fresh = cells[cell, _FRESH]
-    n_rest = cells[cell, _END] - cells[cell, _START] - n_fresh
-    n_uses = min(max(cells[cell, _FLOOR] - base, 0), _N_POWERS - 1)
-    return (n_fresh + powers[1] * n_rest) * powers[n_uses]
+def _mass(box, base, powers):
+    """What the points of a box weigh, those that are not fresh as if they had been given once more."""
+    n_rest = box[_END] - box[_START] - box[_FRESH]
+    n_uses = min(box[_FLOOR] - base, _N_POWERS - 1)
+    return (box[_FRESH] + powers[1] * n_rest) * powers[n_uses]
 
 
 @njit(nogil=True, inline="always", error_model="numpy")
-def _swap(order, facts, a, b):
-    order[a], order[b] = order[b], order[a]
-    facts[order[a], _PLACE] = a
-    facts[order[b], _PLACE] = b
+def _swap(points, facts, urn, a, b):
+    for d in range(points.shape[1]):
+        points[a, d], points[b, d] = points[b, d], points[a, d]
+    for k in (_USES, _LAST):
+        facts[a, k], facts[b, k] = facts[b, k], facts[a, k]
+    urn[a], urn[b] = urn[b], urn[a]

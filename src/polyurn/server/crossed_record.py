@@ -148,8 +148,10 @@ class CrossedRecord:
     @property
     def line(self) -> str:
         """The most of it in a line that fits on a terminal."""
+        n_summed = max((one.n_nodes for one in self.sums), default=self.n_nodes)
+        of = f"{n_summed} of " if n_summed < self.n_nodes else ""
         return (
-            f"{'secure' if self.secure else 'plain'} sums over {counted(self.n_nodes, 'node')}: "
+            f"{'secure' if self.secure else 'plain'} sums over {of}{counted(self.n_nodes, 'node')}: "
             f"{counted(self.n_rounds, 'round')}, {in_bytes(self.bytes_up)} up, "
             f"{in_bytes(self.bytes_down)} down"
         )

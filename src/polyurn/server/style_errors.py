@@ -103,8 +103,9 @@ def standard_errors(
         square_errors += (jacobian**2) @ sigmas[:n_used] ** 2
     square_errors += _of_clipping(fitted, clients, solve, radius=radius, clip=clip) ** 2
     errors = np.sqrt(square_errors)
-    matrices = (square(one, m) for one in np.split(errors[m:], 3))
-    return StyleErrors(errors[:m], *matrices)
+    shared, by_label, within = (square(one, m) for one in np.split(errors[m:], 3))
+    far = 0.0 if sigmas is None else float(sigmas[4]) / clients.n_clients
+    return StyleErrors(errors[:m], shared, by_label, within, far_share=far)
 
 
 def _jacobian(sums: NDArray[np.float64], solve: Solve, m: int) -> NDArray[np.float64]:

@@ -3,18 +3,25 @@
 Records in tables are read by `tables.py`.
 """
 
+import errno
 import os
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import FileError
 from polyurn.storage.atomic import AGAIN
-from polyurn.storage.places import check_regular
+from polyurn.storage.places import open_regular
+
+# What reading an archive with other bytes than were written can raise; a RuntimeError is a password.
+_DAMAGE = (
+    ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,19 +52,31 @@ def read_record_arrays(path: str | os.PathLike[str]) -> RecordArrays:
         It cannot be read, or has no features and labels.
     """
     path = Path(path)
-    check_regular(path)
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
-        raise FileError(
-            f"{path} is not a readable .npz file of numbers and texts; {AGAIN}"
-        ) from error
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror or 'it is damaged'}") from error
+    with open_regular(path) as file:
+        arrays = _arrays(file, path)
     missing = {"features", "labels"} - arrays.keys()
     if missing:
         raise FileError(
             f"{path}: expected arrays 'features' and 'labels', got {', '.join(sorted(arrays)) or 'none'}"
         )
     return RecordArrays(arrays["features"], arrays["labels"], arrays.get("clients"))
+
+
+def _arrays(file: BinaryIO, path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        archive = np.load(file, allow_pickle=False)
+        if isinstance(archive, np.ndarray):  # one array alone, whatever the file is called
+            raise _unreadable(path)
+        return {name: archive[name] for name in archive.files}
+    except _DAMAGE as error:
+        raise _unreadable(path) from error
+    except FileError:
+        raise
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # a place before the file's beginning
+            raise _unreadable(path) from error
+        raise FileError(f"cannot read {path}: {error.strerror or AGAIN}") from error
+
+
+def _unreadable(path: Path) -> FileError:
+    return FileError(f"{path} is not a readable .npz file of numbers and texts; {AGAIN}")

@@ -6,7 +6,7 @@ What they are is `model/style.py` and `model/style_coordinates.py`. How a file g
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,9 +18,11 @@ from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.statement import Guarantee
 from polyurn.storage.atomic import AGAIN, load_record, save_record
 from polyurn.storage.provenance import Made, PrivacyRecord, checked_made
+from polyurn.typed.arrays import finite_array
 from polyurn.typed.records import Count, Finite, read_record, shown, to_record
 
 _VERSION = 1
+_ESTIMATES = ("mean", "shared", "by_label", "within")
 
 _Row: TypeAlias = Sequence[Finite]
 _Table: TypeAlias = Sequence[_Row]
@@ -65,9 +67,9 @@ def save_style(
         "features": check_feature_names(features, style.space),
         "n_clients": style.n_clients,
         "far_share": None if np.isnan(style.far_share) else style.far_share,
-        **_arrays(style, ("mean", "shared", "by_label", "within")),
+        **_arrays(style, _ESTIMATES),
         **_arrays(style, ("label_shares", "label_covariance", "tie")),
-        "errors": None if style.errors is None else _arrays(style.errors),
+        "errors": None if style.errors is None else _errors_record(style.errors),
         "space": space_to_record(style.space),
     }
     save_record(record, path, kind="style", version=_VERSION, made=checked_made(said))
@@ -87,8 +89,11 @@ def load_style(path: str | os.PathLike[str]) -> SavedStyle:
         space = _space(kept.space)
         errors = None
         if kept.errors is not None:
-            arrays = {f.name: np.array(getattr(kept.errors, f.name)) for f in fields(kept.errors)}
-            errors = StyleErrors(**arrays)
+            arrays = {
+                name: finite_array(getattr(kept.errors, name), f"errors.{name}")
+                for name in _ESTIMATES
+            }
+            errors = StyleErrors(**arrays, far_share=kept.errors.far_share)
         style = Style(
             space, kept.mean, kept.shared, kept.by_label, kept.within,
             label_shares=kept.label_shares, label_covariance=kept.label_covariance, tie=kept.tie,
@@ -147,6 +152,7 @@ class _ErrorsRecord:
     shared: _Table
     by_label: _Table
     within: _Table
+    far_share: Finite = 0.0  # which older files do not have
 
 
 @dataclass(frozen=True)
@@ -168,8 +174,11 @@ class _StyleRecord:
     space: _SpaceRecord
 
 
-def _arrays(value: Any, names: Sequence[str] | None = None) -> dict[str, Any]:
-    names = [f.name for f in fields(value)] if names is None else names
+def _errors_record(errors: StyleErrors) -> dict[str, Any]:
+    return {**_arrays(errors, _ESTIMATES), "far_share": errors.far_share}
+
+
+def _arrays(value: Any, names: Sequence[str]) -> dict[str, Any]:
     given = {name: getattr(value, name) for name in names}
     return {name: None if array is None else array.tolist() for name, array in given.items()}
 

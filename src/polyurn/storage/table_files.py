@@ -112,7 +112,7 @@ def table_kind(path: Path) -> str:
         os.fspath(path).encode()
     except UnicodeEncodeError as error:  # Arrow opens files by names that are UTF-8
         raise FileError(f"cannot use {path.name!a}: its name is not UTF-8; rename it") from error
-    if kind is None and path.is_dir():
+    if kind is None and os.path.isdir(path):  # pathlib stops at a name that is too long
         raise FileError(
             f"expected a .parquet, .csv or .tsv file, got the folder {path.name!r}; if it holds tables "
             "of clients, `polyurn pack` makes a folder of them that fit, select, score and compare read"

@@ -119,6 +119,8 @@ def test_archives_and_spaces_have_names_of_their_own(run, fed, proxy, tmp_path):
     assert_refused(refused, "--directions has no effect with space.json, a style space")
     np.savez(tmp_path / "proxy.npz", features=features, labels=labels + 1)
     assert_refused(run(*ask, "proxy.npz", "--no-privacy"), "proxy.npz: expected labels from 0 to 2")
+    np.savez(tmp_path / "proxy.npz", features=np.empty((0, 2, 2)), labels=np.empty(0, int))
+    assert_refused(run(*ask, "proxy.npz", "--no-privacy"), "proxy.npz: expected points of each of")
 
 
 def test_a_space_of_another_number_of_labels_is_refused(run, fed, tmp_path):
@@ -255,6 +257,20 @@ def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, is_char
     ledger = fed / "server" / "privacy.ledger"
     charged = f", and what was asked is charged to {ledger}" if is_charged else ""
     assert ran.err.endswith(f"interrupted; nothing was kept{charged}\n")
+
+
+def test_ctrl_c_during_the_submission_is_left_in_the_jobs_folder(run, fed, proxy, monkeypatch):
+    from polyurn.commands._shared import federated
+
+    monkeypatch.setattr(federated, "alive", lambda pid: 1)
+    monkeypatch.setattr(
+        federated.superlink, "submit", lambda *_: os.kill(os.getpid(), signal.SIGINT)
+    )
+    ran = run(*EXACT)
+    assert ran.code == 130
+    assert ran.err.endswith("interrupted; nothing was kept\n")
+    (folder,) = runs(fed)
+    assert JobFolder(folder).failure == "interrupted"
 
 
 # -------------------------------------------------------------------------------- over real processes

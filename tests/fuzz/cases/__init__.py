@@ -15,6 +15,7 @@ from fuzz.cases import (
     options,
     records,
     runs,
+    styles,
     sweeps,
     tables,
 )
@@ -25,6 +26,7 @@ KINDS: dict[str, Callable[[np.random.Generator], Case]] = {
     "options": options.cases,
     "records": records.cases,
     "runs": runs.cases,
+    "styles": styles.cases,
     "sweeps": sweeps.cases,
     "arrays": arrays.cases,
     "checkpoints": checkpoints.cases,

@@ -12,7 +12,7 @@ import numpy as np
 from fuzz.case import Case, Ran, chance, one_of
 from fuzz.material import some
 
-_WHOLE = (
+WHOLE = (
     "0", "-1", "1", "2", "3", "7", "1000000", "2147483648", "9223372036854775807", "9223372036854775808",
     "100000000000000000000", "1.5", "1e3", "", " ", "x", "nan", "inf", "0x10", "1_0", "٣", "--", "True",
     "2,3", "9" * 5000,
@@ -31,12 +31,12 @@ _REPEATED = (
     "x",
     "nan",
 )
-_SEEDS = ("0", "1", "42", "-1", "4294967296", "18446744073709551616", "9" * 40, "1.0", "", "x")
-_REAL = (
+SEEDS = ("0", "1", "42", "-1", "4294967296", "18446744073709551616", "9" * 40, "1.0", "", "x")
+REAL = (
     "0", "-1", "0.5", "1", "1e-300", "1e300", "nan", "inf", "-inf", "", "x", "1,5", "1e400",
     "-0.0", "0.1%",
 )  # fmt: skip
-_NAMES = (
+NAMES = (
     "category,client",
     "category,count",
     "income,client",
@@ -54,12 +54,12 @@ _NAMES = (
     "\x1b[31m",
     "é",
 )
-_CATEGORIES = (
+CATEGORIES = (
     "3", "0", "-1", "2", "1000", "1000000000", "99999999999999999999", "apple,pear,plum", "apple,pear",
     "apple,pear,plum,plum", "plum,pear,apple,fig", ",", "", " ", "apple", "Apple,Pear,Plum", "３",
     "a\x1b[31m,b", "apple;pear;plum", "1:3", "apple,,plum", "0,1,2", "²",
 )  # fmt: skip
-_PLACES = (
+PLACES = (
     "clients.csv", "mdm.json", "nothing.csv", "nothing.json", ".", "", "runs", "labels.csv", "clients",
     "clients.txt", "comparison.json", "sweep.toml", "points.npz", "checkpoint", "missing/clients.csv",
     "clients.csv/inner.csv", "partition.json", "partition.parquet", "/dev/null", "/dev/zero",
@@ -68,7 +68,7 @@ _PLACES = (
     "-", "records.csv",
     "mdm=mdm.json", "=", "x=", "=mdm.json", "simulated.parquet", "selected.json", "plain.json", "~",
 )  # fmt: skip
-_OUTPUTS = (
+OUTPUTS = (
     "out.json", "out.csv", "out.parquet", "out.html", "out.tsv", "out.csv.gz", "out", "out.txt",
     "out.JSON",
     "missing/out.json", "missing/out.csv", ".", "", "runs", "clients.csv", "mdm.json", "labels.csv",
@@ -105,7 +105,7 @@ _EDGES = (
 )
 _SHARES = ("0", "1", "0.2", "-0.1", "1.1", "nan", "0.0001", "0.9999", "inf", "x", "20%")
 
-_COLUMNS = {"--client": _NAMES, "--category": _NAMES, "--count": _NAMES}
+_COLUMNS = {"--client": NAMES, "--category": NAMES, "--count": NAMES}
 _EVERY = {"--json": None, "--quiet": None, "--help": None, "-q": None}
 _SEARCH = {
     "--components": (
@@ -124,15 +124,15 @@ _SEARCH = {
         "1:3",
         "9" * 30,
     ),
-    "--categories": _CATEGORIES,
-    "--max-size": _WHOLE,
+    "--categories": CATEGORIES,
+    "--max-size": WHOLE,
     "--rounds": _REPEATED,
-    "--tol": _REAL,
+    "--tol": REAL,
     "--patience": _REPEATED,
     "--cohort": ("1", "5", "20", "21", "0", "-1", "1000000", "1.5", "x", ""),
     "--sampling": ("fixed", "poisson", "Fixed", "other", ""),
     "--sizes": ("exact", "binned", "shared", "other", ""),
-    "--max-upload": _WHOLE,
+    "--max-upload": WHOLE,
     "--checkpoint": (
         "kept",
         "checkpoint",
@@ -145,13 +145,13 @@ _SEARCH = {
     ),
     "--threads": ("1", "2", "0", "-1", "1.5", "x", "100000"),
     "--drop-empty": None,
-    "--seed": _SEEDS,
+    "--seed": SEEDS,
     **_COLUMNS,
 }
 
 
 @dataclass(frozen=True)
-class _Command:
+class Command:
     """A command that works, and what can be done to it.
 
     Attributes
@@ -170,74 +170,74 @@ class _Command:
 
 
 _COMMANDS = (
-    _Command(
+    Command(
         ("features", "records.csv", "--label", "category"),
         {
-            "--label": (*_NAMES, "client,category"), "--candidates": (*_NAMES, "income,client", ","),
-            "--proxy": _PLACES,
-            "--bins": _WHOLE, "--range": ("income=0:9", "income=9:0", "x=0:1", "=", "income", "a=b:c",
-                "income=nan:1", "income=0:inf"), "--seed": _SEEDS, "--client": _NAMES,
-            "--count": _NAMES,
+            "--label": (*NAMES, "client,category"), "--candidates": (*NAMES, "income,client", ","),
+            "--proxy": PLACES,
+            "--bins": WHOLE, "--range": ("income=0:9", "income=9:0", "x=0:1", "=", "income", "a=b:c",
+                "income=nan:1", "income=0:inf"), "--seed": SEEDS, "--client": NAMES,
+            "--count": NAMES,
         },
     ),
-    _Command(
+    Command(
         ("histogram", "records.csv", "--width", "10", "--stop", "50"),
         {
-            "--output": _OUTPUTS, "--categories": _CATEGORIES, "--edges": _EDGES, "--width": _REAL,
-            "--start": _REAL, "--stop": _REAL, "--quantiles": _WHOLE, "--cap": _WHOLE, "--seed": _SEEDS,
+            "--output": OUTPUTS, "--categories": CATEGORIES, "--edges": _EDGES, "--width": REAL,
+            "--start": REAL, "--stop": REAL, "--quantiles": WHOLE, "--cap": WHOLE, "--seed": SEEDS,
             **_COLUMNS,
         },
     ),
-    _Command(
+    Command(
         ("histogram", "clients.csv"),
-        {"--output": _OUTPUTS, "--categories": _CATEGORIES, "--cap": _WHOLE, "--seed": _SEEDS,
+        {"--output": OUTPUTS, "--categories": CATEGORIES, "--cap": WHOLE, "--seed": SEEDS,
             **_COLUMNS},
         idle=(("--start", "5"),),
     ),
-    _Command(
+    Command(
         ("fit", "clients.csv", "--components", "2", "--rounds", "2"),
         {
-            **_SEARCH, "--output": _OUTPUTS, "--method": ("search", "paper", "x"),
-            "--moments": ("first", "pooled", "most_frequent", "x"), "--size-prior": _REAL,
-            "--category-prior": _REAL,
+            **_SEARCH, "--output": OUTPUTS, "--method": ("search", "paper", "x"),
+            "--moments": ("first", "pooled", "most_frequent", "x"), "--size-prior": REAL,
+            "--category-prior": REAL,
         },
         idle=(("--moments", "pooled"), ("--sampling", "poisson")),
     ),
-    _Command(
+    Command(
         ("fit", "clients.csv", "--components", "2", "--rounds", "2", "--method", "paper"),
-        {"--output": _OUTPUTS, "--moments": ("first", "pooled"), "--size-prior": _REAL,
+        {"--output": OUTPUTS, "--moments": ("first", "pooled"), "--size-prior": REAL,
             "--sizes": ("exact", "binned", "shared")},
         idle=(("--patience", "7"), ("--tol", "0.5"), ("--max-upload", "40000")),
     ),
-    _Command(
+    Command(
         ("select", "clients.csv", "--components", "1:2", "--rounds", "3"),
         {
-            **_SEARCH, "--output": _OUTPUTS, "--held-out": _SHARES,
+            **_SEARCH, "--output": OUTPUTS, "--held-out": _SHARES,
             "--components": ("1:2", "2,1", "auto", "1", "0:2", "3:1", "1,1", "x", "", "1:2:3",
                 "1:", "-1:2", "1:1000000", "1:99999999999", ","),
         },
         idle=(("--sampling", "poisson"),),
     ),
-    _Command(("show", "mdm.json"), {}),
-    _Command(("score", "mdm.json", "held-out.csv"), {"--drop-empty": None, **_COLUMNS}),
-    _Command(
+    Command(("show", "mdm.json"), {}),
+    Command(("score", "mdm.json", "held-out.csv"), {"--drop-empty": None, **_COLUMNS}),
+    Command(
         ("sample", "mdm.json", "--clients", "5"),
-        {"--clients": _WHOLE, "--output": _OUTPUTS, "--seed": _SEEDS},
+        {"--clients": WHOLE, "--output": OUTPUTS, "--seed": SEEDS},
     ),
-    _Command(
+    Command(
         ("partition", "labels.csv", "simulated.csv"),
         {
-            "--output": _OUTPUTS, "--label-column": ("label", "client", "x", ""),
-                "--categories": _CATEGORIES,
+            "--output": OUTPUTS, "--label-column": ("label", "client", "x", ""),
+                "--categories": CATEGORIES,
             "--replace": None, "--no-replace": None, "--shortfall": ("reuse", "refuse", "resample", "x"),
             "--cover": None, "--population": ("mdm.json", "plain.json", "nothing.json", "clients.csv"),
-            "--drop-empty": None, "--seed": _SEEDS, **_COLUMNS,
+            "--drop-empty": None, "--seed": SEEDS, **_COLUMNS,
         },
         idle=(("--population", "mdm.json"),),
     ),
-    _Command(
+    Command(
         ("partition", "labels.csv", "mdm.json", "--cover"),
-        {"--output": _OUTPUTS, "--categories": _CATEGORIES, "--seed": _SEEDS,
+        {"--output": OUTPUTS, "--categories": CATEGORIES, "--seed": SEEDS,
             "--label-column": ("label", "x")},
         idle=(
             ("--client", "x"), ("--category", "x"), ("--count", "x"), ("--drop-empty",),
@@ -245,22 +245,22 @@ _COMMANDS = (
             ("--population", "mdm.json"), ("--shortfall", "refuse"), ("--categories", "3"),
         ),
     ),
-    _Command(
+    Command(
         ("compare", "held-out.csv", "mdm=mdm.json", "--splits", "100", "--folds", "0"),
         {
-            "--output": _OUTPUTS, "--fitted": _PLACES, "--categories": _CATEGORIES, "--clients": _WHOLE,
-            "--max-clients": _WHOLE, "--splits": ("100", "0", "99", "-1", "x", "1e3"),
+            "--output": OUTPUTS, "--fitted": PLACES, "--categories": CATEGORIES, "--clients": WHOLE,
+            "--max-clients": WHOLE, "--splits": ("100", "0", "99", "-1", "x", "1e3"),
                 "--folds": ("0", "1", "2", "13", "-1", "1000000", "x"),
-            "--drop-empty": None, "--seed": _SEEDS, **_COLUMNS,
+            "--drop-empty": None, "--seed": SEEDS, **_COLUMNS,
         },
         idle=(("--true", "x"), ("--metric", "loss")),
     ),
-    _Command(
+    Command(
         ("compare", "held-out.csv", "other=simulated.csv", "--splits", "100", "--folds", "0"),
-        {"--output": _OUTPUTS, "--categories": _CATEGORIES},
+        {"--output": OUTPUTS, "--categories": CATEGORIES},
         idle=(("--clients", "7"), ("--true", "x"), ("--metric", "loss")),
     ),
-    _Command(
+    Command(
         ("compare", "runs"),
         {"--true": ("true", "iid", "x", ""), "--metric": ("accuracy", "loss", "x", "")},
         idle=(
@@ -270,12 +270,12 @@ _COMMANDS = (
                 ("--max-clients", "9"),
         ),
     ),
-    _Command(
+    Command(
         ("report", "mdm.json", "-o", "out.html"),
         {
-            "--output": _OUTPUTS, "--title": _TITLES, "--true": ("true", "x", ""),
+            "--output": OUTPUTS, "--title": _TITLES, "--true": ("true", "x", ""),
                 "--metric": ("accuracy", "x", ""),
-            "--categories": _CATEGORIES, "--drop-empty": None, "--seed": _SEEDS, **_COLUMNS,
+            "--categories": CATEGORIES, "--drop-empty": None, "--seed": SEEDS, **_COLUMNS,
         },
         idle=(
             ("--client", "x"), ("--category", "x"), ("--count", "x"), ("--drop-empty",),
@@ -283,29 +283,29 @@ _COMMANDS = (
             ("--true", "x"), ("--categories", "a,b,c"),
         ),
     ),
-    _Command(
+    Command(
         ("report", "mdm.json", "true=held-out.csv", "-o", "out.html"),
-        {"--title": _TITLES, "--true": ("true", "x"), "--seed": _SEEDS,
-            "--categories": _CATEGORIES, **_COLUMNS},
+        {"--title": _TITLES, "--true": ("true", "x"), "--seed": SEEDS,
+            "--categories": CATEGORIES, **_COLUMNS},
         idle=(("--metric", "loss"),),
     ),
-    _Command(
+    Command(
         ("report", "runs", "-o", "out.html"),
         {"--metric": ("accuracy", "loss", "x", ""), "--true": ("true", "iid", "x")},
         idle=(("--client", "x"), ("--category", "x"), ("--count", "x"), ("--drop-empty",)),
     ),
-    _Command(
+    Command(
         ("sweep", "sweep.toml", "-o", "swept", "--jobs", "1"),
         {"--output": ("swept", "runs", ".", "clients.csv", "", "missing/swept", "checkpoint",
             "/dev/null"), "--jobs": ("1", "0", "-0", "x", "1.5", "")},
     ),
-    _Command(("datasets", "digits"), {"--root": (".", "nothing", "clients.csv", ""),
+    Command(("datasets", "digits"), {"--root": (".", "nothing", "clients.csv", ""),
         "--download": None}),
-    _Command(
+    Command(
         ("datasets", "femnist", "--root", "."),
         {"--root": (".", "nothing", "clients.csv", "", "runs")},
     ),
-    _Command(("demo",), {"--data": ("x", ""), "--clients": ("0", "-1", "x"), "--rounds": ("0",
+    Command(("demo",), {"--data": ("x", ""), "--clients": ("0", "-1", "x"), "--rounds": ("0",
         "-1"), "--training-rounds": ("0", "-1", "x"), "--output": (".", "missing/x.html", "")}),
 )  # fmt: skip
 
@@ -316,16 +316,6 @@ _ENCODINGS = ("ascii", "latin-1", "utf-8", "utf-8", "utf-8", "utf-8")
 
 def cases(rng: np.random.Generator) -> Case:
     """A command line with a few words that it should not have."""
-    base = one_of(rng, _COMMANDS)
-    words, oracle = list(base.words), None
-    if base.idle and chance(rng, 0.15):
-        words += one_of(rng, base.idle)
-        oracle = _refuses(words[len(base.words) :])
-    else:
-        must_fail = base.words[0] == "demo"  # one that works takes minutes
-        for _ in range(int(rng.integers(1, 4))):
-            words = _changed(words, base, rng, only_options=must_fail)
-    outputs, keeps = _writes(words)
     files = some(
         *("clients.csv", "held-out.csv", "records.csv", "labels.csv", "mdm.json", "plain.json"),
         *(
@@ -338,11 +328,25 @@ def cases(rng: np.random.Generator) -> Case:
         ),
         *("checkpoint", "partition.json", "partition.parquet", "selected.json"),
     )
+    return misused(one_of(rng, _COMMANDS), files, rng)
+
+
+def misused(base: Command, files: dict[str, bytes | None], rng: np.random.Generator) -> Case:
+    """A command that works with these files, with words that it should not have."""
+    words, oracle = list(base.words), None
+    if base.idle and chance(rng, 0.15):
+        words += one_of(rng, base.idle)
+        oracle = _refuses(words[len(base.words) :])
+    else:
+        must_fail = base.words[0] == "demo"  # one that works takes minutes
+        for _ in range(int(rng.integers(1, 4))):
+            words = _changed(words, base, rng, only_options=must_fail)
+    outputs, keeps = _writes(words)
     return Case(tuple(words), files, outputs, keeps, oracle, encoding=one_of(rng, _ENCODINGS))
 
 
 def _changed(
-    words: list[str], base: _Command, rng: np.random.Generator, *, only_options: bool
+    words: list[str], base: Command, rng: np.random.Generator, *, only_options: bool
 ) -> list[str]:
     """The words with one more that is strange, or one less."""
     options = [*base.options] or ["--json"]
@@ -365,7 +369,7 @@ def _changed(
         case 2:
             return [*words, one_of(rng, [*_EVERY])]
         case _:
-            return [*words[:at], one_of(rng, _PLACES), *words[at + 1 :]]
+            return [*words[:at], one_of(rng, PLACES), *words[at + 1 :]]
 
 
 def _writes(words: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -378,7 +382,10 @@ def _writes(words: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     for option, value in pairs:
         name = str(PurePosixPath(value))
         if option in ("-o", "--output"):
-            (keeps if words[0] == "sweep" else outputs).append(name)
+            folder = words[0] == "sweep" or (
+                words[0] == "sample" and not PurePosixPath(name).suffix
+            )
+            (keeps if folder else outputs).append(name)
         if option == "--checkpoint":
             keeps.append(name)
         if option == "-oout":

@@ -253,7 +253,7 @@ def test_a_private_style_is_charged_once_and_says_what_it_guarantees(with_record
     assert guarantee.epsilon == pytest.approx(200.0)
     assert (guarantee.n_rounds, guarantee.trust) == (1, "distributed")
     (charge,) = charges(here.made.ledger)
-    assert (charge.what, charge.trust) == ("boundedstyle", "distributed")
+    assert (charge.what, charge.trust) == ("style", "distributed")
     assert asked_of(here, 2) == {"noised boundedstyle"}
     assert saved.style.n_clients == pytest.approx(60, abs=2)
 
@@ -299,7 +299,7 @@ def test_a_style_that_the_budget_does_not_allow_to_begin_again_says_why_there_wa
         perform(here.grid, here.style_job(**STYLE))
     said = str(error.value)
     assert said.startswith("no sum: ")
-    assert "refused: 3 (the transport says that it failed); begun again, boundedstyle" in said
+    assert "refused: 3 (the transport says that it failed); begun again, style" in said
     assert said.endswith("raise the budget with --ledger-epsilon")
 
 

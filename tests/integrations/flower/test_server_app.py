@@ -169,6 +169,14 @@ def test_what_goes_wrong_is_written_down_before_it_is_raised(here):
     assert not folder.result.exists()
 
 
+def test_a_job_whose_submission_was_interrupted_asks_nobody(here):
+    folder = here.job()
+    folder.fail("interrupted")
+    main(here.grid, context_of(folder))
+    assert here.grid.sent == []
+    assert not folder.result.exists()
+
+
 def test_an_error_that_is_not_ours_is_written_down_too(here):
     here.grid.push_messages = lambda messages: 1 / 0
     folder = here.job()

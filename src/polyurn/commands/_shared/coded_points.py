@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.columns import as_arrow, plain_column
+from polyurn.client.layout import find_column
 from polyurn.client.record_tables import table_features_of
 from polyurn.client.tables import category_codes
 from polyurn.commands._shared.client_tables import naming
@@ -22,6 +23,7 @@ from polyurn.commands._shared.record_tables import (
     check_labels,
     check_n_features,
     is_archive,
+    label_column,
     refuse_columns,
 )
 from polyurn.errors import CountsError, FileError, ParameterError
@@ -89,9 +91,13 @@ def _of_table(
         raise ParameterError(
             f"expected --features, columns of {path}: {book} does not say what they are called"
         )
-    table, label = as_arrow(read_table(path, on_remark=say)), label or "label"
-    if client is None and "client" in table.column_names:
-        client = "client"
+    table = as_arrow(read_table(path, on_remark=say))
+    with naming(path):
+        label = label_column(table, label)
+        if client is not None:
+            client = find_column(table.column_names, client, option="--client")
+        elif "client" in table.column_names:
+            client = "client"
     kept = [label] if client is None else [client, label]
     if CODE in kept:
         raise ParameterError(

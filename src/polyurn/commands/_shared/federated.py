@@ -37,11 +37,15 @@ def perform(place: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
         raise FederationError(f"the server is down: polyurn federation up {place.path}")
     folder = JobFolder.make(place.runs, job)
     kept = _Kept(place, job)
-    run = superlink.submit(place, folder.path)
+    run = None
     try:
+        run = superlink.submit(place, folder.path)
         _follow(place, folder, job, kept)
     except KeyboardInterrupt:
-        superlink.stop_run(place, run)
+        if run is None:
+            folder.fail("interrupted")  # should it have been submitted, it asks nobody
+        else:
+            superlink.stop_run(place, run)
         say(f"interrupted; {kept}")
         raise typer.Exit(INTERRUPTED) from None
     return folder

@@ -18,7 +18,7 @@ from polyurn.commands._shared.options import DIRECTIONS
 from polyurn.commands._shared.record_tables import proxy_columns
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
 from polyurn.model.proxy_space import style_space
-from polyurn.model.style_coordinates import StyleSpace, label_codes
+from polyurn.model.style_coordinates import StyleSpace, feature_rows, label_codes
 from polyurn.storage.federation_folder import Federation
 from polyurn.storage.record_files import read_record_arrays
 from polyurn.storage.style_json import load_space
@@ -92,8 +92,8 @@ def proxy_space(
 
 def _of_archive(path: Path, federation: Federation) -> _Points:
     arrays = read_record_arrays(path)
-    rows = arrays.features.reshape(len(arrays.features), -1)
     try:
+        rows = feature_rows(arrays.features)
         codes = label_codes(arrays.labels, len(rows), n_labels=federation.n_categories)
     except ParameterError as error:
         raise CountsError(f"{path}: {error}") from None

@@ -31,7 +31,7 @@ from polyurn.commands._shared.client_tables import (
     shown_categories,
 )
 from polyurn.commands._shared.model_files import read_model
-from polyurn.errors import CountsError, FileError, ShortfallError
+from polyurn.errors import CountsError, FileError, ShortfallError, SizeError
 from polyurn.populations import Oracle, Population
 from polyurn.storage.tables import read_table
 from polyurn.wording.numbers import counted
@@ -94,6 +94,8 @@ class ProxyClients:
                 counts = given.fill(self.counts, rng=rng)
             except ShortfallError as error:
                 raise error.named(self.categories) from None
+            except (CountsError, SizeError) as error:
+                raise CountsError(f"clients that {model.mdm_path} cannot have: {error}") from None
         return replace(
             self, labels=codes[known], positions=self.positions[known],
             categories=model.categories, population=given, counts=counts,

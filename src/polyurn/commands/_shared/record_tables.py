@@ -11,7 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.client.columns import as_arrow
 from polyurn.client.histogram import category_names
+from polyurn.client.layout import find_column
 from polyurn.client.record_tables import number_columns, table_features_of, table_records
 from polyurn.client.records import Records
 from polyurn.client.tables import category_codes, known_codes, observed_categories
@@ -92,13 +94,15 @@ def read_records(
     if is_archive(clients):
         records = _archive_records(clients, points)
     else:
-        held, column = read_table(clients, on_remark=say), label or "label"
+        held = as_arrow(read_table(clients, on_remark=say))
         with naming(clients):
+            column = label_column(held, label)
+            whose = find_column(held.column_names, client or "client", option="--client")
             if declared is None:
                 check_labels(held, points.declared, column, f"{proxy} has no point")
             records = table_records(
                 held, label=column, categories=points.declared, features=points.columns or (),
-                client=client or "client",
+                client=whose,
             )  # fmt: skip
     check_n_features(records.n_features, clients, points.n_features, proxy)
     names = points.columns
@@ -134,15 +138,23 @@ def read_points(
     if is_archive(path):
         refuse_columns(label, client, features)
         return _archive_points(path, declared)
-    label, client = label or "label", client or "client"
-    points = read_table(path, on_remark=say)
+    points, client = as_arrow(read_table(path, on_remark=say)), client or "client"
     with naming(path):
+        label = label_column(points, label)
         if declared is None:
             declared = observed_categories(points, category=label)
         codes = category_codes(points, declared, category=label)
         if features is None:
             features = proxy_columns(points, path, leave_out=(label, client), say=say)
         return Points(table_features_of(points, features), codes, declared, tuple(features))
+
+
+def label_column(table: Any, asked: str | None) -> str:
+    """The column of a table with the label: the one that is asked for, or "label"."""
+    name = asked or "label"
+    if "," in name:  # several, which are crossed
+        return name
+    return find_column(table.column_names, name, option="--label")
 
 
 def is_archive(path: Path) -> bool:

@@ -49,6 +49,8 @@ def main(grid: Grid, context: Context) -> None:
     """Perform the job; what goes wrong is written down before it is raised."""
     folder = JobFolder(str(context.run_config["job"]))
     folder.pid.write_text(f"{os.getpid()}\n")
+    if folder.failure is not None:  # whoever submitted it was interrupted meanwhile
+        return
     try:
         perform(grid, folder)
     except PolyurnError as error:

@@ -4,7 +4,6 @@ The rule was measured with `benchmarks/training_speed.py --rule`. Nothing is tra
 """
 
 import copy
-import os
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -12,6 +11,7 @@ import torch
 from torch import nn
 
 from polyurn.errors import ParameterError
+from polyurn.partitioning.cores import n_cores
 from polyurn.training.engines.batched import BatchedEngine, stacked_gradients
 from polyurn.training.engines.in_process import Engine, LocalEngine
 from polyurn.training.engines.processes import ProcessEngine
@@ -102,10 +102,3 @@ def why_not_batched(work: Work) -> str | None:
         if name not in before or found is not before[name][0] or found._version != before[name][1]:
             return f"it changes its buffer {name!r}, which every client has for itself"
     return None
-
-
-def n_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

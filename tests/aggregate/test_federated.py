@@ -507,6 +507,25 @@ def test_nodes_that_answer_in_secure_sums_only_refuse_a_plain_question_and_are_a
     assert federation.aggregator(secure=True).aggregate(QUERY, None).n_clients == pytest.approx(10)
 
 
+def test_a_sum_that_fails_for_another_reason_is_begun_again_though_a_node_refuses_for_good(
+    tmp_path,
+):
+    """Four of five are needed: one will never answer, and one fails the first time only."""
+    seen = []
+
+    def fails_once(stage, message, honest):
+        seen.append(stage)
+        return crash(stage, message, honest) if len(seen) == 1 else honest(stage, message)
+
+    def strict(stage, message, honest):
+        return federation.node(0, policy=NodePolicy()).answer(stage, message)
+
+    federation = Federation(tmp_path, 5, 2, faults={0: strict, 1: fails_once})
+    clients = federation.aggregator()
+    assert clients.aggregate(QUERY, None).n_clients == 8
+    assert clients.crossed.n_attempts == 2
+
+
 def test_nodes_that_demand_larger_sums_take_no_part(tmp_path):
     federation = Federation(tmp_path, 5, 2, policy=NodePolicy(fewest=6))
     clients = federation.aggregator(secure=True, retries=0)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from federations import STAGES, Federation
-from polyurn import SizeBins, Sizes, answer
+from polyurn import Records, SizeBins, Sizes, StyleSpace, answer
 from polyurn.aggregate.exchange import InProcessExchange
 from polyurn.aggregate.federated import FederatedAggregator
 from polyurn.client.node import Node
@@ -493,3 +493,19 @@ def test_a_space_of_another_number_of_features_is_refused_before_any_record_is_l
     reply = asked(node, question(federation, StyleMoments(whole_space(3, 4))))
     assert reply.refusal is Refusal.OTHER_FEATURES
     assert log.n_rounds_since(datetime(2000, 1, 1, tzinfo=UTC)) == 0
+
+
+@pytest.mark.parametrize("largest", [5.0, 50.0])
+def test_a_space_that_only_some_points_overflow_in_does_not_tell_whether_they_are_there(
+    tmp_path, largest
+):
+    """Who refuses is seen outside of the sum: a threshold could be asked for, node by node."""
+    above_20 = np.full((2, 1, 1), np.sqrt(np.finfo(np.float64).max) / 20 / 1e150)
+    space = StyleSpace(np.zeros((2, 1)), [[1e150]], above_20, radius=1.0)
+    records = Records([[1.0], [2.0], [3.0], [largest]], [0, 1, 0, 1], ["a", "a", "b", "b"])
+    federation = Federation(tmp_path, 1)
+    node = Node(
+        federation.ids[0], records, ids=records.ids.tolist(), key=bytes(32),
+        policy=NodePolicy(secure_only=False), log=NodeLogFile(tmp_path / "style.log"),
+    )  # fmt: skip
+    assert asked(node, question(federation, StyleMoments(space))).refusal is None

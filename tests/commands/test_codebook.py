@@ -387,3 +387,10 @@ def test_declared_categories_in_a_file_of_another_kind_are_refused(run):
     fitting = ("fit", "clients.csv", "--components", 1, "--categories")
     assert_refused(run(*fitting, "mdm.json"), "mdm.json is not a codebook file")
     assert_refused(run(*fitting, "none.json"), "cannot read none.json")
+
+
+def test_several_names_are_names_even_if_the_last_ends_as_a_file_does(run):
+    Path("files.csv").write_text("client,category,count\na,x.csv,5\na,y.json,1\nb,y.json,2\n")
+    fitting = ("fit", "files.csv", "--components", 1, "--categories", "x.csv,y.json")
+    assert run(*fitting, "-o", "mdm.json").code == 0
+    assert load_saved("mdm.json").categories == ("x.csv", "y.json")

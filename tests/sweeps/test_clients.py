@@ -8,6 +8,7 @@ import pytest
 
 from polyurn import IID, MDM, OptunaSearch, Oracle, Partition, Sizes, Styled
 from polyurn.errors import FileError
+from polyurn.storage.run_log import read_runs
 from polyurn.sweeps.clients import clients_by_seed, in_another_order
 from polyurn.sweeps.task import has_style
 from style_cases import plain_style, style_rest
@@ -138,3 +139,14 @@ def test_clients_of_a_styled_population_hold_points_of_a_style_each(embedded):
     )
     assert style_rest(embedding, plain["a", 0]) < 1.5
     assert not has_style(plain["a", 0])
+
+
+def test_the_runs_of_a_styled_population_say_so_in_the_log_too(tmp_path):
+    embedding = np.random.default_rng(0).normal(size=(len(DATA.labels), 2))
+    plain = IID([1, 1, 1], sizes=[20])
+    with_style = Styled(plain, plain_style(n_labels=3), embedding)
+    done = small_sweep(
+        tmp_path, populations={"a": plain, "b": with_style}, n_clients=9, true="a", seeds=[0]
+    )
+    for runs in (done.runs, read_runs(tmp_path)):
+        assert {(run.population, run.styled) for run in runs} == {("a", False), ("b", True)}

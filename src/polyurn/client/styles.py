@@ -27,7 +27,7 @@ def answer_style(
     """The sum of the members' moments."""
     total = np.zeros(query.n_numbers)
     for held in _blocks(query.space, records, members):
-        total += _vectors(query, held, finite_only=True).sum(axis=0)
+        total += _vectors(query, held).sum(axis=0)
     return query.shaped(total)
 
 
@@ -46,7 +46,7 @@ def answer_bounded_style(
 def _clipped(query: BoundedStyle, held: Held) -> NDArray[np.float64]:
     """Each client's scaled vector, its mean and its matrices cut at the clip."""
     m, lengths = query.space.n_directions, StyleStatistics.lengths(query.moments.dimensions)
-    vectors = _vectors(query.moments, held, finite_only=False)
+    vectors = _vectors(query.moments, held)
     means, matrices = slice(5, 5 + m), slice(5 + m, sum(lengths[:-1]))
     shrunk = _shrink(vectors[:, means], query.clip**0.5)
     vectors[:, means] *= shrunk
@@ -64,10 +64,11 @@ def _shrink(rows: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
     return np.asarray(np.minimum(1.0, longest / np.maximum(norms, _SMALLEST))[:, None])
 
 
-def _vectors(query: StyleMoments, held: Held, *, finite_only: bool) -> NDArray[np.float64]:
+def _vectors(query: StyleMoments, held: Held) -> NDArray[np.float64]:
     """One row for each client, shape (n_clients, n_numbers)."""
     n_clients, n_labels, m = len(held.sizes), query.space.n_labels, query.space.n_directions
-    z, far = query.space.located(held.features, held.labels, finite_only=finite_only)
+    # A space can make one point overflow and no other: who refuses it would tell who has that point.
+    z, far = query.space.located(held.features, held.labels, finite_only=False)
     owner, sizes = held.owner, held.sizes[:, None].astype(np.float64)
     cell = owner * n_labels + held.labels
     counts = np.bincount(cell, minlength=n_clients * n_labels).astype(np.float64)

@@ -115,8 +115,8 @@ class StyleSpace(EqualArrays):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The coordinates of points, and 1 for each that was beyond the radius, 0 for the others.
 
-        Without `finite_only`, coordinates that are not finite are 0, and far: an answer that noise is
-        to protect may not be refused for what a client's points are.
+        Without `finite_only`, coordinates that are not finite are 0, and far: a client's answer may not
+        be refused for what its points are.
         """
         from polyurn.model.style_kernels import whitened
 

@@ -65,6 +65,11 @@ class Job:
             raise ParameterError(
                 "expected min_fraction from 0 to 1, a timeout above 0 and a settling time of at least 0"
             )
+        if self.secure and not 0 <= self.dropout < 0.5:
+            raise ParameterError(
+                f"expected dropout from 0 to less than 0.5, got {self.dropout:g}: where half of the "
+                "nodes leave, no majority is left"
+            )
 
     def _check_guarantee(self) -> None:
         rest = (self.delta, self.trust, self.ledger_epsilon)

@@ -145,7 +145,7 @@ def declared_categories(text: str | None) -> int | tuple[str, ...] | None:
     """C, or the names of the categories, which may stand in a codebook file."""
     if text is None:
         return None
-    if text.endswith(".json"):  # one name alone would be no declaration
+    if text.endswith(".json") and "," not in text:  # one name alone would be no declaration
         from polyurn.storage.codebook_json import load_codebook
 
         return load_codebook(text).categories

@@ -320,9 +320,9 @@ def test_partition_says_when_directions_were_left_out(styled):
         (("--features", "a"), "--features"),
         (("--style", "unnamed.json"), "expected --features, columns of proxy.parquet"),
         (("--style", "style.json", "--features", "c"), "'c'"),
-        (("--style", "style.json", "--categories", "yes,no"), "label 0 being 'no', got 'yes'"),
+        (("--style", "style.json", "--categories", "yes,no"), "number 0 being 'no', got 'yes'"),
         (("--style", "style.json", "--features", "a"), "points of 2 features"),
-        (("--style", "style.json", "--categories", "no,yes,so"), "only the clients have 'so'"),
+        (("--style", "style.json", "--categories", "no,yes,so"), "got 3, 'so' among them"),
     ],
 )
 def test_partition_refuses_a_style_that_does_not_fit(styled, tmp_path, options, said):

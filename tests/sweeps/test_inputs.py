@@ -323,3 +323,18 @@ def test_a_style_that_the_data_cannot_serve_is_told_with_its_population(tmp_path
     with pytest.warns(StyleWarning, match=r"^\[clients\.styled\] .* find fewer") as told:
         read.populations["styled"](0)
     assert len(told) == 1
+
+
+def test_files_of_one_sweep_have_the_same_categories_in_the_same_order(tmp_path):
+    np.savez(tmp_path / "points.npz", **POINTS)
+    mdm = MDM([1.0], [[1.0, 1.0]], Sizes.constant(3))
+    save(mdm, tmp_path / "mdm.json", categories=["cat", "dog"])
+    clients = {"mdm": {"mdm": "mdm.json", "n_clients": 4}}
+    clients["styled"] = clients["mdm"] | {"style": "style.json"}
+    config = parse_config(TABLE | {"clients": clients}, folder=tmp_path)
+    save(plain_style(n_labels=2), tmp_path / "style.json", categories=["cat", "dog"])
+    assert len(read_inputs(config).populations) == 2
+    save(plain_style(n_labels=2), tmp_path / "style.json", categories=["dog", "cat"])
+    said = r"^\[clients\.styled\] expected style\.json with .* of mdm\.json, .* 'cat', got 'dog'"
+    with pytest.raises(ParameterError, match=said):
+        read_inputs(config)

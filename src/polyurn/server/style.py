@@ -84,7 +84,8 @@ def fit_style(
     Raises
     ------
     FitError
-        No client answered, none has two points of one label, or there is more noise than signal.
+        Fewer than two clients answered, none has two points of one label, or there is more noise than
+        signal.
 
     Examples
     --------
@@ -156,9 +157,13 @@ def _fitted(
     space: StyleSpace, sums: StyleStatistics, sigmas: NDArray[np.float64] | None, clip: float
 ) -> Style:
     n_clients = float(sums.n_clients)
+    if sigmas is None and not n_clients >= 2:
+        raise FitError(
+            "expected answers of two clients with records at least, a style is how they differ, got "
+            f"{n_clients:g}"
+        )
     if not n_clients >= 1:
-        why = "no client answered" if sigmas is None else "there is more noise than clients"
-        raise FitError(f"{why}: expected at least one client with records; ask more of them")
+        raise FitError("there is more noise than clients: ask more of them")
     vector = sums.to_vector()
     if sigmas is not None:
         noise = math.hypot(sigmas[0], sigmas[3])  # of the number of clients, and of the sum of c

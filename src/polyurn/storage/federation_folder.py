@@ -86,8 +86,12 @@ class Federation:
                 f"expected an address such as example.org:8000, got {self.address}"
             )
         check_names(self.categories, self.n_categories)
-        if self.features is not None and not 0 < len(self.features) == len(set(self.features)):
-            raise ParameterError("expected features with different names, at least one")
+        given = self.features
+        if given is not None and (not 0 < len(given) == len(set(given)) or "" in given):
+            raise ParameterError(
+                "expected features with different names, at least one, none of them empty, got "
+                f"{','.join(given)!r}"
+            )
         if min(self.n_categories, self.max_size, self.clients_per_node) < 1:
             raise ParameterError(
                 "expected at least 1 category, and max_size and clients_per_node of at least 1"

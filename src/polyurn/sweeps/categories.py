@@ -4,7 +4,7 @@ Names are found in the MDM files of the sweep. What is left out, or looks like a
 holds the points is `inputs.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from polyurn.client.layout import category_columns
 from polyurn.errors import CountsError, ParameterError
 from polyurn.training.examples import class_labels
 from polyurn.typed.arrays import ids_of
+from polyurn.wording.names import differing
 
 # Data of which the MDM knows less than this share, or which have less of what it asks for, are others.
 _LEAST_KNOWN = 0.5
@@ -51,6 +52,40 @@ def modelled_names(
     except CountsError as error:
         raise ParameterError(f"{where}: [data] category: {error}") from error
     return (found,) if isinstance(found, str) else found
+
+
+def agreed_names(
+    files: Iterable[tuple[str, str, Sequence[str] | None]],
+) -> tuple[str, ...] | None:
+    """The names of the categories that files have, all the same; None if no file has names.
+
+    Parameters
+    ----------
+    files : iterable of (population, file, names or None)
+
+    Raises
+    ------
+    ParameterError
+        Two files have other names, or another order of them.
+
+    Examples
+    --------
+    >>> agreed_names([("mdm", "mdm.json", None), ("styled", "style.json", ["cat", "dog"])])
+    ('cat', 'dog')
+    """
+    known: tuple[str, ...] | None = None
+    first = ""
+    for population, file, names in files:
+        if names is None:
+            continue
+        if known is None:
+            known, first = tuple(names), file
+        elif tuple(names) != known:
+            raise ParameterError(
+                f"[clients.{population}] expected {file} with the categories of {first}, "
+                f"{differing(known, names)}"
+            )
+    return known
 
 
 def modelled_column(columns: Mapping[str, NDArray[Any]], *, where: str) -> NDArray[Any]:

@@ -5,7 +5,7 @@ Simulated clients are drawn anew for each seed, from the seed. Nothing is traine
 
 import math
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -31,6 +31,7 @@ from polyurn.storage.style_json import load_style
 from polyurn.storage.tables import read_table
 from polyurn.sweeps.baselines import baseline
 from polyurn.sweeps.categories import (
+    agreed_names,
     category_codes,
     modelled_column,
     modelled_names,
@@ -361,11 +362,14 @@ def _split(table: _Table, asked: DataConfig) -> tuple[NDArray[np.int64], NDArray
 
 
 def _category_names(config: SweepConfig) -> tuple[str, ...] | None:
-    """The names of the categories that the MDM files have; None without any."""
-    for entry in config.clients.values():
+    """The names of the categories that MDM and style files have; None without any."""
+    found: list[tuple[str, str, Sequence[str] | None]] = []
+    for name, entry in config.clients.items():
         if entry.mdm is not None:
-            return load_saved(config.folder / entry.mdm).categories
-    return None
+            found.append((name, entry.mdm, load_saved(config.folder / entry.mdm).categories))
+        if entry.style is not None:
+            found.append((name, entry.style, load_style(config.folder / entry.style).categories))
+    return agreed_names(found)
 
 
 def _n_categories(config: SweepConfig, codes: NDArray[np.int64]) -> int:

@@ -83,10 +83,13 @@ def proxy_space(
         points = _of_table(path, federation, label or "label", features, say)
     _check_every_category(points.labels, federation, path)
     n_directions = min(DIRECTIONS, points.features.shape[1]) if directions is None else directions
-    space = style_space(
-        points.features, points.labels, n_directions=n_directions, radius=radius,
-        n_labels=federation.n_categories,
-    )  # fmt: skip
+    try:
+        space = style_space(
+            points.features, points.labels, n_directions=n_directions, radius=radius,
+            n_labels=federation.n_categories,
+        )  # fmt: skip
+    except ParameterError as error:
+        raise CountsError(f"{path}: {error}") from None
     return NamedSpace(space, points.columns)
 
 

@@ -16,6 +16,7 @@ from polyurn.commands._shared.record_tables import ARCHIVE_FEATURES, check_n_fea
 from polyurn.errors import ParameterError
 from polyurn.model.style import Style
 from polyurn.storage.style_json import load_style
+from polyurn.wording.names import differing
 
 
 def read_point_styles(
@@ -39,7 +40,7 @@ def read_point_styles(
     saved = load_style(path)
     if saved.categories is not None and tuple(saved.categories) != tuple(categories):
         raise ParameterError(
-            f"expected clients with the labels of {path}, {_differing(saved.categories, categories)}; "
+            f"expected clients with the labels of {path}, {differing(saved.categories, categories)}; "
             "measure the style with the same labels (style --categories)"
         )
     names = style_columns(path, columns, where)
@@ -68,13 +69,3 @@ def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]
             f"expected --features, columns of {where}: {path} does not say what its features are called"
         )
     return names
-
-
-def _differing(expected: Sequence[str], got: Sequence[str]) -> str:
-    """How two lists of names differ, in so few of them that both can be shown."""
-    if len(expected) != len(got):
-        other = next(n for n in (*expected, *got) if (n in expected) != (n in got))
-        owner = "the style has" if other in expected else "the clients have"
-        return f"{len(expected):,} of them, got {len(got):,}: only {owner} {other!r}"
-    k = next(k for k, names in enumerate(zip(expected, got, strict=True)) if len(set(names)) == 2)
-    return f"in its order, label {k} being {expected[k]!r}, got {got[k]!r}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polyurn.commands._shared.console import print_json, say, show, warn
-from polyurn.commands._shared.invocation import check_output, refuse_options
+from polyurn.commands._shared.invocation import check_json_place, refuse_options
 from polyurn.commands._shared.options import (
     AsJson,
     Delta,
@@ -79,7 +79,7 @@ def style_command(
     """
     from polyurn.commands._shared.federated import missing_nodes, perform
     from polyurn.commands._shared.fitted_style import style_record, style_table
-    from polyurn.storage.atomic import check_place, write_whole
+    from polyurn.storage.atomic import write_whole
     from polyurn.storage.federation_folder import FederationFolder
     from polyurn.storage.federation_job import StyleJob
     from polyurn.storage.style_json import load_style
@@ -87,9 +87,7 @@ def style_command(
     place = FederationFolder(folder)
     federation = place.read()
     guarantee = federation_guarantee(context)
-    if output is not None:
-        check_output(context, output)
-        check_place(output)
+    check_json_place(context, output, "the style")
     space = _space(context, proxy, federation)
     job = StyleJob(
         federation=str(place.path),

@@ -101,3 +101,11 @@ def test_a_usage_mistake_of_thousands_of_characters_is_shortened(run):
     ran = run("sample", "mdm.json", "--clients", "9" * 5000)
     assert_refused(ran, "Invalid value for '--clients'", "is not a valid integer")
     assert len(ran.err) < 600
+
+
+@pytest.mark.parametrize("group", ["codebook", "federation"])
+def test_a_group_without_a_command_shows_its_help_and_no_empty_error(run, group):
+    ended = run(group)
+    assert ended.code == 2
+    assert f"Usage: polyurn {group}" in ended.out
+    assert "error" not in ended.err

@@ -70,7 +70,9 @@ def run(arguments: list[str]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except _UsageError as error:
-        return _refuse(_shortened(error.format_message()), _hint(error))  # type: ignore[attr-defined]
+        message = error.format_message()  # type: ignore[attr-defined]
+        # A group without a command has shown its help already, and says nothing more.
+        return _refuse(_shortened(message), _hint(error)) if message else 2
     except MemoryError as error:
         return _refuse(f"not enough memory: {error}")
     except PolyurnError as error:

@@ -110,7 +110,7 @@ class CodeModel:
             if len(lacking):
                 raise ShortfallError(
                     "there is no proxy point, or no code, of labels that clients may hold: {}; take "
-                    "proxy points of every label",
+                    "proxy points of every label, or declare those that there are (--categories)",
                     lacking.tolist(),
                 ).named(names)
         return given

@@ -24,6 +24,7 @@ from style_cases import drawn_world
 STYLE = ("federation", "style", "fed", "proxy.csv")
 EXACT = (*STYLE, "--no-privacy")
 PRIVATE = (*STYLE, "--epsilon", 1, "--delta", 1e-6)
+MIXTURE = ("federation", "run", "fed", "--components", 1, "--epsilon", 1, "--delta", 1e-6)
 
 
 def points_of(n_points, seed, names=("0", "1", "2")):
@@ -237,8 +238,16 @@ def test_without_a_file_the_directions_are_shown_and_as_json_with_the_guarantee(
     assert (played[-1].secure, played[-1].trust) == (False, "central")
 
 
-@pytest.mark.parametrize("is_charged", [False, True])
-def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, is_charged):
+@pytest.mark.parametrize(
+    ("asked", "is_charged", "kept"),
+    [
+        (EXACT, False, "nothing was kept"),
+        (PRIVATE, True, "nothing was kept"),
+        (MIXTURE, True, "nothing was kept (no --checkpoint)"),
+    ],
+    ids=["exact", "private", "private mixture"],
+)
+def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, is_charged, kept):
     from polyurn.commands._shared import federated
 
     stopped = []
@@ -252,11 +261,11 @@ def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, is_char
     monkeypatch.setattr(federated, "alive", lambda pid: 1)
     monkeypatch.setattr(federated.superlink, "submit", submit)
     monkeypatch.setattr(federated.superlink, "stop_run", lambda _, number: stopped.append(number))
-    ran = run(*(PRIVATE if is_charged else EXACT))
+    ran = run(*asked)
     assert (ran.code, stopped) == (130, [41])
     ledger = fed / "server" / "privacy.ledger"
     charged = f", and what was asked is charged to {ledger}" if is_charged else ""
-    assert ran.err.endswith(f"interrupted; nothing was kept{charged}\n")
+    assert ran.err.endswith(f"interrupted; {kept}{charged}\n")
 
 
 def test_ctrl_c_during_the_submission_is_left_in_the_jobs_folder(run, fed, proxy, monkeypatch):

@@ -73,11 +73,12 @@ class _Kept:
             case MixtureJob(checkpoint=str(folder)):
                 return f"repeat the command to go on from {folder}"
             case MixtureJob():
-                return "nothing was kept (no --checkpoint)"
+                said = "nothing was kept (no --checkpoint)"
             case StyleJob():
-                if _n_charges(self._place) == self._n_charges:
-                    return "nothing was kept"
-                return f"nothing was kept, and what was asked is charged to {self._place.ledger}"
+                said = "nothing was kept"
+        if _n_charges(self._place) == self._n_charges:
+            return said
+        return f"{said}, and what was asked is charged to {self._place.ledger}"
 
 
 def _n_charges(place: FederationFolder) -> int:

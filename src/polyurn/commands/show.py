@@ -24,9 +24,9 @@ def show_command(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """The components of an MDM, or the directions of a style, and what is guaranteed to its clients.
+    """The components of an MDM, the directions of a style, or the styles of each label in a codebook.
 
-    Of a codebook, the styles of each label.
+    And what is guaranteed to the clients of a model or a style.
 
     Example: `polyurn show mdm.json`
     """

@@ -44,6 +44,7 @@ class Settings:
     n_rounds: int = 20
     cohort_size: int = 5
     batch_size: int = 20
+    evaluate_every: int = 1
     trained: tuple[tuple[str, int, tuple[float, ...]], ...] = (
         ("softmax", 1, (0.1,)),
         ("softmax", 5, (0.3,)),
@@ -158,19 +159,8 @@ def drawn(split: int, population: str, seed: int) -> pu.Partition:
 
 def score(split: int, population: str, seed: int, model: str, epochs: int) -> dict[str, Any]:
     """One record: what the rates of this model and number of epochs score on these clients."""
-    rates = next(r for m, e, r in SETTINGS.trained if (m, e) == (model, epochs))
-    settings = pu.FedAvg(
-        n_rounds=SETTINGS.n_rounds,
-        cohort_size=SETTINGS.cohort_size,
-        local_epochs=epochs,
-        batch_size=SETTINGS.batch_size,
-        evaluate_every=1,
-    )
-    runs = styles.trained(
-        settings, model, federation(split).data, drawn(split, population, seed),
-        seed=seed, grid={"local_learning_rate": rates},
-    )  # fmt: skip
-    return {"runs": runs}
+    made = drawn(split, population, seed)
+    return styles.scored(SETTINGS, model, epochs, federation(split).data, made, seed)
 
 
 def look(split: int, population: str, seed: int) -> dict[str, Any]:
@@ -182,12 +172,7 @@ def look(split: int, population: str, seed: int) -> dict[str, Any]:
     along = directed(split)
     located = styles.space_of(along, SETTINGS.n_directions).coordinates(along.features, labels)
     found["tie"] = styles.tie(made, labels, located)
-    report = None if made.report is None else made.report.style
-    if report is not None:
-        found["directions"] = report.n_directions_used
-        found["served"] = report.served
-        found["effective"] = float(np.median(report.effective_median))
-    return found
+    return found | styles.served(made)
 
 
 def main() -> None:
@@ -202,9 +187,7 @@ def main() -> None:
 
 def looks() -> Iterator[dict[str, Any]]:
     """Of one seed of each split."""
-    for split in SETTINGS.splits:
-        for name in POPULATIONS:
-            yield {"split": split, "population": name, "seed": SETTINGS.seeds[0]}
+    return styles.looks(SETTINGS, POPULATIONS)
 
 
 def settings() -> Iterator[dict[str, Any]]:
@@ -214,14 +197,7 @@ def settings() -> Iterator[dict[str, Any]]:
     """
     two, third = SETTINGS.splits[:2], SETTINGS.splits[2:]
     for splits, names in ((two, FIRST), (third, (*FIRST, AFTER)), (two, (AFTER,))):
-        for seed in SETTINGS.seeds:
-            for split in splits:
-                for name in names:
-                    for model, epochs, _ in SETTINGS.trained:
-                        yield {
-                            "split": split, "population": name, "seed": seed,
-                            "model": model, "epochs": epochs,
-                        }  # fmt: skip
+        yield from styles.runs(SETTINGS, splits, names)
 
 
 if __name__ == "__main__":

@@ -115,19 +115,8 @@ def drawn(split: int, population: str, seed: int) -> pu.Partition:
 
 def score(split: int, population: str, seed: int, model: str, epochs: int) -> dict[str, Any]:
     """One record: what the rates of this model and number of epochs score on these clients."""
-    rates = next(r for m, e, r in SETTINGS.trained if (m, e) == (model, epochs))
-    settings = pu.FedAvg(
-        n_rounds=SETTINGS.n_rounds,
-        cohort_size=SETTINGS.cohort_size,
-        local_epochs=epochs,
-        batch_size=SETTINGS.batch_size,
-        evaluate_every=SETTINGS.evaluate_every,
-    )
-    runs = styles.trained(
-        settings, model, federation(split).data, drawn(split, population, seed),
-        seed=seed, grid={"local_learning_rate": rates},
-    )  # fmt: skip
-    return {"runs": runs}
+    made = drawn(split, population, seed)
+    return styles.scored(SETTINGS, model, epochs, federation(split).data, made, seed)
 
 
 def look(split: int, population: str, seed: int) -> dict[str, Any]:
@@ -136,12 +125,7 @@ def look(split: int, population: str, seed: int) -> dict[str, Any]:
     found: dict[str, Any] = clients.differences(made, there.data.labels, there.features)
     found["by label"] = styles.spreads(made, there.data.labels, there.features)
     found["distinct"] = len(np.unique(made.indices)) / len(there.pool)
-    report = None if made.report is None else made.report.style
-    if report is not None:
-        found["directions"] = report.n_directions_used
-        found["served"] = report.served
-        found["effective"] = float(np.median(report.effective_median))
-    return found
+    return found | styles.served(made)
 
 
 def main() -> None:
@@ -156,9 +140,7 @@ def main() -> None:
 
 def looks() -> Iterator[dict[str, Any]]:
     """Of one seed of each split."""
-    for split in SETTINGS.splits:
-        for name in POPULATIONS:
-            yield {"split": split, "population": name, "seed": SETTINGS.seeds[0]}
+    return styles.looks(SETTINGS, POPULATIONS)
 
 
 def settings() -> Iterator[dict[str, Any]]:
@@ -169,14 +151,7 @@ def settings() -> Iterator[dict[str, Any]]:
     two, third = SETTINGS.splits[:2], SETTINGS.splits[2:]
     then = [((name,), SETTINGS.splits) for name in THEN]
     for names, splits in ((FIRST, two), (FIRST, third), *then):
-        for seed in SETTINGS.seeds:
-            for split in splits:
-                for name in names:
-                    for model, epochs, _ in SETTINGS.trained:
-                        yield {
-                            "split": split, "population": name, "seed": seed,
-                            "model": model, "epochs": epochs,
-                        }  # fmt: skip
+        yield from styles.runs(SETTINGS, splits, names)
 
 
 if __name__ == "__main__":

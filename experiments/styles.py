@@ -9,9 +9,9 @@ style by `fit_style`. Tables are made in `style_tables.py`.
 import math
 import sys
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from training_clients import Clients, Make
 
 LAST = 0.5  # the share of a run's evaluations that its score is the mean of
 StyleOf: TypeAlias = Callable[[int], Style]  # of a seed
+Record: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +197,79 @@ def trained(*told: Any, **named: Any) -> list[dict[str, float]]:
         n_last = math.ceil(len(curve) * LAST)
         found.append(run | {"score": float(np.mean(curve[-n_last:])), "final": curve[-1]})
     return found
+
+
+class Settings(Protocol):
+    """What experiments with several models on several splits have settings for."""
+
+    @property
+    def splits(self) -> tuple[int, ...]: ...
+    @property
+    def seeds(self) -> tuple[int, ...]: ...
+    @property
+    def n_rounds(self) -> int: ...
+    @property
+    def cohort_size(self) -> int: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def evaluate_every(self) -> int: ...
+    @property
+    def trained(self) -> tuple[tuple[str, int, tuple[float, ...]], ...]:
+        """Models, their numbers of epochs and their local rates."""
+        ...
+
+
+def runs(settings: Settings, splits: Sequence[int], names: Sequence[str]) -> Iterator[Record]:
+    """What is trained on these splits and populations, seed by seed."""
+    for seed in settings.seeds:
+        for split in splits:
+            for name in names:
+                for model, epochs, _ in settings.trained:
+                    yield {
+                        "split": split, "population": name, "seed": seed,
+                        "model": model, "epochs": epochs,
+                    }  # fmt: skip
+
+
+def looks(settings: Settings, names: Sequence[str]) -> Iterator[Record]:
+    """Which clients are looked at: those of one seed of each split."""
+    for split in settings.splits:
+        for name in names:
+            yield {"split": split, "population": name, "seed": settings.seeds[0]}
+
+
+def scored(
+    settings: Settings,
+    model: str,
+    epochs: int,
+    data: pu.Examples,
+    clients: pu.Partition,
+    seed: int,
+) -> Record:
+    """What the rates of a model and number of epochs score on clients."""
+    rates = next(r for m, e, r in settings.trained if (m, e) == (model, epochs))
+    fed_avg = pu.FedAvg(
+        n_rounds=settings.n_rounds,
+        cohort_size=settings.cohort_size,
+        local_epochs=epochs,
+        batch_size=settings.batch_size,
+        evaluate_every=settings.evaluate_every,
+    )
+    grid = {"local_learning_rate": rates}
+    return {"runs": trained(fed_avg, model, data, clients, seed=seed, grid=grid)}
+
+
+def served(clients: pu.Partition) -> Record:
+    """What the pool could serve of clients' styles; nothing if they have none."""
+    report = None if clients.report is None else clients.report.style
+    if report is None:
+        return {}
+    return {
+        "directions": report.n_directions_used,
+        "served": report.served,
+        "effective": float(np.median(report.effective_median)),
+    }
 
 
 def spreads(clients: pu.Partition, labels: NDArray[np.int64], features: NDArray[Any]) -> float:

@@ -76,14 +76,14 @@ def draw_styled(
     # What the points of each box weigh at most: apart from their styles, and for one client. Groups of
     # boxes are filled up with boxes of nothing, and their sums with infinity to a power of two.
     n_groups = -(-n_boxes // _GROUP)
+    # Two arrays, not two rows of one: the compiler uses vectors only where memory has no gaps.
     mass, weights = np.zeros(n_groups * _GROUP, np.float32), np.zeros(n_groups * _GROUP, np.float32)
     mass[:n_boxes] = boxes[:, _FRESH]
     logs, ends = np.empty(n_boxes, np.float32), _ends(lows, highs)
     sums = np.full(1 << math.ceil(math.log2(n_groups)), np.inf)
     powers = factor ** np.arange(_N_POWERS)
-    least = np.array(
-        [0, n_boxes]
-    )  # how often every point was given, and boxes with some given no more
+    # How often every point was given, and in how many boxes some were given no more often.
+    least = np.array([0, n_boxes])
     found, limits = np.empty(_MOST_AT_ONCE, np.int64), np.empty(_MOST_AT_ONCE)
     drawn = np.empty(n_points, np.int64)
     for pair in range(len(needs)):

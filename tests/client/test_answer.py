@@ -21,7 +21,7 @@ def test_histograms_of_another_length_are_refused():
 
 def test_a_query_that_no_client_knows_is_refused():
     class Other(Query):
-        dimensions = Update(MDM([1.0], [[1.0, 1.0]], Sizes.constant(2))).dimensions
+        n_categories, lengths = 2, {}
 
     with pytest.raises(ParameterError, match="Other"):
         answer(Other(), [[1, 1]])

@@ -77,5 +77,5 @@ def test_a_client_of_one_point_adds_nothing():
 
 def test_one_label_or_one_value_is_nothing_to_ask_about():
     for n_labels, n_values in ((1, 3), (3, 1)):
-        with pytest.raises(ParameterError, match="at least two labels and two values"):
+        with pytest.raises(ParameterError, match="of at least 2, got 1"):
             Contrast(n_labels, n_values)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polyurn import SizeBins
-from polyurn.client.node_policy import NodePolicy, kind_of
+from polyurn.client.node_policy import NodePolicy
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
 from polyurn.server.features import N_GROUPS
@@ -94,10 +94,10 @@ def test_a_question_of_many_narrow_parts_is_refused_where_the_owner_says_so():
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"fewest": 1}, "fewest of at least 2"),
-        ({"rounds_per_day": -1}, "rounds_per_day of at least 0"),
+        ({"fewest": 1}, "fewest as an integer of at least 2"),
+        ({"rounds_per_day": -1}, "rounds_per_day as an integer of at least 0"),
         ({"majority": 0.4}, "majority from 0.5"),
-        ({"narrowest_part": 2.0}, "narrowest_part from 0 to 1"),
+        ({"narrowest_part": 2.0}, "narrowest_part as a number from 0 to 1"),
         ({"secure_only": "no"}, "secure_only as True or False"),
     ],
 )
@@ -108,8 +108,8 @@ def test_a_policy_out_of_range_is_refused(settings, why):
 
 def test_a_question_is_named_by_the_kinds_inside_it():
     parameters = Parameters(MDM.weights, MDM.alphas, MDM.sizes)
-    assert kind_of(Update(MDM)) == "update"
-    assert kind_of(Initialise(2, 10, SizeBins.exact(20))) == "initialise"
+    assert Update(MDM).text == "update"
+    assert Initialise(2, 10, SizeBins.exact(20)).text == "initialise"
     nested = Batch((Expect(parameters), Part(Expect(parameters), 0.0, 0.5), Score((MDM,))))
-    assert kind_of(nested) == "batch of 2 expect, 1 score"
-    assert kind_of(Part(SURVEY, 0.0, 0.5)) == "part of 1 survey"
+    assert nested.text == "batch of 2 expect, 1 score"
+    assert Part(SURVEY, 0.0, 0.5).text == "part of 1 survey"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from polyurn import LocalAggregator, Records, StyleSpace, answer
 from polyurn.client import styles
 from polyurn.errors import ParameterError
-from polyurn.wire import BoundedStyle, Part, StyleMoments, answer_bounds, check_answer
+from polyurn.wire import BoundedStyle, Part, StyleMoments, check_answer
 from style_cases import drawn_world, whole_space
 
 WORLD = drawn_world(40, sizes=(1, 30), seed=3)
@@ -86,7 +86,7 @@ def clients_and_spaces(draw):
 def test_no_client_is_beyond_the_bounds_of_its_moments(given_client, ties):
     records, space = given_client
     query = StyleMoments(space, ties)
-    check_answer(query, answer(query, records), answer_bounds(query))
+    check_answer(query, answer(query, records), query.bounds())
 
 
 @settings(max_examples=60, deadline=None)

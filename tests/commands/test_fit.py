@@ -149,7 +149,7 @@ def test_a_table_without_rows_is_empty_whatever_is_declared(run, tmp_path, categ
         (["--method", "paper", "--max-upload", 9], ["--max-upload has no effect"]),
         (["--moments", "first"], ["--moments has no effect without --method paper"]),
         (["--sampling", "poisson"], ["--sampling has no effect without --cohort"]),
-        (["--threads", 0], ["n_threads from 1 to 1024, got 0"]),
+        (["--threads", 0], ["from 1 to 1024, got 0"]),
         (["--seed", -1], ["seed", "-1"]),
         (["--categories", 2], ["not in the declared categories", "line 5"]),
         (["--categories", "0,0"], ["names that differ"]),

@@ -26,8 +26,8 @@ def test_what_a_file_does_not_say_is_as_strict_as_ever(tmp_path):
     [
         ("secure_olny = true", "expected secure_only, .* got 'secure_olny'"),
         ("secure_only = 1", "secure_only: expected true or false, got 1"),
-        ("fewest = 2.5", "fewest: expected an integer, got 2.5"),
-        ("fewest = 1", "expected fewest of at least 2, got 1"),
+        ("fewest = 2.5", "fewest: expected an integer of at least 2, got 2.5"),
+        ("fewest = 1", "fewest: expected an integer of at least 2, got 1"),
         ("majority = nan", "majority: expected a number"),
         ("majority = inf", "majority: expected a number"),
         ("fewest = ", "expected TOML"),

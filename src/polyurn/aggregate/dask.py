@@ -30,10 +30,9 @@ from polyurn.aggregate.shard_round import (
     one_blas_thread,
     put_at_hand,
     routed,
-    with_its_noise,
-    without_noise,
 )
 from polyurn.aggregate.tree import FAN_IN, add_group
+from polyurn.client.private import with_noise, without_noise
 from polyurn.client.rows import Rows
 from polyurn.errors import FitError, MissingDependencyError, ParameterError
 from polyurn.storage.shard_file import (
@@ -118,7 +117,7 @@ class DaskAggregator:
         with _lost_workers():
             answer = self._of_everyone if cohort_size is None else self._sum
             vector = answer(asked, draws).result()
-        return with_its_noise(query, vector, n_members)
+        return with_noise(query, query.shaped(vector), n_adders=n_members)
 
     def skip(self) -> list[np.random.Generator]:
         """Leave a round out: later ones draw what they would have drawn after it."""

@@ -15,7 +15,6 @@ from polyurn.aggregate.asking import Asking
 from polyurn.aggregate.exchange import Exchange
 from polyurn.aggregate.plain_sum import plain_sum
 from polyurn.aggregate.tally import Crossed, Tally
-from polyurn.client.node_policy import kind_of
 from polyurn.errors import BudgetError, LostRoundError, NodesError, ParameterError
 from polyurn.typed.arguments import checked, got
 from polyurn.wire import Noised, Query, S
@@ -139,7 +138,7 @@ class FederatedAggregator:
         A private sum is charged there: an attempt that failed may have told somebody something.
         """
         (choose,) = self.skip()
-        with self._tally.round(self._n_begun, kind=kind_of(query), n_numbers=query.n_numbers):
+        with self._tally.round(self._n_begun, kind=query.text, n_numbers=query.n_numbers):
             return self._round(query, cohort_size, choose, before)
 
     def _round(

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from polyurn.client.answer import answer_rows, check_threads
+from polyurn.client.answer import Threads, answer_rows
 from polyurn.client.rows import packed
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
@@ -49,9 +49,8 @@ class LocalAggregator:
         *,
         rng: int | np.random.Generator | None = None,
         sampling: Literal["fixed", "poisson"] = "fixed",
-        n_threads: int = 1,
+        n_threads: Threads = 1,
     ) -> None:
-        check_threads(n_threads)
         self._rows = packed(counts)
         self._rng = np.random.default_rng(rng)
         self._buckets = self._rng.spawn(1)[0].random(self._rows.n_clients)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from polyurn.aggregate.asking import Asking
 from polyurn.errors import InputError, MessageError, NodesError, NumbersError
-from polyurn.wire import Query, answer_bounds, decode_statistics, encode_query
+from polyurn.wire import Query, decode_statistics, encode_query
 
 
 def plain_sum(
@@ -39,7 +39,7 @@ def plain_sum(
     ------
     NodesError
     """
-    bounds = answer_bounds(query) * clients_per_node
+    bounds = query.bounds() * clients_per_node
     total, lost, summed = np.zeros(query.n_numbers), np.zeros(query.n_numbers), []
     replies = asking.ask(
         "plain",

@@ -15,9 +15,9 @@ from polyurn.aggregate.asking import Asking
 from polyurn.errors import LostRoundError, ParameterError
 from polyurn.secure.roster import Roster
 from polyurn.secure.round import Round
-from polyurn.wire import Noised, Query, answer_bounds, encode_query, node_bounds
-from polyurn.wire.bounds import ROUNDING
+from polyurn.wire import Noised, Query, encode_query, node_bounds
 from polyurn.wire.node_messages import question_digest
+from polyurn.wire.query import ROUNDING
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def secure_sum(
         for node, why in round_.refused.items():
             asking.tally.refuse(node, why)
     # Nobody sees who it was, and a smaller lie is not seen at all.
-    most = answer_bounds(query) * clients_per_node * len(round_.summed)
+    most = query.bounds() * clients_per_node * len(round_.summed)
     if (np.abs(total) > most * (1 + ROUNDING)).any():
         raise LostRoundError("the sum is beyond its bounds: some node sent numbers that are none")
     return total, round_.summed

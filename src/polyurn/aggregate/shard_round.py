@@ -15,11 +15,10 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polyurn.client.added_noise import check_reporters, with_noise
 from polyurn.client.answer import answer_rows
 from polyurn.client.rows import Rows, pack
 from polyurn.errors import MissingDependencyError, ParameterError
-from polyurn.wire import Batch, Noised, Part, Query, S, Statistics
+from polyurn.wire import Batch, Part, Query, Statistics
 from polyurn.wording.numbers import counted
 
 Sampling: TypeAlias = Literal["fixed", "poisson"]
@@ -218,7 +217,10 @@ class Routed:
 
 def routed(query: Query[Any], share: float) -> Routed:
     """A query in two, where those with buckets below `share` are at hand."""
-    leaves = _leaves(query)
+    leaves = [
+        leaf if (low, high) == (0.0, 1.0) else Part(leaf, low, max(low, high))
+        for leaf, low, high in query.leaves()
+    ]
     marks = [isinstance(leaf, Part) and bool(leaf.high <= share) for leaf in leaves]
     near, far = (
         tuple(leaf for leaf, mark in zip(leaves, marks, strict=True) if mark is wanted)
@@ -226,20 +228,6 @@ def routed(query: Query[Any], share: float) -> Routed:
     )
     places = tuple((mark, leaf.n_numbers) for leaf, mark in zip(leaves, marks, strict=True))
     return Routed(Batch(near) if near else None, Batch(far) if far else None, places)
-
-
-def without_noise(query: Query[S], n_members: int) -> Query[S]:
-    """The question itself, of one whose clients add noise; see `with_its_noise`."""
-    if not isinstance(query, Noised):
-        return query
-    check_reporters(query, n_members)  # each client is played as a node of its own
-    return cast("Query[S]", query.query)
-
-
-def with_its_noise(query: Query[S], vector: NDArray[np.float64], n_members: int) -> S:
-    """The sum, with the noise of its clients if the query asks for some."""
-    sums = query.shaped(vector)
-    return with_noise(query, sums, n_adders=n_members) if isinstance(query, Noised) else sums
 
 
 def one_blas_thread() -> Any:
@@ -255,17 +243,6 @@ def _blas() -> Any:
     except ImportError as error:
         raise MissingDependencyError("threadpoolctl", "shards", "summing over shards") from error
     return ThreadpoolController()
-
-
-def _leaves(query: Query[Any], low: float = 0.0, high: float = 1.0) -> list[Query[Any]]:
-    """The plain questions in a query, each to its part of the clients, in the order of the answer."""
-    match query:
-        case Batch(queries):
-            return [leaf for one in queries for leaf in _leaves(one, low, high)]
-        case Part(inner, inner_low, inner_high):
-            return _leaves(inner, max(low, inner_low), min(high, inner_high))
-        case _:
-            return [query if (low, high) == (0.0, 1.0) else Part(query, low, high)]
 
 
 def _has_part(query: Query[Any]) -> bool:

@@ -24,11 +24,10 @@ from polyurn.aggregate.shard_round import (
     one_blas_thread,
     put_at_hand,
     routed,
-    with_its_noise,
-    without_noise,
 )
 from polyurn.aggregate.tree import tree_sum
-from polyurn.client.answer import check_threads
+from polyurn.client.answer import Threads
+from polyurn.client.private import with_noise, without_noise
 from polyurn.storage.shards import ShardFolder, open_shards
 from polyurn.typed.arguments import checked
 from polyurn.wire import Query, S
@@ -73,9 +72,8 @@ class ShardAggregator:
         *,
         rng: int | np.random.Generator | None = None,
         sampling: Sampling = "fixed",
-        n_threads: int = 1,
+        n_threads: Threads = 1,
     ) -> None:
-        check_threads(n_threads)
         self.folder = folder if isinstance(folder, ShardFolder) else open_shards(folder)
         sizes = [shard.n_clients for shard in self.folder.shards]
         self._rounds = ShardRounds(sizes, self.folder.n_bytes, rng=rng, sampling=sampling)
@@ -100,7 +98,7 @@ class ShardAggregator:
         with one_blas_thread():
             answer = self._of_everyone if cohort_size is None else self._sum
             vector = answer(asked, draws)
-        return with_its_noise(query, vector, n_members)
+        return with_noise(query, query.shaped(vector), n_adders=n_members)
 
     def skip(self) -> list[np.random.Generator]:
         """Leave a round out: later ones draw what they would have drawn after it."""

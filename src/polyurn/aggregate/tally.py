@@ -22,7 +22,7 @@ class RoundTally:
     number : int
         Rounds that were left out, because an earlier run had asked them, have numbers too.
     kind : str
-        What was asked, as `client.node_policy.kind_of` says it.
+        What was asked, as `Query.text` says it.
     n_numbers : int
         In one answer.
     n_nodes : int

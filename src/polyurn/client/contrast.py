@@ -4,38 +4,38 @@ A pair is two different points of one client, without replacement, so that a sma
 more alike than it is. What is estimated from the sums is `server/features.py`.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polyurn.client.rows import Rows
+from polyurn.client.cohort import Cohort
 from polyurn.wire import Contrast, ContrastStatistics
 
 # Clients whose histograms are held at once.
 _BLOCK_CLIENTS = 65_536
 
 
-def answer_contrast(query: Contrast, rows: Rows, members: NDArray[np.uint32]) -> ContrastStatistics:
+def answer_contrast(query: Contrast, cohort: Cohort) -> ContrastStatistics:
     """The sums over the members that hold at least two points."""
     answer = query.read(np.zeros(query.n_numbers))
-    paired = members[rows.size_values[rows.size_index[members]] >= 2]
-    for start in range(0, len(paired), _BLOCK_CLIENTS):
-        answer = answer + _answer_block(query, rows, paired[start : start + _BLOCK_CLIENTS])
+    paired = replace(cohort, members=cohort.members[cohort.sizes >= 2])
+    for some in paired.blocks(_BLOCK_CLIENTS):
+        answer = answer + _answer_block(query, some)
     return answer
 
 
-def _answer_block(query: Contrast, rows: Rows, members: NDArray[np.uint32]) -> ContrastStatistics:
-    counts = rows.counts_of(members)
-    n = rows.size_values[rows.size_index[members]]
+def _answer_block(query: Contrast, cohort: Cohort) -> ContrastStatistics:
+    counts, n = cohort.counts(), cohort.sizes
     code = np.arange(query.n_labels * query.n_values)
     both = _Shares(counts, n)
     label = _Shares(_merged(counts, code // query.n_values, query.n_labels), n)
     feature = _Shares(_merged(counts, code % query.n_values, query.n_values), n)
     by_label = (query.n_labels, query.n_values)
     return ContrastStatistics(
-        n_clients=float(len(members)),
+        n_clients=float(len(cohort)),
         proportions=both.sums(both.p),
         squares=both.sums(both.p**2).reshape(by_label).sum(axis=1),
         label_squares=label.sums(label.p**2),

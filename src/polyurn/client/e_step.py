@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client import kernels
+from polyurn.client.cohort import Cohort
 from polyurn.client.rows import Rows
 from polyurn.client.simd import LANES
 from polyurn.model.mdm import MDM
@@ -30,11 +31,9 @@ _TOGETHER = 512
 _BLOCK = 65_536
 
 
-def answer_update(
-    query: Update, rows: Rows, members: NDArray[np.uint32], n_threads: int
-) -> UpdateStatistics:
+def answer_update(query: Update, cohort: Cohort) -> UpdateStatistics:
     """Algorithm 2, lines 7 to 10, for all members at once."""
-    mdm = query.mdm
+    mdm, rows, members, n_threads = query.mdm, cohort.rows, cohort.members, cohort.n_threads
     bins = _SizeBinning(mdm.sizes.bins, rows)
     density = bins.density(mdm.weights, mdm.sizes.masses)
     (log_likelihood,), (size_counts,), (by_category,), (by_total,) = _sums_of_many(
@@ -50,13 +49,12 @@ def answer_update(
     )
 
 
-def answer_expects(
-    queries: Sequence[Expect], rows: Rows, members: NDArray[np.uint32], n_threads: int
-) -> list[ExpectStatistics]:
+def answer_expects(queries: Sequence[Expect], cohort: Cohort) -> list[ExpectStatistics]:
     """Σ ω α (ψ(c + α) - ψ(α)) and its like, for all members.
 
     All queries have the same size bins and as many components.
     """
+    rows, members, n_threads = cohort.rows, cohort.members, cohort.n_threads
     asked = [query.parameters for query in queries]
     bins = _SizeBinning(asked[0].sizes.bins, rows)
     alphas = np.array([parameters.alphas for parameters in asked])

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polyurn.client.added_noise import with_noise
 from polyurn.client.answer import answer_rows
 from polyurn.client.buckets import keyed_buckets
 from polyurn.client.node_log import LogEntry, NodeLog
-from polyurn.client.node_policy import NodePolicy, kind_of, style_spaces
+from polyurn.client.node_policy import NodePolicy
+from polyurn.client.private import with_noise
 from polyurn.client.rows import packed
 from polyurn.errors import BudgetError, InputError, PolyurnError, RefusedError, SecureSumError
 from polyurn.privacy.ledger import PrivacyLedger
@@ -25,7 +25,6 @@ from polyurn.wire import (
     Noised,
     Query,
     Statistics,
-    answer_bounds,
     check_answer,
     decode_query,
     encode_statistics,
@@ -36,7 +35,7 @@ from polyurn.wire.node_messages import N_TAG_BYTES, STAGES, Ask, Refusal, Reply
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from polyurn.client.secure_rounds import SecureRounds
+    from polyurn.client.secure_rounds import OpenRound, SecureRounds
     from polyurn.secure.roster import Roster, Signer
 
 _DAY = timedelta(days=1)
@@ -190,7 +189,8 @@ class Node:
 
     def _answer(self, stage: str, ask: Ask, said: _Said) -> None:
         if stage == "plain":
-            query = self._agreed(ask, said, secure=False)
+            query = self._question(ask)
+            self._agree(query, ask, said, secure=False)
             said.n_numbers = query.n_numbers
             said.body = encode_statistics(self._statistics(query, ask.clients_per_node), query)
             return
@@ -214,64 +214,74 @@ class Node:
             rounds.forget(ask)
             raise RefusedError("a stage that was answered before")
         if stage == "advertise":
-            self._agreed(ask, said, secure=True)
-            said.body = rounds.begin(ask)
-            return
-        begun = rounds.question(ask)
-        if stage != "mask":
-            said.kind = kind_of(decode_query(begun.query))
-            said.body = rounds.go_on(stage, ask)
+            query = self._question(ask)
+            self._agree(query, ask, said, secure=True)
+            said.body = rounds.begin(ask, query)
             return
         try:
-            query = self._agreed(begun, said, secure=True)
-            statistics = self._statistics(query, begun.clients_per_node)
+            with rounds.opened(ask) as round_:
+                said.kind = round_.query.text
+                if stage == "mask":
+                    said.body = self._masked(round_, ask, said)
+                else:
+                    said.body = getattr(round_.participant, stage)(ask.body)
         except _DeclinedError:
             rounds.forget(ask)
             raise
+
+    def _masked(self, round_: "OpenRound", ask: Ask, said: _Said) -> bytes:
+        """The node's numbers behind its masks."""
+        query, n_clients = round_.query, round_.begun.clients_per_node
+        self._agree(query, round_.begun, said, secure=True)
+        values = self._statistics(query, n_clients).to_vector()
         said.n_numbers = query.n_numbers
-        bounds = node_bounds(query, begun.clients_per_node)
         # Shares of noise protect an exact sum: a node's numbers may not be rounded on the way.
         digits = GRID_DIGITS if isinstance(query, Noised) else None
-        said.body = rounds.mask(ask, statistics.to_vector(), bounds=bounds, digits=digits)
+        bounds = node_bounds(query, n_clients)
+        return round_.participant.mask(ask.body, values, bounds=bounds, digits=digits)
 
-    def _agreed(self, ask: Ask, said: _Said, *, secure: bool) -> Query[Any]:
-        """The question, if the owner agrees to it."""
+    def _question(self, ask: Ask) -> Query[Any]:
         try:
-            query = decode_query(ask.query)
+            return decode_query(ask.query)
         except InputError as error:
             raise _DeclinedError(Refusal.UNREADABLE) from error
-        said.kind = kind_of(query)
+
+    def _agree(self, query: Query[Any], ask: Ask, said: _Said, *, secure: bool) -> None:
+        """Whether the owner agrees to the question, and has what it is about."""
+        said.kind = query.text
         if self._ledger is not None and not isinstance(query, Noised):
             raise _DeclinedError(Refusal.PRIVATE_ONLY)
-        objection = self._policy.objection(query, secure=secure)
+        objection = self._policy.objection(query, secure=secure) or self._lacks(query)
         if objection is not None:
             raise _DeclinedError(objection)
-        for space in style_spaces(query):
-            if self._rows.records is None:
-                raise _DeclinedError(Refusal.NO_RECORDS)
-            if self._rows.records.n_features != space.n_features:
-                raise _DeclinedError(Refusal.OTHER_FEATURES)
-        if query.dimensions.n_categories != self._rows.n_categories:
-            raise _DeclinedError(Refusal.OTHER_CATEGORIES)
         if self._rows.n_clients > ask.clients_per_node:
             raise _DeclinedError(Refusal.TOO_MANY_CLIENTS)
         if self._log.n_rounds_since(self._clock() - _DAY) >= self._policy.rounds_per_day:
             raise _DeclinedError(Refusal.TOO_OFTEN)
-        return query
+
+    def _lacks(self, query: Query[Any]) -> Refusal | None:
+        for leaf, _, _ in query.leaves():
+            if leaf.style_space is None:
+                continue
+            if self._rows.records is None:
+                return Refusal.NO_RECORDS
+            if self._rows.records.n_features != leaf.style_space.n_features:
+                return Refusal.OTHER_FEATURES
+        return None if query.n_categories == self._rows.n_categories else Refusal.OTHER_CATEGORIES
 
     def _statistics(self, query: Query[Any], clients_per_node: int) -> Statistics:
         """The clients' sum, within its bounds; one code for all that depends on the data."""
+        inner = query
         if isinstance(query, Noised):
             self._charge(query)
-        inner = query.query if isinstance(query, Noised) else query
+            inner = query.query
         try:
             sums: Statistics = answer_rows(inner, self._rows, buckets=self._buckets, rng=self._rng)
-            check_answer(inner, sums, answer_bounds(inner) * clients_per_node)
+            check_answer(inner, sums, inner.bounds() * clients_per_node)
         except PolyurnError as error:
             raise _DeclinedError(Refusal.NO_ANSWER) from error
-        if not isinstance(query, Noised):
-            return sums
-        n_adders = self._rows.n_clients if query.trust == "local" else 1
+        is_local = isinstance(query, Noised) and query.trust == "local"
+        n_adders = self._rows.n_clients if is_local else 1
         noised: Statistics = with_noise(query, sums, n_adders=n_adders)
         return noised
 
@@ -281,7 +291,7 @@ class Node:
             return
         try:
             self._ledger.charge(
-                kind_of(query), self._policy.noise_of(query), query.n_numbers, trust=query.trust,
+                query.text, self._policy.noise_of(query), query.n_numbers, trust=query.trust,
                 change_norm=query.query.change_norm,
             )  # fmt: skip
         except BudgetError as error:

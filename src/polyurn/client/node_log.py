@@ -26,7 +26,7 @@ class LogEntry:
     stage : str
         "plain", or one of the five of a secure sum; numbers are sent in "plain" and "mask".
     kind : str
-        What was asked, as `kind_of` has it.
+        What was asked, as `Query.text` has it.
     n_numbers : int
         How many were sent.
     refusal : Refusal, optional

@@ -5,34 +5,16 @@ here.
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from polyurn.errors import ParameterError
-from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.accounting import check_budget
 from polyurn.typed.arguments import checked
-from polyurn.wire import (
-    Batch,
-    Bounded,
-    BoundedStyle,
-    Expect,
-    Group,
-    Initialise,
-    Noised,
-    Part,
-    Query,
-    Scaled,
-    Score,
-    Shares,
-    StyleMoments,
-    Survey,
-    Update,
-)
+from polyurn.typed.declared import AtLeast, Between
+from polyurn.wire import Noised, Query
 from polyurn.wire.node_messages import Refusal
 
 # 0.3 and 0.1 + 0.2 are the same end of a part; no client is between them.
@@ -74,36 +56,25 @@ class NodePolicy:
     >>> NodePolicy(fewest=1)
     Traceback (most recent call last):
     ...
-    polyurn.errors.ParameterError: expected fewest of at least 2, got 1
+    polyurn.errors.ParameterError: expected fewest as an integer of at least 2, got 1
     """
 
     secure_only: bool = True
-    largest_max_size: int = 100_000
-    most_numbers: int = 50_000
-    narrowest_part: float = 0.001
-    fewest: int = 3
+    largest_max_size: Annotated[int, AtLeast(1)] = 100_000
+    most_numbers: Annotated[int, AtLeast(1)] = 50_000
+    narrowest_part: Annotated[float, Between(0, 1)] = 0.001
+    fewest: Annotated[int, AtLeast(2)] = 3
     majority: float = 0.5
-    rounds_per_day: int = 200
-    least_noise: float = 0.0
+    rounds_per_day: Annotated[int, AtLeast(0)] = 200
+    least_noise: Annotated[float, Between(0, math.inf)] = 0.0
     most_epsilon: float = 0.0
     delta: float = 1e-6
 
     def __post_init__(self) -> None:
-        least = {"largest_max_size": 1, "most_numbers": 1, "fewest": 2, "rounds_per_day": 0}
-        for name, lowest in least.items():
-            if getattr(self, name) < lowest:
-                raise ParameterError(
-                    f"expected {name} of at least {lowest}, got {getattr(self, name)}"
-                )
-        if not 0 <= self.least_noise < math.inf:
-            raise ParameterError(f"expected least_noise of at least 0, got {self.least_noise}")
         if self.most_epsilon != 0:
             check_budget(self.most_epsilon, self.delta)
-        if not (0 <= self.narrowest_part <= 1 and 0.5 <= self.majority < 1):
-            raise ParameterError(
-                "expected narrowest_part from 0 to 1, and majority from 0.5 to less than 1, got "
-                f"{self.narrowest_part} and {self.majority}"
-            )
+        if not 0.5 <= self.majority < 1:
+            raise ParameterError(f"expected majority from 0.5 to less than 1, got {self.majority}")
 
     @property
     def demands_noise(self) -> bool:
@@ -122,6 +93,7 @@ class NodePolicy:
         Examples
         --------
         >>> from polyurn.model.sizes import SizeBins
+        >>> from polyurn.wire import Survey
         >>> query = Survey(2, SizeBins.exact(50), pairs=False)
         >>> NodePolicy().objection(query, secure=False).name
         'SECURE_ONLY'
@@ -138,14 +110,14 @@ class NodePolicy:
                 return Refusal.TOO_LITTLE_NOISE
         if query.n_numbers > self.most_numbers:
             return Refusal.TOO_MANY_NUMBERS
-        flat = list(_flat(query, 0.0, 1.0))
-        if any(max(high - low, 0.0) < self.narrowest_part - _ROUNDING for _, low, high in flat):
+        leaves = list(query.leaves())
+        if any(max(high - low, 0.0) < self.narrowest_part - _ROUNDING for _, low, high in leaves):
             return Refusal.TOO_NARROW_PART
-        ends = np.unique([0.0, 1.0, *(end for _, low, high in flat for end in (low, high))])
+        ends = np.unique([0.0, 1.0, *(end for _, low, high in leaves for end in (low, high))])
         between = np.diff(ends)
         if ((between > _ROUNDING) & (between < self.narrowest_part - _ROUNDING)).any():
             return Refusal.TOO_NARROW_PART
-        if any(n > self.largest_max_size for inner, _, _ in flat for n in _max_sizes(inner)):
+        if (query.max_size or 0) > self.largest_max_size:
             return Refusal.TOO_LARGE_SIZE
         return None
 
@@ -158,6 +130,7 @@ class NodePolicy:
         Examples
         --------
         >>> from polyurn.model.sizes import SizeBins
+        >>> from polyurn.wire import Initialise, Scaled
         >>> query = Scaled(Initialise(1, 2, SizeBins.exact(50)))
         >>> asked = Noised(query, 3.0, "distributed", n_reporters=10)
         >>> NodePolicy().noise_of(asked), round(NodePolicy(majority=0.6).noise_of(asked), 2)
@@ -167,67 +140,3 @@ class NodePolicy:
             return query.sigma
         n_colluding = math.ceil((2 * self.majority - 1) * query.n_reporters - 1e-9)
         return min(query.sigma, query.share * math.sqrt(query.n_reporters - n_colluding))
-
-
-def _flat(query: Query[Any], low: float, high: float) -> Iterator[tuple[Query[Any], float, float]]:
-    """Every question inside a question, with the buckets that are asked."""
-    match query:
-        case Batch(queries) | Shares(queries):
-            for one in queries:
-                yield from _flat(one, low, high)
-        case Part(inner, least, most):
-            yield from _flat(inner, max(low, least), min(high, most))
-        case Noised(inner) | Scaled(inner):
-            yield from _flat(inner, low, high)
-        case _:
-            yield query, low, high
-
-
-def _max_sizes(query: Query[Any]) -> list[int]:
-    match query:
-        case Initialise(_, _, bins) | Survey(_, bins) | Group(_, _, bins):
-            return [bins.max_size]
-        case Update(mdm):
-            return [mdm.max_size]
-        case Expect(parameters):
-            return [parameters.sizes.max_size]
-        case Score(mdms):
-            return [mdm.max_size for mdm in mdms]
-        case Bounded():
-            return [query.max_size]
-        case _:
-            return []
-
-
-def style_spaces(query: Query[Any]) -> list[StyleSpace]:
-    """The spaces of all questions about style inside a question, which need records to be answered."""
-    return [
-        inner.space
-        for inner, _, _ in _flat(query, 0.0, 1.0)
-        if isinstance(inner, StyleMoments | BoundedStyle)
-    ]
-
-
-def kind_of(query: Query[Any]) -> str:
-    """What a question asks, in words: the kinds inside it, with how many there are of each.
-
-    Examples
-    --------
-    >>> from polyurn.model.sizes import SizeBins
-    >>> survey = Survey(2, SizeBins.exact(50), pairs=False)
-    >>> kind_of(survey), kind_of(Batch((survey, Part(survey, 0.0, 0.5))))
-    ('survey', 'batch of 2 survey')
-    """
-    names = Counter(type(inner).__name__.lower() for inner, _, _ in _flat(query, 0.0, 1.0))
-    inside = ", ".join(f"{n} {name}" for name, n in names.items())
-    match query:
-        case Batch():
-            return f"batch of {inside}"
-        case Part():
-            return f"part of {inside}"
-        case Shares():
-            return f"shares of {inside}"
-        case Noised():
-            return f"noised {next(iter(names))}"
-        case _:
-            return next(iter(names))

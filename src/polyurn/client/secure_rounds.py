@@ -4,21 +4,30 @@ All that is secret is in `Participant`; between two stages it is kept as bytes, 
 What is summed, and whether the owner agrees, is `node.py`.
 """
 
-from collections.abc import MutableMapping
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 from polyurn.client.node_policy import NodePolicy
 from polyurn.errors import RefusedError
 from polyurn.secure.messages import tag_of
 from polyurn.secure.participant import Participant, Stage
 from polyurn.secure.roster import BoundSigner, Roster, Signer
-from polyurn.wire import Noised, decode_query
+from polyurn.wire import Noised, Query, decode_query
 from polyurn.wire.node_messages import Ask, question_digest
 
 # A server that begins rounds and ends none does not fill a node's memory.
 MOST_OPEN = 4
+
+
+@dataclass(frozen=True)
+class OpenRound:
+    """A round that goes on: what was asked when it began, and the node's part in it."""
+
+    begun: Ask
+    query: Query[Any]
+    participant: Participant
 
 
 class SecureRounds:
@@ -48,74 +57,40 @@ class SecureRounds:
         self._node, self._signer, self._roster = node, signer, roster
         self._policy, self._memory = policy, memory
 
-    def begin(self, ask: Ask) -> bytes:
+    def begin(self, ask: Ask, query: Query[Any]) -> bytes:
         """The signed keys for a new round about the question in `ask`."""
         name = self.name(ask)
         if name in self._memory:
             raise RefusedError("an invitation to a round that has begun")
-        signer, roster = self._about(ask)
-        participant = Participant(
-            self._node, signer=signer, roster=roster,
-            fewest=self._fewest(ask), majority=self._policy.majority,
-        )  # fmt: skip
-        said = participant.advertise(ask.body)
+        participant = Participant(self._node, **self._terms(ask, query))
+        reply = participant.advertise(ask.body)
         while len(self._memory) >= MOST_OPEN:
             del self._memory[next(iter(self._memory))]  # the oldest
         self._keep(name, ask, participant)
-        return said
+        return reply
 
     def name(self, ask: Ask) -> str:
         """What the round that a message belongs to is called: its tag, as text."""
         return tag_of(ask.body).hex()
 
-    def question(self, ask: Ask) -> Ask:
-        """The message that began the round which `ask` goes on with."""
-        return Ask.decode(self._kept(ask))
-
-    def go_on(self, stage: str, ask: Ask) -> bytes:
-        """The reply of "share", "confirm" or "reveal"."""
-        begun, participant = self._taken(ask)
+    @contextmanager
+    def opened(self, ask: Ask) -> Iterator[OpenRound]:
+        """The round that a message goes on with; nobody else has it meanwhile."""
+        name = self.name(ask)
+        kept = self._memory.pop(name, None)
+        if kept is None:
+            raise RefusedError("a round that this node is not in")
+        begun = Ask.decode(kept)
+        query = decode_query(begun.query)
+        participant = Participant.resume(begun.body, self._node, **self._terms(begun, query))
         try:
-            said: bytes = getattr(participant, stage)(ask.body)
-            return said
+            yield OpenRound(begun, query, participant)
         finally:
-            self._keep(self.name(ask), begun, participant)
-
-    def mask(
-        self,
-        ask: Ask,
-        values: NDArray[np.float64],
-        *,
-        bounds: NDArray[np.float64],
-        digits: int | None = None,
-    ) -> bytes:
-        """The reply of "mask": the node's numbers behind its masks; both of shape (n_numbers,)."""
-        begun, participant = self._taken(ask)
-        try:
-            return participant.mask(ask.body, values, bounds=bounds, digits=digits)
-        finally:
-            self._keep(self.name(ask), begun, participant)
+            self._keep(name, begun, participant)
 
     def forget(self, ask: Ask) -> None:
         """Takes no further part in a round."""
         self._memory.pop(self.name(ask), None)
-
-    def _kept(self, ask: Ask) -> bytes:
-        kept = self._memory.get(self.name(ask))
-        if kept is None:
-            raise RefusedError("a round that this node is not in")
-        return kept
-
-    def _taken(self, ask: Ask) -> tuple[Ask, Participant]:
-        """The round so far; nobody else has it any more."""
-        begun = Ask.decode(self._kept(ask))
-        self.forget(ask)
-        signer, roster = self._about(begun)
-        participant = Participant.resume(
-            begun.body, self._node, signer=signer, roster=roster,
-            fewest=self._fewest(begun), majority=self._policy.majority,
-        )  # fmt: skip
-        return begun, participant
 
     def _keep(self, name: str, begun: Ask, participant: Participant) -> None:
         if participant.stage is not Stage.OVER:
@@ -123,18 +98,20 @@ class SecureRounds:
             kept = Ask(begun.tag, self._node, begun.clients_per_node, begun.query, state)
             self._memory[name] = kept.encode()
 
-    def _about(self, ask: Ask) -> tuple[Signer, Roster]:
-        digest = question_digest(ask.query, ask.clients_per_node)
-        return BoundSigner(self._signer, digest), self._roster.about(digest)
+    def _terms(self, ask: Ask, query: Query[Any]) -> dict[str, Any]:
+        """With whom, and in which sums, it takes part.
 
-    def _fewest(self, ask: Ask) -> int:
-        """The smallest sum that it takes part in: the owner's, or one with enough shares of noise.
-
-        Counted in the node's neighbourhood. On a ring, a server that lies can have the sums of several
-        parts in one round; the part that a node is in has all survivors of its neighbourhood.
+        The smallest sum is the owner's, or one with enough shares of noise: counted in the node's
+        neighbourhood. On a ring, a server that lies can have the sums of several parts in one round; the
+        part that a node is in has all survivors of its neighbourhood.
         """
-        match decode_query(ask.query):
-            case Noised(trust="distributed", n_reporters=n_reporters):
-                return max(self._policy.fewest, n_reporters)
-            case _:
-                return self._policy.fewest
+        digest = question_digest(ask.query, ask.clients_per_node)
+        fewest = self._policy.fewest
+        if isinstance(query, Noised) and query.trust == "distributed":
+            fewest = max(fewest, query.n_reporters)
+        return {
+            "signer": BoundSigner(self._signer, digest),
+            "roster": self._roster.about(digest),
+            "fewest": fewest,
+            "majority": self._policy.majority,
+        }

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client.records import Held, Records
-from polyurn.client.unit_norm import unit_rows
+from polyurn.client.cohort import Cohort
+from polyurn.client.records import Held
 from polyurn.errors import ParameterError
 from polyurn.model.style_coordinates import StyleSpace
-from polyurn.wire.statistics import BoundedStatistics
+from polyurn.wire.grid import unit_rows
+from polyurn.wire.private import BoundedStatistics
 from polyurn.wire.styles import BoundedStyle, StyleMoments, StyleStatistics, triangle
 
 # Numbers of a block of clients, the matrices of the labels among them: 64 MB of float64.
@@ -21,22 +22,18 @@ _BLOCK_NUMBERS = 8_000_000
 _SMALLEST = 1e-300  # a norm to divide by, of zeros
 
 
-def answer_style(
-    query: StyleMoments, records: Records | None, members: NDArray[np.uint32]
-) -> StyleStatistics:
+def answer_style(query: StyleMoments, cohort: Cohort) -> StyleStatistics:
     """The sum of the members' moments."""
     total = np.zeros(query.n_numbers)
-    for held in _blocks(query.space, records, members):
+    for held in _blocks(query.space, cohort):
         total += _vectors(query, held).sum(axis=0)
     return query.shaped(total)
 
 
-def answer_bounded_style(
-    query: BoundedStyle, records: Records | None, members: NDArray[np.uint32]
-) -> BoundedStatistics:
+def answer_bounded_style(query: BoundedStyle, cohort: Cohort) -> BoundedStatistics:
     """The sum of the members' vectors, each of norm at most 1."""
     total = np.zeros(query.n_numbers)
-    for held in _blocks(query.space, records, members):
+    for held in _blocks(query.space, cohort):
         # Whatever a hostile query makes infinite or NaN is sent as 0.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             total += unit_rows(_clipped(query, held)).sum(axis=0)
@@ -45,9 +42,9 @@ def answer_bounded_style(
 
 def _clipped(query: BoundedStyle, held: Held) -> NDArray[np.float64]:
     """Each client's scaled vector, its mean and its matrices cut at the clip."""
-    m, lengths = query.space.n_directions, StyleStatistics.lengths(query.moments.dimensions)
+    m = query.space.n_directions
     vectors = _vectors(query.moments, held)
-    means, matrices = slice(5, 5 + m), slice(5 + m, sum(lengths[:-1]))
+    means, matrices = slice(5, 5 + m), slice(5 + m, 5 + m + 3 * (m * (m + 1) // 2))
     shrunk = _shrink(vectors[:, means], query.clip**0.5)
     vectors[:, means] *= shrunk
     if query.ties:  # h z̄' with the same z̄
@@ -100,10 +97,9 @@ def _vectors(query: StyleMoments, held: Held) -> NDArray[np.float64]:
     return np.concatenate(blocks, axis=1)
 
 
-def _blocks(
-    space: StyleSpace, records: Records | None, members: NDArray[np.uint32]
-) -> Iterator[Held]:
+def _blocks(space: StyleSpace, cohort: Cohort) -> Iterator[Held]:
     """The members' points, some clients at a time."""
+    records, members = cohort.rows.records, cohort.members
     if records is None:
         raise ParameterError(
             "a question about style needs clients' records, got their histograms only; give Records "

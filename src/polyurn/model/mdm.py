@@ -6,7 +6,7 @@ are written down is `storage/mdm_json.py`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy  # its parts are loaded when they are used: showing a file does not wait for them
@@ -19,6 +19,7 @@ from polyurn.model.rising_factorials import log_rising
 from polyurn.model.sizes import SUM_TOLERANCE, Sizes
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import FrozenArrays, floats, numbers
+from polyurn.typed.declared import Floats, Shape
 from polyurn.wording.numbers import counted
 
 # Cells (clients x categories) that are handled at once: 32 MB of float64, whatever the table's size.
@@ -232,6 +233,22 @@ class MDM(FrozenArrays):
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """τ, A and Π with the components in an order that does not change: what a fit works on.
+
+    An `MDM` sorts its components; a fit has to know which one is which from round to round.
+    """
+
+    weights: Annotated[Floats, Shape("K")]
+    alphas: Annotated[Floats, Shape("K", "C")]
+    sizes: Sizes
+
+    def mdm(self) -> MDM:
+        """The distribution with these parameters."""
+        return MDM(self.weights, self.alphas, self.sizes)
 
 
 def dirichlet_multinomial_logpmf(counts: ArrayLike, alpha: ArrayLike) -> NDArray[np.float64]:

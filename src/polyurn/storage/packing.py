@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polyurn.client.answer import check_threads
+from polyurn.client.answer import Threads
 from polyurn.client.histogram import Categories, category_names
 from polyurn.client.layout import Columns, Layout, column_text
 from polyurn.client.rows import pack
@@ -79,7 +79,7 @@ def pack_shards(
     drop_empty: bool = False,
     clients_per_shard: int = CLIENTS_PER_SHARD,
     memory: int = 2**30,
-    n_threads: int = 2,
+    n_threads: Threads = 2,
     rng: int = 0,
     made: Json | None = None,
     on_remark: Callable[[str], None] | None = None,
@@ -138,7 +138,6 @@ def pack_shards(
     ...     pu.pack_shards(f"{place}/clients.csv", f"{place}/packed", categories=2).totals.n_points
     6
     """
-    check_threads(n_threads)
     if clients_per_shard < 1 or memory < _LEAST_MEMORY:
         raise ParameterError(
             f"expected clients_per_shard of at least 1, got {clients_per_shard}, and memory of at least "

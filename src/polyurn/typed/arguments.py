@@ -28,7 +28,8 @@ from typing import (
 import numpy as np
 
 from polyurn.errors import ParameterError
-from polyurn.typed.records import Count, Finite, shown
+from polyurn.typed.declared import Range, ranges_of
+from polyurn.typed.records import Finite, shown
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -140,6 +141,8 @@ def _kind(annotation: Any) -> _Kind | None:
     if annotation in _PLAIN:
         return _PLAIN[annotation]
     origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _ranged(*ranges_of(annotation))
     if origin in (Union, UnionType):
         return _union(inner)
     if origin is Literal:
@@ -157,6 +160,21 @@ def _kind(annotation: Any) -> _Kind | None:
         return _PLAIN[kind]
     is_class = isinstance(kind, type) and kind is not object and not _is_of_numpy(kind)
     return _instance(kind) if is_class else None
+
+
+def _ranged(plain: Any, ranges: list[Range]) -> _Kind | None:
+    """A value of a type, in the ranges that are declared beside it."""
+    kind = _kind(plain)
+    if kind is None or not ranges:
+        return kind
+
+    def take(value: Any) -> Any:
+        taken = kind.take(value)
+        if not all(one.fits(taken) for one in ranges):
+            raise _UnfitError(got(value))
+        return taken
+
+    return _Kind(" ".join([kind.expected, *(one.text for one in ranges)]), take)
 
 
 def _union(members: tuple[Any, ...]) -> _Kind | None:
@@ -349,7 +367,6 @@ _PLAIN: dict[Any, _Kind | None] = {
     Any: None,
     bool: _Kind("True or False", _truth),
     int: _Kind("an integer", _integer),
-    Count: _Kind("an integer of at least 0", _count),
     _Seed: _Kind("a seed of at least 0", _seed),
     float: _Kind("a number", _number),
     Finite: _Kind("a number", _number),

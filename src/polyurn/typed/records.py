@@ -14,12 +14,13 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from polyurn.errors import FileError, InputError
+from polyurn.typed.declared import AtLeast, ranges_of
 
 Value = TypeVar("Value")
 
 # A plain float may be NaN (null in a record) or infinite (a text); these may not.
 Finite: TypeAlias = Annotated[float, "finite"]
-Count: TypeAlias = Annotated[int, "at least 0"]
+Count: TypeAlias = Annotated[int, AtLeast(0)]
 
 # Larger numbers are damage: their squares would not be finite.
 _LARGEST = 1e150
@@ -116,10 +117,10 @@ def read_value(kind: Any, value: Any, where: str) -> Any:
             return {
                 key: read_value(inner[1], v, f"{where}[{shown(key)}]") for key, v in value.items()
             }
-    expected, fits = _PLAIN[kind]
-    if not fits(value):
-        raise _unexpected(where, expected, value)
-    return _number(value) if kind in (float, Finite) else value
+    plain, ranges = ranges_of(kind)
+    if not (_PLAIN[plain][1](value) and all(one.fits(value) for one in ranges)):
+        raise _unexpected(where, _expected(kind), value)
+    return _number(value) if plain in (float, Finite) else value
 
 
 def shown(value: object) -> str:
@@ -146,8 +147,9 @@ def _fields_of(kind: Any) -> dict[str, tuple[bool, Any]]:
 
 def _expected(kind: Any) -> str:
     """What a value of this kind is called in an error."""
-    if kind in _PLAIN:
-        return _PLAIN[kind][0]
+    plain, ranges = ranges_of(kind)
+    if plain in _PLAIN:
+        return " ".join([_PLAIN[plain][0], *(one.text for one in ranges)])
     match get_origin(kind):
         case origin if origin in (Union, UnionType):
             return f"{_expected(_something(kind))} or null"
@@ -180,7 +182,6 @@ _PLAIN: dict[Any, tuple[str, Callable[[Any], bool]]] = {
     bool: ("true or false", lambda value: isinstance(value, bool)),
     str: ("a text", lambda value: isinstance(value, str)),
     int: ("an integer", _is_integer),
-    Count: ("an integer of at least 0", lambda value: _is_integer(value) and value >= 0),
     float: ("a number", _is_number),
     Finite: ("a finite number", is_finite),
 }

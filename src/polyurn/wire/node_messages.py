@@ -45,30 +45,35 @@ def question_digest(query: bytes, clients_per_node: int) -> bytes:
 
 
 class Refusal(IntEnum):
-    """Why a node does not answer. Whatever depends on its clients' data is one code, `NO_ANSWER`."""
+    """Why a node does not answer: a code, and what it says in logs and reports.
 
-    UNREADABLE = 1
-    SECURE_ONLY = 2
-    NOT_SECURE = 3
-    TOO_LARGE_SIZE = 4
-    TOO_MANY_NUMBERS = 5
-    TOO_NARROW_PART = 6
-    TOO_MANY_CLIENTS = 7
-    OTHER_CATEGORIES = 8
-    TOO_OFTEN = 9
-    OFF_PROTOCOL = 10
-    NO_ANSWER = 11
-    FAILED = 12
-    PRIVATE_ONLY = 13
-    BUDGET_SPENT = 14
-    TOO_LITTLE_NOISE = 15
-    NO_RECORDS = 16
-    OTHER_FEATURES = 17
+    Whatever depends on its clients' data is one code, `NO_ANSWER`.
+    """
 
-    @property
-    def text(self) -> str:
-        """The code in words, for logs and reports."""
-        return _TEXTS[self]
+    UNREADABLE = 1, "it cannot read the question"
+    SECURE_ONLY = 2, "it answers in secure sums only"
+    NOT_SECURE = 3, "it has no key for secure sums"
+    TOO_LARGE_SIZE = 4, "max_size is above its limit"
+    TOO_MANY_NUMBERS = 5, "the question asks for too many numbers"
+    TOO_NARROW_PART = 6, "the part of the clients is too narrow"
+    TOO_MANY_CLIENTS = 7, "it holds more clients than were declared"
+    OTHER_CATEGORIES = 8, "its clients have another number of categories"
+    TOO_OFTEN = 9, "it was asked too often in a day"
+    OFF_PROTOCOL = 10, "the secure sum does not keep to what it demands"
+    NO_ANSWER = 11, "its clients have no answer to the question"
+    FAILED = 12, "it failed"
+    PRIVATE_ONLY = 13, "it answers with its own noise only"
+    BUDGET_SPENT = 14, "the question would cost more privacy than its owner allows"
+    TOO_LITTLE_NOISE = 15, "the question has less noise than it demands"
+    NO_RECORDS = 16, "it has histograms only, and the question about style needs records"
+    OTHER_FEATURES = 17, "its records have another number of features than the style space"
+
+    text: str
+
+    def __new__(cls, code: int, text: str = "") -> Self:
+        refusal = int.__new__(cls, code)
+        refusal._value_, refusal.text = code, text
+        return refusal
 
     @property
     def lasts(self) -> bool:
@@ -78,25 +83,6 @@ class Refusal(IntEnum):
 
 # What may have gone wrong on the way, or in this very round.
 _PASSING = (Refusal.UNREADABLE, Refusal.OFF_PROTOCOL, Refusal.NO_ANSWER, Refusal.FAILED)
-_TEXTS = {
-    Refusal.UNREADABLE: "it cannot read the question",
-    Refusal.SECURE_ONLY: "it answers in secure sums only",
-    Refusal.NOT_SECURE: "it has no key for secure sums",
-    Refusal.TOO_LARGE_SIZE: "max_size is above its limit",
-    Refusal.TOO_MANY_NUMBERS: "the question asks for too many numbers",
-    Refusal.TOO_NARROW_PART: "the part of the clients is too narrow",
-    Refusal.TOO_MANY_CLIENTS: "it holds more clients than were declared",
-    Refusal.OTHER_CATEGORIES: "its clients have another number of categories",
-    Refusal.TOO_OFTEN: "it was asked too often in a day",
-    Refusal.OFF_PROTOCOL: "the secure sum does not keep to what it demands",
-    Refusal.NO_ANSWER: "its clients have no answer to the question",
-    Refusal.FAILED: "it failed",
-    Refusal.PRIVATE_ONLY: "it answers with its own noise only",
-    Refusal.TOO_LITTLE_NOISE: "the question has less noise than it demands",
-    Refusal.BUDGET_SPENT: "the question would cost more privacy than its owner allows",
-    Refusal.NO_RECORDS: "it has histograms only, and the question about style needs records",
-    Refusal.OTHER_FEATURES: "its records have another number of features than the style space",
-}
 
 
 @dataclass(frozen=True)
@@ -189,7 +175,7 @@ class Reply:
         body = data[_REPLY_HEAD.size :]
         if not code:
             return cls(tag, node, body)
-        if code not in _TEXTS or len(body) not in (0, _SUSPECT.size):
+        if code not in tuple(Refusal) or len(body) not in (0, _SUSPECT.size):
             raise MessageError(f"expected a code of a refusal and at most one node, got {code}")
         suspect = _SUSPECT.unpack(body)[0] if body else None
         return cls(tag, node, b"", Refusal(code), suspect)

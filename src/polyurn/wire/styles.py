@@ -11,16 +11,17 @@ their sums is `server/style.py`.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from polyurn.errors import ParameterError
 from polyurn.model.style_coordinates import StyleSpace
-from polyurn.wire.queries import Query
-from polyurn.wire.statistics import BoundedStatistics, Dimensions, Statistics
+from polyurn.typed.declared import Above, Floats, Shape
+from polyurn.wire.private import BoundedStatistics
+from polyurn.wire.query import Query, S, Statistics
 
 # Parts of the squared norm: of the count of clients, of 1 / n and the two beside it, of the far share,
 # of z̄ and of the matrices, which all estimates are made of; and of the ties, if they are asked for.
@@ -56,28 +57,32 @@ class StyleStatistics(Statistics):
     squared_shares: float
     labels_per_point: float
     far: float
-    means: NDArray[np.float64]
-    between_clients: NDArray[np.float64]
-    between_labels: NDArray[np.float64]
-    within_labels: NDArray[np.float64]
-    ties: NDArray[np.float64]
+    means: Annotated[Floats, Shape("M")]
+    between_clients: Annotated[Floats, Shape("T")]
+    between_labels: Annotated[Floats, Shape("T")]
+    within_labels: Annotated[Floats, Shape("T")]
+    ties: Annotated[Floats, Shape("H")]
 
-    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
-        "n_clients": (),
-        "inverse_sizes": (),
-        "squared_shares": (),
-        "labels_per_point": (),
-        "far": (),
-        "means": ("n_features",),
-        "between_clients": ("n_products",),
-        "between_labels": ("n_products",),
-        "within_labels": ("n_products",),
-        "ties": ("n_values",),
-    }
+
+class AboutStyle(Query[S]):
+    """A question to clients with records, in a `StyleSpace`."""
+
+    max_size = None
+
+    space: StyleSpace
+    ties: bool
+
+    @property
+    def n_categories(self) -> int:  # type: ignore[override]
+        return self.space.n_labels
+
+    @property
+    def style_space(self) -> StyleSpace:
+        return self.space
 
 
 @dataclass(frozen=True)
-class StyleMoments(Query[StyleStatistics]):
+class StyleMoments(AboutStyle[StyleStatistics], kind="style_moments"):
     """How do you differ from the pool, in all your labels, in each of them, and within them?
 
     For clients with records. `ties` asks for label shares and their products with the mean style as
@@ -90,16 +95,24 @@ class StyleMoments(Query[StyleStatistics]):
     ties: bool = False
 
     @property
-    def dimensions(self) -> Dimensions:
+    def lengths(self) -> Mapping[str, int]:
         m, n_labels = self.space.n_directions, self.space.n_labels
-        return Dimensions(
-            0, n_labels, n_features=m, n_products=m * (m + 1) // 2, n_labels=n_labels,
-            n_values=n_ties(self.space) if self.ties else 0,
-        )  # fmt: skip
+        ties = n_labels + n_labels * (n_labels + 1) // 2 + n_labels * m
+        return {"M": m, "T": m * (m + 1) // 2, "H": ties if self.ties else 0}
+
+    def largest(self) -> Mapping[str, ArrayLike]:
+        """Shares are at most 1, |z̄| ≤ r, and the matrices' traces add up to at most r²."""
+        n_labels, r = self.space.n_labels, self.space.radius
+        found: dict[str, ArrayLike] = {"means": r}
+        found |= dict.fromkeys(("between_clients", "between_labels", "within_labels"), r * r)
+        if self.ties:
+            ones = np.ones(n_labels + n_labels * (n_labels + 1) // 2)
+            found["ties"] = np.append(ones, np.full(n_labels * self.space.n_directions, r))
+        return found
 
 
 @dataclass(frozen=True)
-class BoundedStyle(Query[BoundedStatistics]):
+class BoundedStyle(AboutStyle[BoundedStatistics], kind="bounded_style"):
     """`StyleMoments` as a vector of norm at most 1, which noise can protect.
 
     One client sends, with the parts p of the squared norm and clip c,
@@ -112,25 +125,14 @@ class BoundedStyle(Query[BoundedStatistics]):
 
     The mean of |z|² over the pool's points is m, and c = m is what `fit_style` takes: only clients whose
     points lie farther from the pool's mean than its own do on average are scaled down.
-
-    Attributes
-    ----------
-    space : StyleSpace
-    clip : float
-        Positive.
-    ties : bool
     """
 
     answer_type = BoundedStatistics
     unit_norm = True
 
     space: StyleSpace
-    clip: float
+    clip: Annotated[float, Above(0)]
     ties: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0 < self.clip < math.inf:  # NaN is not
-            raise ParameterError(f"expected a finite clip above 0, got {self.clip}")
 
     @property
     def moments(self) -> StyleMoments:
@@ -138,12 +140,11 @@ class BoundedStyle(Query[BoundedStatistics]):
         return StyleMoments(self.space, self.ties)
 
     @property
-    def dimensions(self) -> Dimensions:
-        n_labels = self.space.n_labels
-        return Dimensions(0, n_labels, n_labels=n_labels, n_values=self.moments.n_numbers)
+    def lengths(self) -> Mapping[str, int]:
+        return {"V": self.moments.n_numbers}
 
     @property
-    def scales(self) -> NDArray[np.float64]:
+    def scales(self) -> Floats:
         """What each number of `StyleMoments` is multiplied by, shape (n_numbers,)."""
         m, n_labels, root = self.space.n_directions, self.space.n_labels, math.sqrt(self.clip)
         parts = np.sqrt(TIED_PARTS if self.ties else PARTS)
@@ -163,24 +164,18 @@ class BoundedStyle(Query[BoundedStatistics]):
             ]
         return np.concatenate(blocks)
 
-    def unscaled(self, values: NDArray[np.float64]) -> StyleStatistics:
+    def unscaled(self, values: Floats) -> StyleStatistics:
         """The moments whose scaled sum, with noise or without, is `values`."""
         return self.moments.shaped(values / self.scales)
 
 
-def n_ties(space: StyleSpace) -> int:
-    """How many numbers the ties are."""
-    n_labels = space.n_labels
-    return n_labels + n_labels * (n_labels + 1) // 2 + n_labels * space.n_directions
-
-
-def triangle(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def triangle(matrix: Floats) -> Floats:
     """The lower triangle of the last two axes, row by row, shape (..., n (n + 1) / 2)."""
     rows, columns = np.tril_indices(matrix.shape[-1])
     return matrix[..., rows, columns]
 
 
-def square(lower: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def square(lower: Floats, n: int) -> Floats:
     """The symmetric matrix of a lower triangle, shape (n, n)."""
     rows, columns = np.tril_indices(n)
     out = np.empty((n, n))
@@ -188,7 +183,7 @@ def square(lower: NDArray[np.float64], n: int) -> NDArray[np.float64]:
     return out
 
 
-def _of_triangle(n: int) -> NDArray[np.float64]:
+def _of_triangle(n: int) -> Floats:
     """1 on the diagonal, √2 beside it: each of those stands for two entries of the matrix."""
     rows, columns = np.tril_indices(n)
     return np.where(rows == columns, 1.0, math.sqrt(2.0))

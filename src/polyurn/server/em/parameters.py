@@ -5,6 +5,7 @@ stacked: arrays then have one more axis, the first. Nothing here knows what a se
 """
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,7 @@ def unstacked(
 
 def stacked_sums(sums: Sequence[ExpectStatistics]) -> ExpectStatistics:
     """The sums about many models, without their Hessians."""
-    names = [name for name in ExpectStatistics.SHAPES if name != "curvature"]
+    names = [field.name for field in fields(ExpectStatistics) if field.name != "curvature"]
     blocks = {name: np.array([getattr(s, name) for s in sums]) for name in names}
     return ExpectStatistics(**blocks, curvature=np.empty(0))  # type: ignore[arg-type]
 

@@ -27,7 +27,7 @@ from polyurn.server.results import Fit, Round
 from polyurn.server.settings import check_model
 from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator
-from polyurn.wire.bounded import BoundedSurvey, SizeMembership
+from polyurn.wire.private import BoundedSurvey, SizeMembership
 
 # Bins of sizes for each doubling: half of what `fit` takes, for each has noise of its own.
 _PER_DOUBLING = 2

@@ -12,7 +12,7 @@ from polyurn.model.scores import Mixture, scores
 from polyurn.server.private.coordinates import moved
 from polyurn.server.private.population import Population
 from polyurn.server.private.sketch import sketch_rows
-from polyurn.wire.bounded import Sketch
+from polyurn.wire.private import Sketch
 
 _ITERATIONS = 25
 # The last iterations are judged, by more simulated clients.

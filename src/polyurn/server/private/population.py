@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from polyurn.model.mdm import MDM
 from polyurn.model.scores import Mixture
 from polyurn.model.sizes import Sizes
-from polyurn.wire.bounded import SURVEY_PARTS, BoundedSurvey
+from polyurn.wire.private import SURVEY_PARTS, BoundedSurvey
 
 # A survey of so few clients is noise; a smaller number would only divide by zero later.
 _FEWEST_CLIENTS = 10.0

@@ -15,7 +15,7 @@ from polyurn.server.private.plan import Plan
 from polyurn.server.private.population import Population
 from polyurn.server.private.releases import Releases
 from polyurn.server.private.scores import Round, prepare
-from polyurn.wire.bounded import Bounded, Differences, Shares
+from polyurn.wire.private import Bounded, Differences, Shares
 
 # Two steps agree from this cosine on, and a step is made at most this many times as long.
 _AGREE, _LONGEST = 0.5, 5.0
@@ -170,7 +170,7 @@ class Course:
 
     def _gains(self, query: Differences, values: NDArray[np.float64], sigma: float) -> Gains:
         """What a noised sum of differences says."""
-        scale = np.array(query.bounds) * np.sqrt(len(query.bounds)) / self.population.n_clients
+        scale = np.array(query.clips) * np.sqrt(len(query.clips)) / self.population.n_clients
         return Gains(np.append(0.0, values * scale), np.append(0.0, sigma * scale))
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from polyurn.model.scores import Mixture, scores
 from polyurn.server.private.plan import Plan
 from polyurn.server.private.population import Population
-from polyurn.wire.bounded import WhitenedScore
+from polyurn.wire.private import WhitenedScore
 
 # The clip is at most this many √d: beyond it nobody is clipped.
 _LARGEST_CLIP = 10.0

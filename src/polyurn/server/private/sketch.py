@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from polyurn.model.k_means import k_means
 from polyurn.server.private.population import Population
-from polyurn.wire.bounded import SKETCH_PARTS, Sketch
+from polyurn.wire.private import SKETCH_PARTS, Sketch
 
 # Simulated clients that prototypes are made of.
 _N_DRAWN = 8_000

@@ -14,7 +14,7 @@ from polyurn.model.scores import Mixture
 from polyurn.server.private.moments import match_sketch
 from polyurn.server.private.population import Population
 from polyurn.server.private.sketch import Cells, read_cells
-from polyurn.wire.bounded import Sketch
+from polyurn.wire.private import Sketch
 
 # Concentrations of components that differ in nothing else, in those of a single one.
 _SPREAD = (0.4, 2.5)

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from polyurn.client.unit_norm import unit_rows
-from polyurn.wire.grid import STEP
+from polyurn.wire.grid import STEP, unit_rows
 
 ROWS = arrays(np.float64, (3, 5), elements=st.floats(allow_nan=True, allow_infinity=True))
 

@@ -1,0 +1,135 @@
+"""Ranges and shapes, declared once beside the type of a field: `Annotated[int, AtLeast(2)]`.
+
+A dataclass calls `check_declared(self)` when it is made; whoever decodes one need check nothing again.
+"""
+
+import math
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Annotated, Any, Protocol, TypeAlias, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.errors import ParameterError
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+class Range(Protocol):
+    """A range that is said beside a type; `text` completes "expected a number ..."."""
+
+    @property
+    def text(self) -> str: ...
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value of the type is in the range."""
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """A whole number from `least` on."""
+
+    least: int
+
+    @property
+    def text(self) -> str:
+        return f"of at least {self.least}"
+
+    def fits(self, value: Any) -> bool:
+        return bool(int(value) == value and value >= self.least)
+
+
+@dataclass(frozen=True)
+class Above:
+    """A finite number above `least`, or several."""
+
+    least: float
+
+    @property
+    def text(self) -> str:
+        return f"above {self.least:g} and finite"
+
+    def fits(self, value: Any) -> bool:
+        several = value if isinstance(value, tuple) else (value,)
+        return all(self.least < one < math.inf for one in several)  # NaN is not
+
+
+@dataclass(frozen=True)
+class Between:
+    """A number from `least` to `most`."""
+
+    least: float
+    most: float
+
+    @property
+    def text(self) -> str:
+        return f"from {self.least:g} to {self.most:g}"
+
+    def fits(self, value: Any) -> bool:
+        return bool(self.least <= value <= self.most)  # NaN is not
+
+
+class Shape:
+    """An array with these axes; those of one name are equally long in all fields, and none is 0."""
+
+    def __init__(self, *axes: str) -> None:
+        self.axes = axes
+
+    def check(self, name: str, value: Any, lengths: dict[str, int]) -> None:
+        shape = np.shape(value)
+        fits = len(shape) == len(self.axes) and all(
+            n > 0 and lengths.setdefault(axis, n) == n
+            for axis, n in zip(self.axes, shape, strict=True)
+        )
+        if not fits:
+            raise ParameterError(
+                f"expected {name} of shape ({', '.join(self.axes)}), got {shape} beside {lengths}"
+            )
+
+
+@cache
+def ranges_of(annotation: Any) -> tuple[Any, list[Range]]:
+    """A type without the ranges beside it, and these."""
+    plain, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    ranges = [mark for mark in marks if hasattr(mark, "fits")]
+    return (plain if ranges else annotation), ranges
+
+
+def check_declared(value: Any) -> None:
+    """Refuse a dataclass with a field out of the range or of another shape than is declared.
+
+    Examples
+    --------
+    >>> @dataclass
+    ... class Dice:
+    ...     n_sides: Annotated[int, AtLeast(2)]
+    >>> check_declared(Dice(1))
+    Traceback (most recent call last):
+    ...
+    polyurn.errors.ParameterError: expected n_sides of at least 2, got 1
+    """
+    lengths: dict[str, int] = {}
+    kind: Any = type(value)
+    for name, marks in _declared(kind):
+        given = getattr(value, name)
+        for mark in marks:
+            if hasattr(mark, "fits") and not mark.fits(given):
+                raise ParameterError(f"expected {name} {mark.text}, got {given}")
+            if hasattr(mark, "check"):
+                mark.check(name, given, lengths)
+
+
+@cache
+def declared_axes(kind: Any) -> dict[str, tuple[str, ...]]:
+    """The axes of each field that is an array; () of one that is a single number."""
+    axes = {
+        n: mark.axes for n, marks in _declared(kind) for mark in marks if isinstance(mark, Shape)
+    }
+    return {field.name: axes.get(field.name, ()) for field in fields(kind)}
+
+
+@cache
+def _declared(kind: Any) -> list[tuple[str, tuple[Any, ...]]]:
+    hints = get_type_hints(kind, include_extras=True)
+    return [(n, get_args(a)[1:]) for n, a in hints.items() if get_origin(a) is Annotated]

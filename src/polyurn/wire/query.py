@@ -1,0 +1,375 @@
+"""A question and its answer: what every query declares once, and all that follows from it.
+
+A *query* is a frozen value that says what the server wants to know. Its fields have types and ranges,
+which the codec and the checks walk (`codec.py`, `typed/declared.py`); beside them it declares its kind,
+the shape of each block of its answer, how large one client's numbers can be, and what an owner's policy
+goes by. A client answers with a `Statistics`, whose only operation is `+`: the server sees the sum over
+a cohort, never a summand.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from polyurn.errors import InputError, ParameterError
+from polyurn.model.sizes import SizeBins
+from polyurn.model.style_coordinates import StyleSpace
+from polyurn.typed.arguments import expected_as
+from polyurn.typed.arrays import plain_array
+from polyurn.typed.declared import Floats, check_declared, declared_axes
+
+# The square of a larger number need not be finite, and no parameter is near it.
+LARGEST = 1e150
+# Bounds are of exact arithmetic; a client's float64 sums may be off by a few thousand roundings.
+ROUNDING = 1e-9
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Statistics:
+    """Blocks of numbers that can be added and nothing else.
+
+    The axes of each block are declared beside its type, a letter each; a query says how long they are.
+    """
+
+    def __add__(self, other: Self) -> Self:
+        if type(other) is not type(self):
+            return NotImplemented
+        blocks = {}
+        for name, mine in self._blocks():
+            theirs = np.asarray(getattr(other, name))
+            if mine.shape != theirs.shape:
+                raise InputError(
+                    f"cannot add {name} of shape {mine.shape} and {theirs.shape}: "
+                    "answers to different queries"
+                )
+            blocks[name] = mine + theirs
+        return type(self)(**blocks)
+
+    def to_vector(self) -> Floats:
+        """All blocks, one after the other, as one float vector."""
+        return np.concatenate([np.ravel(block) for _, block in self._blocks()])
+
+    @classmethod
+    def from_vector(cls, vector: Floats, shapes: Shapes) -> Self:
+        """The statistics whose `to_vector` is `vector`, in blocks of these shapes."""
+        lengths = [math.prod(shape) for shape in shapes.values()]
+        if vector.shape != (sum(lengths),):
+            raise InputError(
+                f"expected a vector of {sum(lengths)} numbers for {cls.__name__}, "
+                f"got shape {vector.shape}"
+            )
+        parts = np.split(vector, np.cumsum(lengths)[:-1])
+        blocks = zip(shapes.items(), parts, strict=True)
+        return cls(**{name: part.reshape(shape)[()] for (name, shape), part in blocks})
+
+    def _blocks(self) -> Iterator[tuple[str, Floats]]:
+        return ((field.name, np.asarray(getattr(self, field.name))) for field in fields(self))
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name}{block.shape}" for name, block in self._blocks())
+        return f"{type(self).__name__}({shapes})"  # shapes only: a summand is a client's secret
+
+
+S = TypeVar("S", bound=Statistics)
+
+
+def total(statistics: Sequence[S]) -> S:
+    """The sum of at least one answer to the same query."""
+    if not statistics:
+        raise InputError("expected at least one answer to add, got none")
+    result = statistics[0]
+    for more in statistics[1:]:
+        result = result + more
+    return result
+
+
+@expected_as("a query of polyurn.wire")
+class Query(ABC, Generic[S]):
+    """What the server wants to know; S is the kind of statistics that answers it.
+
+    A new question is a frozen dataclass of this class with a `kind`, its `answer_type` and the `lengths`
+    of its axes, the `largest` of what is not at most 1, and a function that answers it
+    (`client/answer.py`).
+    """
+
+    # Every kind of query by its name in a message.
+    KINDS: ClassVar[dict[str, type["Query[Any]"]]] = {}
+
+    # A query without one can be asked in this process, and not be sent.
+    kind: ClassVar[str] = ""
+    answer_type: ClassVar[type[Statistics]]
+    # Whether one client's answer is a vector of norm at most 1 on the grid of `grid.py`, which the
+    # client sees to: only then does noise of a known size hide it.
+    unit_norm: ClassVar[bool] = False
+    # How far the answer moves at most if one record of the client becomes another; 2 follows from the
+    # norm, and less has to be proved.
+    change_norm: ClassVar[float] = 2.0
+
+    n_categories: int
+    # The largest client that it is about; None if that makes no difference.
+    max_size: int | None
+
+    def __init_subclass__(cls, kind: str = "") -> None:
+        if kind:
+            cls.kind = kind
+            cls.KINDS[kind] = cls
+
+    def __post_init__(self) -> None:
+        check_declared(self)
+        if self.n_categories < 2:
+            raise ParameterError(f"expected n_categories of at least 2, got {self.n_categories}")
+
+    @property
+    @abstractmethod
+    def lengths(self) -> Mapping[str, int]:
+        """How long the axes of the answer's blocks are."""
+
+    @property
+    def shapes(self) -> Shapes:
+        """The shape of each block of the answer, in the order of its fields."""
+        kind: Any = self.answer_type
+        axes, lengths = declared_axes(kind), self.lengths
+        return {name: tuple(lengths[axis] for axis in found) for name, found in axes.items()}
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers one client sends in answer."""
+        return sum(map(math.prod, self.shapes.values()))
+
+    @property
+    def style_space(self) -> StyleSpace | None:
+        """What a question about style is measured in: it needs clients' records."""
+        return None
+
+    def largest(self) -> Mapping[str, ArrayLike]:
+        """The largest |value| of one client in blocks where that is not 1; see `bounds`."""
+        return {}
+
+    def bounds(self) -> Floats:
+        """The largest |value| of one client in each place of its answer, shape (n_numbers,).
+
+        All are finite and positive. Clients that have probability zero under the query's parameters
+        have no finite answer, and are not counted.
+
+        Examples
+        --------
+        >>> from polyurn.model.sizes import SizeBins
+        >>> from polyurn.wire import Survey
+        >>> Survey(2, SizeBins.exact(9), pairs=True).bounds().round(6).tolist()[:8]
+        [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.25, 1.0]
+        """
+        found = self.largest()
+        blocks = [
+            np.ravel(np.broadcast_to(found.get(name, 1.0), shape))
+            for name, shape in self.shapes.items()
+        ]
+        bounds = np.concatenate(blocks) * (1 + ROUNDING)
+        # 0 where α is 0: still something to divide by.
+        return np.where(bounds > 0, bounds, ROUNDING)
+
+    def leaves(
+        self, low: float = 0.0, high: float = 1.0
+    ) -> Iterator[tuple["Query[Any]", float, float]]:
+        """The plain questions inside this one, in the order of the answer, with the buckets asked."""
+        yield self, low, high
+
+    @property
+    def text(self) -> str:
+        """What it asks, in words: the kinds inside it, with how many there are of each.
+
+        Examples
+        --------
+        >>> from polyurn.model.sizes import SizeBins
+        >>> from polyurn.wire import Batch, Part, Survey
+        >>> survey = Survey(2, SizeBins.exact(50), pairs=False)
+        >>> survey.text, Batch((survey, Part(survey, 0.0, 0.5))).text
+        ('survey', 'batch of 2 survey')
+        """
+        inside = [leaf.text for leaf, _, _ in self.leaves() if leaf is not self]
+        counts = ", ".join(f"{n} {text}" for text, n in Counter(inside).items())
+        return f"{self.kind} of {counts}" if inside else self.kind
+
+    def read(self, vector: ArrayLike) -> S:
+        """The answer whose `to_vector` is `vector`, which came from outside.
+
+        Raises
+        ------
+        InputError
+            Not as many real, finite numbers as the query asks for, or one beyond 1e150.
+        """
+        return self.shaped(_real(vector, self.n_numbers))
+
+    def shaped(self, vector: Floats) -> S:
+        """The same of a sum that this process made or recorded: a log-likelihood in it may be -inf."""
+        return cast(S, self.answer_type.from_vector(vector, self.shapes))
+
+
+class InBins(Query[S]):
+    """A query about sizes in bins, the largest of which is the largest client that it is about."""
+
+    size_bins: SizeBins
+
+    @property
+    def max_size(self) -> int:  # type: ignore[override]
+        return self.size_bins.max_size
+
+
+class Around(Query[S]):
+    """A query about another one, whose answer has the same blocks."""
+
+    query: Query[S]
+
+    def __post_init__(self) -> None:
+        check_inside((self.query,))
+        super().__post_init__()
+
+    @property
+    def n_categories(self) -> int:  # type: ignore[override]
+        return self.query.n_categories
+
+    @property
+    def max_size(self) -> int | None:  # type: ignore[override]
+        return self.query.max_size
+
+    @property
+    def style_space(self) -> StyleSpace | None:
+        return self.query.style_space
+
+    @property
+    def lengths(self) -> Mapping[str, int]:
+        return self.query.lengths
+
+    @property
+    def shapes(self) -> Shapes:
+        return self.query.shapes
+
+    @property
+    def n_numbers(self) -> int:
+        return self.query.n_numbers
+
+    def bounds(self) -> Floats:
+        return self.query.bounds()
+
+    def shaped(self, vector: Floats) -> S:
+        return self.query.shaped(vector)
+
+
+class Several(Query[S]):
+    """Several queries to the same clients, about the same categories."""
+
+    queries: tuple[Query[Any], ...]
+
+    def __post_init__(self) -> None:
+        check_inside(self.queries)
+        super().__post_init__()
+
+    @property
+    def n_categories(self) -> int:  # type: ignore[override]
+        return self.queries[0].n_categories
+
+    @property
+    def max_size(self) -> int | None:  # type: ignore[override]
+        return max(query.max_size or 0 for query in self.queries) or None
+
+    @property
+    def n_numbers(self) -> int:
+        return sum(query.n_numbers for query in self.queries)
+
+    def split(self, vector: Floats) -> list[Floats]:
+        """The numbers of each query."""
+        return np.split(vector, np.cumsum([query.n_numbers for query in self.queries])[:-1])
+
+
+def check_inside(queries: Sequence[Query[Any]]) -> None:
+    """Refuse queries that no client could answer together."""
+    if not queries:
+        raise ParameterError("expected at least one of queries, got none")
+    # Kernels of a client go by the first: another would read beyond the end of an array.
+    if len({query.n_categories for query in queries}) > 1:
+        raise ParameterError("expected queries about the same number of categories, got several")
+    if any(query.kind == "noised" for query in queries):
+        raise ParameterError(
+            "expected a noised query as the whole question, got one inside another"
+        )
+
+
+@expected_as(
+    "an aggregator, an object with aggregate(query, cohort_size)",
+    advice="wrap the counts: LocalAggregator(counts)",
+)
+class Aggregator(Protocol):
+    """Whoever can put a query to a cohort of clients and bring back the sum of their answers.
+
+    Its clients keep their bucket from round to round: `Part` goes by it. An aggregator that knows how
+    many there are says so in `n_clients`: a cohort of all of them is not a sample.
+    """
+
+    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
+        """The sum of the answers of `cohort_size` clients; None asks every client there is."""
+
+
+def check_answer(query: Query[Any], statistics: Statistics, bounds: Floats | None = None) -> None:
+    """Refuse a client's answer that is not within its bounds, before it is sent.
+
+    Parameters
+    ----------
+    query : Query
+    statistics : Statistics
+        The answer of one client.
+    bounds : float array of shape (n_numbers,), optional
+        `query.bounds()` by default; of n clients together, n times that.
+
+    Raises
+    ------
+    InputError
+        Names the place, and no value.
+
+    Examples
+    --------
+    >>> from polyurn.wire import Contrast
+    >>> query = Contrast(2, 2)
+    >>> check_answer(query, query.read(np.full(query.n_numbers, 2.0)))
+    Traceback (most recent call last):
+    ...
+    polyurn.errors.InputError: expected an answer within its bounds, got number 0 beyond 1 (15 of ...
+    """
+    limits = query.bounds() if bounds is None else bounds
+    if limits.shape != (query.n_numbers,):
+        raise InputError(f"expected {query.n_numbers} bounds, got shape {limits.shape}")
+    values = query.read(statistics.to_vector()).to_vector()
+    beyond = np.flatnonzero(np.abs(values) > limits)
+    if len(beyond):
+        raise InputError(
+            f"expected an answer within its bounds, got number {beyond[0]} beyond "
+            f"{limits[beyond[0]]:.6g} ({len(beyond)} of {len(values)} are); send nothing, and report it"
+        )
+
+
+def _real(vector: ArrayLike, n_numbers: int) -> Floats:
+    """So many real, finite numbers; what is refused is not shown, for it is a client's."""
+    given = plain_array(vector, f"an answer of {n_numbers} numbers", error=InputError)
+    if given.dtype.kind not in "iuf":
+        raise InputError(f"expected an answer of {n_numbers} real numbers, got other values")
+    if given.shape != (n_numbers,):
+        raise InputError(f"expected an answer of {n_numbers} numbers, got shape {given.shape}")
+    with np.errstate(over="ignore"):  # of longer floats than float64: infinite, and refused below
+        values = given.astype(np.float64)
+    if not np.isfinite(values).all():
+        raise InputError(
+            f"expected an answer of {n_numbers} finite numbers, got infinite ones or NaN; ask with "
+            "priors, under which no client has probability zero"
+        )
+    if not (np.abs(values) <= LARGEST).all():
+        raise InputError(
+            f"expected an answer of {n_numbers} numbers from {-LARGEST:g} to {LARGEST:g}, got a larger "
+            "one; leave that answer out"
+        )
+    return values

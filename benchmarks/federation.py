@@ -21,16 +21,14 @@ from tempfile import TemporaryDirectory
 
 import psutil
 
-from polyurn.integrations.flower import superlink
-from polyurn.integrations.flower.one_machine import federation_here, free_port
-from polyurn.integrations.flower.owned_node import warm_up
-from polyurn.integrations.flower.processes import alive, end_processes, keep_pid
-from polyurn.integrations.flower.setting_up import set_up
+from polyurn.federation.flower import superlink
+from polyurn.federation.flower.processes import alive, end_processes, keep_pid
+from polyurn.federation.folder import FederationFolder, set_up
+from polyurn.federation.jobs import JobFolder, MixtureJob
+from polyurn.federation.one_machine import federation_here, free_port
+from polyurn.federation.owned_node import warm_up
 from polyurn.model.paper_truths import truth
 from polyurn.server.crossed_record import CrossedRecord
-from polyurn.storage.federation_folder import FederationFolder
-from polyurn.storage.federation_job import MixtureJob
-from polyurn.storage.job_folder import JobFolder
 from polyurn.storage.mdm_json import load_saved
 from polyurn.storage.tables import write_histograms
 

@@ -15,9 +15,9 @@ import numpy as np
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from polyurn.secure.participant import Participant
-from polyurn.secure.roster import Roster, SigningKey
-from polyurn.secure.round import Round
+from polyurn.federation.participant import Participant
+from polyurn.federation.roster import Roster, SigningKey
+from polyurn.federation.round import Round
 
 STAGES = ("advertise", "share", "mask", "confirm", "reveal")
 TAKES = ("advertised", "shared", "masked", "confirmed", "revealed")

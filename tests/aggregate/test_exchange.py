@@ -1,6 +1,6 @@
 """Nodes played in this process."""
 
-from polyurn.aggregate.exchange import InProcessExchange
+from polyurn.federation.exchange import InProcessExchange
 
 
 def test_replies_come_from_those_who_reply_and_a_silent_node_is_a_timeout():

@@ -11,28 +11,37 @@ from federations import (
     crash,
     garbage,
     impostor,
+    node_of,
     numbers,
+    opened,
+    question_of,
     replay,
+    rewrapped,
     short,
     silent,
     text,
 )
 from polyurn import LocalAggregator, RecordedAggregator, SizeBins, fit, fit_style, select
-from polyurn.aggregate.asking import Asking
-from polyurn.aggregate.exchange import InProcessExchange
-from polyurn.aggregate.federated import FederatedAggregator
-from polyurn.aggregate.secure_sum import Security, secure_sum
-from polyurn.aggregate.tally import Tally
-from polyurn.client.node_policy import NodePolicy
 from polyurn.errors import LostRoundError, NodesError, ParameterError
+from polyurn.federation.aggregator import Attempt, FederatedAggregator, Terms
+from polyurn.federation.exchange import InProcessExchange
+from polyurn.federation.masking import keys_statement
+from polyurn.federation.messages import (
+    Advertisement,
+    Ask,
+    Refusal,
+    Reply,
+    RevealedShares,
+    SealedShares,
+    tag_of,
+)
+from polyurn.federation.policy import NodePolicy
+from polyurn.federation.roster import Roster
+from polyurn.federation.tally import Tally
 from polyurn.privacy.aggregator import PrivateAggregator
 from polyurn.privacy.ledger import PrivacyLedger
-from polyurn.secure.messages import Advertisement, RevealedShares, SealedShares, tag_of
-from polyurn.secure.roster import BoundSigner, Roster
-from polyurn.secure.statements import keys_statement
 from polyurn.wire import Initialise, Noised, Part, Scaled, Survey, decode_query, encode_query
 from polyurn.wire.grid import STEP
-from polyurn.wire.node_messages import Ask, Refusal, Reply, question_digest
 from style_cases import drawn_world, whole_space
 
 BOUNDS = {"n_categories": 10, "max_size": 20, "rng": 2}
@@ -215,7 +224,7 @@ def test_a_node_whose_reply_comes_late_is_asked_again_once(tmp_path):
     federation = Federation(tmp_path, 5, 2)
     gone = federation.ids[0]
     exchange = LateExchange({**federation.exchange._nodes, gone: lambda stage, message: None})
-    clients = FederatedAggregator(exchange, secure=False, clients_per_node=2)
+    clients = FederatedAggregator(exchange, Terms(secure=False), clients_per_node=2)
 
     def asks_it():
         clients.aggregate(QUERY, None)
@@ -316,7 +325,7 @@ def test_a_second_answer_of_a_node_is_not_added(tmp_path):
                 yield from [(node, reply)] * 2
 
     exchange = Twice({node: one.answer for node, one in federation.nodes.items()})
-    clients = FederatedAggregator(exchange, secure=False, clients_per_node=2)
+    clients = FederatedAggregator(exchange, Terms(secure=False), clients_per_node=2)
     assert clients.aggregate(QUERY, None).n_clients == 8
     assert clients.refused == {node: {"it answered twice": 1} for node in federation.ids}
 
@@ -348,8 +357,9 @@ def test_a_hostile_node_of_secure_sums_costs_at_most_one_timeout_and_is_named(tm
 
 def test_words_in_place_of_masked_numbers_are_refused(tmp_path):
     def half(stage, message, honest):
-        reply = Reply.decode(honest(stage, message))
-        return Reply(reply.tag, reply.node, reply.body[: len(reply.body) // 2]).encode()
+        reply = honest(stage, message)
+        body = opened(reply).body
+        return rewrapped(reply, body[: len(body) // 2])
 
     federation = Federation(tmp_path, 6, 2, faults={2: at("mask", half)})
     clients = federation.aggregator(secure=True)
@@ -359,10 +369,10 @@ def test_words_in_place_of_masked_numbers_are_refused(tmp_path):
 
 def test_a_sum_beyond_what_honest_nodes_can_send_is_an_error_and_no_sum(tmp_path):
     def poison(stage, message, honest):
-        reply = Reply.decode(honest(stage, message))
-        body = bytearray(reply.body)
+        reply = honest(stage, message)
+        body = bytearray(opened(reply).body)
         body[-1] ^= 0x40  # of the last word's eight bytes the highest: 2**62
-        return Reply(reply.tag, reply.node, bytes(body)).encode()
+        return rewrapped(reply, bytes(body))
 
     federation = Federation(tmp_path, 6, 2, faults={2: at("mask", poison)})
     clients = federation.aggregator(secure=True, retries=1)
@@ -373,12 +383,11 @@ def test_a_sum_beyond_what_honest_nodes_can_send_is_an_error_and_no_sum(tmp_path
 
 def test_a_node_that_deals_false_shares_is_found_and_the_sum_begun_again_without_it(tmp_path):
     def false_shares(stage, message, honest):
-        reply = Reply.decode(honest(stage, message))
-        tag = tag_of(reply.body)
-        sealed = SealedShares.decode(reply.body, tag=tag, node=reply.node).sealed
+        reply = honest(stage, message)
+        dealt, node = opened(reply).body, node_of(reply)
+        sealed = SealedShares.decode(dealt, tag=None, node=node).sealed
         noise = {peer: bytes(len(one)) for peer, one in sealed.items()}
-        body = SealedShares(noise).encode(tag=tag, node=reply.node)
-        return Reply(reply.tag, reply.node, body).encode()
+        return rewrapped(reply, SealedShares(noise).encode(tag=tag_of(dealt), node=node))
 
     federation = Federation(tmp_path, 6, 2, faults={2: at("share", false_shares)})
     clients = federation.aggregator(secure=True)
@@ -389,11 +398,11 @@ def test_a_node_that_deals_false_shares_is_found_and_the_sum_begun_again_without
 
 
 def reveals_false_shares(stage, message, honest):
-    reply = Reply.decode(honest(stage, message))
-    tag = tag_of(reply.body)
-    shares = RevealedShares.decode(reply.body, tag=tag, node=reply.node).shares
-    body = RevealedShares(dict.fromkeys(shares, bytes(66))).encode(tag=tag, node=reply.node)
-    return Reply(reply.tag, reply.node, body).encode()
+    reply = honest(stage, message)
+    true, node = opened(reply).body, node_of(reply)
+    shares = RevealedShares.decode(true, tag=None, node=node).shares
+    false = RevealedShares(dict.fromkeys(shares, bytes(66)))
+    return rewrapped(reply, false.encode(tag=tag_of(true), node=node))
 
 
 def test_a_node_that_reveals_false_shares_where_all_are_needed_is_benched_and_no_other(tmp_path):
@@ -410,16 +419,15 @@ def test_a_node_whose_key_agrees_with_everybody_is_named_and_the_others_are_summ
     hostile = federation.ids[2]
 
     def low_order(stage, message, honest):
-        reply, ask = Reply.decode(honest(stage, message)), Ask.decode(message)
-        tag = tag_of(reply.body)
-        ad = Advertisement.decode(reply.body, tag=tag, node=hostile)
+        reply, ask = honest(stage, message), question_of(message)
+        said = opened(reply).body
+        tag = tag_of(said)
+        ad = Advertisement.decode(said, tag=tag, node=hostile)
         keys = ad.mask_key, bytes(32), ad.commitment
-        matter = question_digest(ask.query, ask.clients_per_node)
-        signature = BoundSigner(federation.keys[hostile], matter).sign(
-            keys_statement(tag, hostile, b"".join(keys))
-        )
+        statement = keys_statement(tag, hostile, b"".join(keys), ask.digest)
+        signature = federation.keys[hostile].sign(statement)
         body = Advertisement(*keys, signature=signature).encode(tag=tag, node=hostile)
-        return Reply(reply.tag, hostile, body).encode()
+        return rewrapped(reply, body)
 
     federation = Federation(tmp_path, 6, 2, faults={2: at("advertise", low_order)})
     clients = federation.aggregator(secure=True)
@@ -433,8 +441,8 @@ def test_one_node_that_accuses_another_is_not_believed(tmp_path):
     victim = federation.ids[4]
 
     def accuse(stage, message):
-        ask = Ask.decode(message)
-        return Reply(ask.tag, ask.node, refusal=10, suspect=victim).encode()
+        reply = Reply(Refusal.OFF_PROTOCOL, suspect=victim)
+        return reply.encode(tag=tag_of(message), node=node_of(message))
 
     federation.exchange._nodes[federation.ids[0]] = accuse
     clients = federation.aggregator(secure=True)
@@ -449,9 +457,6 @@ def test_one_node_that_accuses_another_is_not_believed(tmp_path):
 class Gullible(Roster):
     """What a server that lies believes about signatures: all of them."""
 
-    def about(self, matter):
-        return self
-
     def verify(self, node, message, signature):
         pass
 
@@ -465,17 +470,18 @@ def test_a_server_that_puts_another_question_to_all_nodes_but_one_gets_nothing_o
 
     def lied_to(node):
         def answer(stage, message):
-            ask = Ask.decode(message)
+            ask = question_of(message)
             if ask.query and node != alone:
                 nobody = encode_query(Part(decode_query(ask.query).query, 0.0, 0.0))
-                message = Ask(ask.tag, ask.node, ask.clients_per_node, nobody, ask.body).encode()
+                lie = Ask(ask.clients_per_node, nobody, ask.body)
+                message = lie.encode(tag=tag_of(message), node=node)
             return federation.nodes[node].answer(stage, message)
 
         return answer
 
     exchange = InProcessExchange({node: lied_to(node) for node in federation.ids})
     roster = Gullible({node: key.public for node, key in federation.keys.items()})
-    clients = FederatedAggregator(exchange, secure=True, roster=roster, clients_per_node=2)
+    clients = FederatedAggregator(exchange, Terms(), roster=roster, clients_per_node=2)
     got = clients.aggregate(Part(QUERY, 0.0, 1.0), None)
     assert (got.to_vector() == 0).all()
     assert clients.crossed.summed == tuple(federation.ids[1:])
@@ -562,7 +568,7 @@ def test_what_crossed_is_counted_to_the_byte(tmp_path, secure):
 
     exchange = Counting(federation.exchange._nodes)
     clients = FederatedAggregator(
-        exchange, secure=secure, roster=federation.roster, clients_per_node=2
+        exchange, Terms(secure=secure), roster=federation.roster, clients_per_node=2
     )
     for _ in range(2):
         clients.aggregate(QUERY, None)
@@ -571,7 +577,7 @@ def test_what_crossed_is_counted_to_the_byte(tmp_path, secure):
     assert crossed.n_asks == len(exchange.asked) == (10 if secure else 2)
     assert (crossed.secure, crossed.n_rounds, crossed.n_timeouts) == (secure, 2, 0)
     assert crossed.summed == tuple(n for i, n in enumerate(federation.ids) if i != 1)
-    assert crossed.refused == clients.refused
+    assert {n.node: dict(n.refused) for n in crossed.nodes if n.refused} == clients.refused
     assert sum(one.bytes_down for one in crossed.rounds) == crossed.bytes_down
     assert sum(one.bytes_up for one in crossed.rounds) == crossed.bytes_up
 
@@ -589,8 +595,9 @@ def test_each_round_is_kept_with_what_was_asked_and_how_many_nodes_are_in_its_su
     assert [one.n_numbers for one in crossed.rounds] == [QUERY.n_numbers] * 2
     assert [(one.n_nodes, one.n_attempts) for one in crossed.rounds] == [(3, 1), (3, 1)]
     assert all(one.seconds > 0 for one in crossed.rounds)
-    assert crossed.n_summed == dict.fromkeys(federation.ids[1:], 2)
-    assert (crossed.known, crossed.clients_per_node) == (tuple(federation.ids), 2)
+    assert [n.n_summed for n in crossed.nodes] == [0, 2, 2, 2]
+    assert [n.node for n in crossed.nodes] == federation.ids
+    assert crossed.clients_per_node == 2
 
 
 def test_a_round_that_ends_in_an_error_is_kept_and_one_in_which_nobody_was_asked_is_not(tmp_path):
@@ -621,9 +628,9 @@ def test_rounds_of_a_resumed_run_have_the_numbers_that_they_would_have_had(tmp_p
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"clients_per_node": 0}, "clients_per_node and min_nodes of at least 1"),
-        ({"min_nodes": 0}, "clients_per_node and min_nodes of at least 1"),
-        ({"retries": -1}, "retries of at least 0"),
+        ({"clients_per_node": 0}, "clients_per_node of at least 1"),
+        ({"min_nodes": 0}, "min_nodes of at least 1"),
+        ({"retries": -1}, "retries as an integer of at least 0"),
         ({"min_fraction": 1.5}, "min_fraction from 0 to 1"),
         ({"timeout": 0.0}, "a timeout above 0"),
         ({"secure": True, "min_nodes": 1}, "a sum over one node is its answer"),
@@ -674,12 +681,12 @@ def test_nodes_do_not_help_a_server_to_a_sum_with_too_little_noise(tmp_path):
     """The server goes on with six; each of them refuses to sign, and no mask comes off."""
     faults = {place: at("mask", crash) for place in range(4)}
     federation = Federation(tmp_path, 10, faults=faults)
-    asking = Asking(federation.exchange, Tally(), timeout=1.0)
-    security = Security(federation.roster, dropout=0.4, colluding=0.1)
+    attempt = Attempt(
+        SHARES, federation.ids, 2, exchange=federation.exchange, tally=Tally(), timeout=1.0,
+        clients_per_node=25,
+    )  # fmt: skip
     with pytest.raises(LostRoundError, match="0 nodes are left"):
-        secure_sum(
-            SHARES, federation.ids, asking=asking, clients_per_node=25, needed=2, security=security
-        )
+        attempt.secure_sum(federation.roster, Terms(dropout=0.4, colluding=0.1))
     for place in range(4, 10):
         last = federation.log(place).read_text().splitlines()[-1]
         assert "confirm" in last

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from federations import Federation
+from federations import Federation, opened
 from polyurn import SizeBins, answer
-from polyurn.aggregate.exchange import InProcessExchange
-from polyurn.client.node_policy import NodePolicy
-from polyurn.secure.fixed_point import FixedPoint
-from polyurn.secure.messages import MaskedVector, tag_of
+from polyurn.federation.exchange import InProcessExchange
+from polyurn.federation.masking import FixedPoint
+from polyurn.federation.messages import MaskedVector, tag_of
+from polyurn.federation.policy import NodePolicy
 from polyurn.wire import Batch, Part, Survey, node_bounds
-from polyurn.wire.node_messages import Reply
 
 SURVEY = Survey(10, SizeBins.exact(20), pairs=True)
 QUERY = Batch((*[SURVEY] * 12, Part(SURVEY, 0.0, 0.5)))  # some 1,500 numbers
@@ -47,7 +46,7 @@ class Recorded:
     def words(self, place=PLACE):
         """The masked numbers of one node."""
         node = self.federation.ids[place]
-        body = Reply.decode(self.replies["mask", node]).body
+        body = opened(self.replies["mask", node]).body
         return MaskedVector.decode(body, tag=tag_of(body), node=node).words
 
     def statistics(self, place):

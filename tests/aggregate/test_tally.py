@@ -4,7 +4,7 @@ import json
 
 from federations import Federation, garbage, silent
 from polyurn import fit
-from polyurn.aggregate.tally import Tally
+from polyurn.federation.tally import Tally
 from polyurn.server.crossed_record import CrossedRecord
 
 
@@ -33,11 +33,11 @@ def test_what_crosses_inside_a_round_is_of_that_round():
 
 
 def test_the_sums_of_each_node_are_counted():
-    assert tallied().n_summed == {3: 2, 4: 2, 5: 1}
+    assert {n.node: n.n_summed for n in tallied().nodes} == {3: 2, 4: 2, 5: 1}
 
 
 def test_the_record_has_every_node_with_its_name_and_those_that_never_came_too():
-    record = CrossedRecord.from_record(tallied().to_record(names={3: "ward 3", 8: "ward 8"}))
+    record = tallied().named({3: "ward 3", 8: "ward 8"})
     assert record.n_nodes == 4
     said = [(n.node, n.name, n.n_summed, n.benched, n.refused) for n in record.nodes]
     assert said == [

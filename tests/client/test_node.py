@@ -9,18 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from federations import STAGES, Federation
+from federations import STAGES, Federation, opened
 from polyurn import Records, SizeBins, Sizes, StyleSpace, answer
-from polyurn.aggregate.exchange import InProcessExchange
-from polyurn.aggregate.federated import FederatedAggregator
-from polyurn.client.node import Node
-from polyurn.client.node_policy import NodePolicy
-from polyurn.client.secure_rounds import MOST_OPEN
 from polyurn.errors import FileError, InputError, NodesError
-from polyurn.secure.messages import Invitation
-from polyurn.secure.participant import Participant
+from polyurn.federation.aggregator import FederatedAggregator, Terms
+from polyurn.federation.exchange import InProcessExchange
+from polyurn.federation.messages import Ask, Invitation, Refusal, tag_of
+from polyurn.federation.node import MOST_OPEN, Node
+from polyurn.federation.node_log import NodeLogFile
+from polyurn.federation.participant import Participant
+from polyurn.federation.policy import NodePolicy
 from polyurn.storage.ledger_file import open_ledger
-from polyurn.storage.node_log_file import NodeLogFile
 from polyurn.wire import (
     Batch,
     Contrast,
@@ -35,7 +34,6 @@ from polyurn.wire import (
     decode_statistics,
     encode_query,
 )
-from polyurn.wire.node_messages import Ask, Refusal, Reply
 from style_cases import drawn_world, whole_space
 
 QUERY = Survey(10, SizeBins.exact(20), pairs=False)
@@ -44,7 +42,9 @@ NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 
 def question(federation, query=QUERY, *, clients_per_node=25, body=b"", place=0):
     data = query if isinstance(query, bytes) else encode_query(query)
-    return Ask(secrets.token_bytes(16), federation.ids[place], clients_per_node, data, body)
+    return Ask(clients_per_node, data, body).encode(
+        tag=secrets.token_bytes(16), node=federation.ids[place]
+    )
 
 
 def invitation(federation, query=QUERY, *, tag=None, **options):
@@ -54,9 +54,9 @@ def invitation(federation, query=QUERY, *, tag=None, **options):
 
 
 def asked(node, ask, stage="plain"):
-    reply = Reply.decode(node.answer(stage, ask.encode()))
-    assert reply.tag == ask.tag
-    return reply
+    reply = node.answer(stage, ask)
+    assert tag_of(reply) == tag_of(ask)
+    return opened(reply)
 
 
 def test_a_plain_answer_is_the_sum_over_the_nodes_clients(tmp_path):
@@ -126,9 +126,10 @@ def test_the_same_holds_at_the_first_stage_of_a_secure_sum(tmp_path, name):
     policy, query, clients_per_node, refusal = REFUSED[name]
     federation = Federation(tmp_path, 3, policy=policy)
     ask = invitation(federation, query, clients_per_node=clients_per_node)
-    reply = asked(federation.node(0), ask, "advertise")
+    node = federation.node(0)
+    reply = asked(node, ask, "advertise")
     assert (reply.refusal, reply.body) == (refusal, b"")
-    assert federation.memories[federation.ids[0]] == {}
+    assert node.memory() == {}
 
 
 def test_a_node_without_a_key_takes_no_part_in_secure_sums(tmp_path):
@@ -175,7 +176,7 @@ def test_rounds_that_are_begun_at_once_do_not_exceed_the_limit(tmp_path):
 
     exchange = InProcessExchange({node: interleaved(node) for node in federation.ids})
     outer = FederatedAggregator(
-        exchange, secure=True, roster=federation.roster, clients_per_node=2, retries=0
+        exchange, Terms(retries=0), roster=federation.roster, clients_per_node=2
     )
     with pytest.raises(NodesError, match="0 nodes are left, 3 are needed"):
         outer.aggregate(QUERY, None)
@@ -198,7 +199,7 @@ def broken(*args, **kwargs):
 @pytest.mark.parametrize("stage", ["plain", *STAGES])
 def test_no_text_of_an_error_reaches_the_server(tmp_path, monkeypatch, stage):
     federation = Federation(tmp_path, 4, 2)
-    monkeypatch.setattr("polyurn.client.node.answer_rows", broken)
+    monkeypatch.setattr("polyurn.federation.node.answer_rows", broken)
     for act in STAGES:
         if act == stage and act != "mask":
             monkeypatch.setattr(Participant, act, broken)
@@ -222,7 +223,7 @@ def test_no_text_of_an_error_reaches_the_server(tmp_path, monkeypatch, stage):
 
 
 def test_an_owner_who_cannot_be_told_does_not_make_the_error_leave(tmp_path, monkeypatch):
-    monkeypatch.setattr("polyurn.client.node.answer_rows", broken)
+    monkeypatch.setattr("polyurn.federation.node.answer_rows", broken)
     federation = Federation(tmp_path, 1)
     node = federation.node(0, on_failure=broken)
     assert asked(node, question(federation)).refusal is Refusal.FAILED
@@ -257,8 +258,8 @@ def target(tmp_path_factory):
     st.booleans(),
 )
 def test_any_bytes_get_a_reply_and_never_an_error(target, stage, query, body, wrapped):
-    ask = question(target, query, body=body).encode() if wrapped else query
-    assert Reply.decode(target.nodes[target.ids[0]].answer(stage, ask)).refusal is not None
+    ask = question(target, query, body=body) if wrapped else query
+    assert opened(target.nodes[target.ids[0]].answer(stage, ask)).refusal is not None
 
 
 def test_a_message_for_another_node_is_not_answered(tmp_path):
@@ -268,7 +269,7 @@ def test_a_message_for_another_node_is_not_answered(tmp_path):
 
 
 def asked_any(node, ask, stage="plain"):
-    return Reply.decode(node.answer(stage, ask.encode())).refusal
+    return opened(node.answer(stage, ask)).refusal
 
 
 # --------------------------------------------------------------------------------------- the log
@@ -317,7 +318,7 @@ def test_a_node_may_be_another_process_at_every_stage(tmp_path):
     federation = Federation(tmp_path, 4, 3)
 
     def fresh(place):
-        return lambda stage, message: federation.node(place).answer(stage, message)
+        return lambda stage, message: federation.answer_once(place, stage, message)
 
     nodes = {node: fresh(place) for place, node in enumerate(federation.ids)}
     federation.exchange = InProcessExchange(nodes)
@@ -342,7 +343,7 @@ def test_a_stage_is_answered_once(tmp_path):
     federation.aggregator(secure=True).aggregate(QUERY, None)
     for (node, stage), message in seen.items():
         if stage != "advertise":
-            reply = Reply.decode(federation.nodes[node].answer(stage, message))
+            reply = opened(federation.nodes[node].answer(stage, message))
             assert reply.refusal is Refusal.OFF_PROTOCOL
 
 
@@ -355,7 +356,7 @@ def test_a_stage_is_answered_once_even_if_its_memory_has_gone_back(tmp_path, aga
 
     def forgetful(stage, message):
         before = dict(federation.memories[node])
-        said = federation.node(0).answer(stage, message)
+        said = federation.answer_once(0, stage, message)
         if stage == again:
             asked_before.append((message, before))
         return said
@@ -364,9 +365,8 @@ def test_a_stage_is_answered_once_even_if_its_memory_has_gone_back(tmp_path, aga
     federation.aggregator(secure=True).aggregate(QUERY, None)
     ((message, before),) = asked_before
     assert before
-    federation.memories[node].clear()
-    federation.memories[node].update(before)
-    reply = Reply.decode(federation.node(0).answer(again, message))
+    federation.memories[node] = before
+    reply = opened(federation.answer_once(0, again, message))
     assert (reply.refusal, reply.body) == (Refusal.OFF_PROTOCOL, b"")
     assert federation.memories[node] == {}
 
@@ -374,7 +374,6 @@ def test_a_stage_is_answered_once_even_if_its_memory_has_gone_back(tmp_path, aga
 def test_a_round_whose_tag_was_used_before_is_not_begun_again(tmp_path):
     federation = Federation(tmp_path, 3, 2)
     assert asked(federation.node(0), invitation(federation, tag=bytes(16)), "advertise").body
-    federation.memories[federation.ids[0]].clear()
     reply = asked(federation.node(0), invitation(federation, tag=bytes(16)), "advertise")
     assert reply.refusal is Refusal.OFF_PROTOCOL
 
@@ -384,7 +383,7 @@ def test_rounds_that_are_begun_and_not_ended_do_not_fill_the_memory(tmp_path):
     node = federation.node(0)
     for _ in range(3 * MOST_OPEN):
         assert asked(node, invitation(federation), "advertise").refusal is None
-    assert len(federation.memories[federation.ids[0]]) == MOST_OPEN
+    assert len(node.memory()) == MOST_OPEN
 
 
 def test_an_invitation_to_a_round_that_is_open_is_refused(tmp_path):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from polyurn import SizeBins
-from polyurn.client.node_policy import NodePolicy
 from polyurn.errors import ParameterError
+from polyurn.federation.messages import Refusal
+from polyurn.federation.policy import NodePolicy
 from polyurn.model.paper_truths import truth
 from polyurn.server.features import N_GROUPS
 from polyurn.wire import (
@@ -20,7 +21,6 @@ from polyurn.wire import (
     Survey,
     Update,
 )
-from polyurn.wire.node_messages import Refusal
 from wire_cases import QUERIES
 
 MDM = truth("medium/2")

@@ -11,8 +11,8 @@ import pytest
 
 from cli_walk import EXAMPLE, assert_leaves_no_trace, assert_refused
 from polyurn import load, save
+from polyurn.federation.folder import read_node
 from polyurn.storage.codebook_json import load_codebook
-from polyurn.storage.federation_folder import read_node
 from polyurn.storage.mdm_json import load_saved
 from polyurn.storage.partitions import load_partition
 from polyurn.storage.tables import read_table

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from polyurn.errors import InputError, ParameterError
-from polyurn.secure.fixed_point import FixedPoint
+from polyurn.federation.masking import FixedPoint
 
 BOUNDS = st.one_of(st.just(0.0), st.floats(1e-300, 1e300))
 SHARES = arrays(np.float64, 5, elements=st.floats(-1, 1))

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import binom, hypergeom
 
 from polyurn.errors import ParameterError
-from polyurn.secure.graph import (
+from polyurn.federation.graph import (
     MOST_LOST,
     MOST_UNMASKED,
     choose_graph,

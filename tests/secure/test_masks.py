@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polyurn.errors import RefusedError
-from polyurn.secure.masks import KeyPair, Words, derived, private_key, seal, unseal
+from polyurn.federation.masking import KeyPair, Words, derived, private_key, seal, unseal
 
 TAG = bytes(16)
 

@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 
 from polyurn.errors import InputError, LostRoundError, ParameterError, RefusedError
-from polyurn.secure.masks import private_key, public_key
-from polyurn.secure.messages import (
+from polyurn.federation.masking import (
+    bounds_digest,
+    keys_digest,
+    keys_statement,
+    private_key,
+    public_key,
+)
+from polyurn.federation.messages import (
     N_SEALED_BYTES,
     Advertisement,
     Confirmation,
@@ -17,9 +23,8 @@ from polyurn.secure.messages import (
     Survivors,
     tag_of,
 )
-from polyurn.secure.participant import Participant, Stage
-from polyurn.secure.roster import SigningKey
-from polyurn.secure.statements import bounds_digest, keys_digest, keys_statement
+from polyurn.federation.participant import Participant, Stage
+from polyurn.federation.roster import SigningKey
 from secure_rounds import STAGES, Federation, secrets_of
 
 

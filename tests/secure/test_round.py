@@ -9,9 +9,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from scipy.stats import chi2
 
 from polyurn.errors import InputError, LostRoundError, RefusedError, SecureSumError
-from polyurn.secure.fixed_point import FixedPoint
-from polyurn.secure.masks import KeyPair, Words
-from polyurn.secure.messages import (
+from polyurn.federation.masking import FixedPoint, KeyPair, Words, keys_statement, seed_mask
+from polyurn.federation.messages import (
     N_SEALED_BYTES,
     Advertisement,
     MaskedVector,
@@ -19,10 +18,9 @@ from polyurn.secure.messages import (
     SealedShares,
     tag_of,
 )
-from polyurn.secure.participant import Participant
-from polyurn.secure.roster import Roster, SigningKey
-from polyurn.secure.round import Round
-from polyurn.secure.statements import keys_statement, seed_mask
+from polyurn.federation.participant import Participant
+from polyurn.federation.roster import Roster, SigningKey
+from polyurn.federation.round import Round
 from secure_rounds import STAGES, Federation, secrets_of
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyurn.errors import RefusedError
-from polyurn.secure.shamir import N_SHARE_BYTES, PRIME, combine, split
+from polyurn.federation.masking import N_SHARE_BYTES, PRIME, combine, split
 
 
 @given(

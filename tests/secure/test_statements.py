@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from polyurn.secure.statements import (
+from polyurn.federation.masking import (
     bounds_digest,
     cohort_digest,
     keys_digest,

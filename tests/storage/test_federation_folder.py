@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from polyurn.errors import FileError, ParameterError
-from polyurn.storage.federation_folder import (
+from polyurn.federation.folder import (
     Federation,
     FederationFolder,
     NodeEntry,
     load_public_keys,
-    make_federation,
-    make_node_folder,
+    make_keys,
     read_node,
+    set_up,
     write_private,
 )
 
@@ -31,16 +31,11 @@ FEDERATION = Federation(
 )
 
 
-def make(path, federation=FEDERATION):
-    return make_federation(
-        path,
-        federation,
-        authority=(b"authority's key", b"authority's certificate"),
-        server=(b"server's key", b"server's certificate"),
-        secrets={1: {"signing.key": b"secret"}},
-        policy="fewest = 3\n",
-        app={"app/a.py": "text"},
-    )
+def make(path, **declared):
+    return set_up(
+        path, address="example.org:8000", categories=("a", "b"), max_size=9, clients_per_node=5,
+        n_nodes=2, **declared,
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -49,11 +44,11 @@ def made(tmp_path):
 
 
 def test_what_was_written_is_read_again(made):
-    assert made.read() == FEDERATION
-    node = read_node(made.node("second"))
-    assert (node.number, node.name, node.federation) == (2, "second", FEDERATION)
-    assert (made.app / "app" / "a.py").read_text() == "text"
-    assert read_node(made.node("first")).secret("signing.key") == b"secret"
+    federation = made.read()
+    assert replace(federation, nodes=NODES) == FEDERATION
+    node = read_node(made.node("node-2"))
+    assert (node.number, node.name, node.federation) == (2, "node-2", federation)
+    assert b"PRIVATE KEY" in read_node(made.node("node-1")).secret("signing.key")
 
 
 def test_tables_are_read_with_the_names_or_the_number_of_the_categories():
@@ -62,9 +57,9 @@ def test_tables_are_read_with_the_names_or_the_number_of_the_categories():
 
 
 def test_a_folder_is_whole_or_not_there(tmp_path, monkeypatch):
-    import polyurn.storage.federation_folder as module
+    import polyurn.federation.folder as module
 
-    def fail(path, data):
+    def fail(path, data, **_):
         raise FileError("no space left")
 
     monkeypatch.setattr(module, "write_private", fail)
@@ -84,7 +79,7 @@ def test_a_name_that_could_be_another_place_is_refused(tmp_path, name):
     with pytest.raises(ParameterError, match="expected a name of letters, digits, dots and dashes"):
         replace(FEDERATION, nodes=(replace(NODES[0], name=name),))
     with pytest.raises(ParameterError):
-        make_node_folder(tmp_path / "n", name, secrets={}, transport=b"t", signing=b"s")
+        make_keys(tmp_path / "n", name)
     assert not (tmp_path / "n").exists()
 
 
@@ -141,21 +136,21 @@ def test_a_damaged_file_is_named(made, fields):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\udcff", '{"format": "polyurn.node"}'])
 def test_a_nodes_file_that_was_cut_off_is_named(made, text):
-    place = made.node("first") / "node.json"
+    place = made.node("node-1") / "node.json"
     place.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(FileError, match=r"node\.json"):
-        read_node(made.node("first"))
+        read_node(made.node("node-1"))
 
 
 @pytest.mark.parametrize("number", [0, 3])
 def test_a_node_that_the_federation_does_not_have_is_refused(made, number):
-    change(made.node("first") / "node.json", number=number)
+    change(made.node("node-1") / "node.json", number=number)
     with pytest.raises(FileError, match=f"there is no node {number}"):
-        read_node(made.node("first"))
+        read_node(made.node("node-1"))
 
 
 def test_a_secret_that_others_may_read_is_not_used(made):
-    node = read_node(made.node("first"))
+    node = read_node(made.node("node-1"))
     (node.path / "signing.key").chmod(0o604)
     with pytest.raises(FileError, match=r"others than its owner may read .*chmod 600"):
         node.secret("signing.key")
@@ -187,17 +182,15 @@ def test_damaged_registrations_are_said_with_what_to_do(made, nodes):
 
 
 def test_public_keys_get_the_number_that_they_have_in_the_federation(tmp_path):
-    place = make_node_folder(
-        tmp_path / "mine", "third", secrets={"signing.key": b"s"}, transport=b"t", signing=b"p"
-    )
-    entry = NodeEntry(number=7, name="third", transport="t", signing="p")
-    assert load_public_keys(place, number=7) == entry
+    entry = load_public_keys(make_keys(tmp_path / "mine", "third"), number=7)
+    assert (entry.number, entry.name) == (7, "third")
     assert (tmp_path / "mine" / "signing.key").stat().st_mode & 0o777 == 0o600
 
 
 def test_features_are_declared_once_for_all_or_not_at_all(tmp_path):
     declared = replace(FEDERATION, features=("width", "height"))
-    assert make(tmp_path / "fed", declared).read() == declared
+    made = make(tmp_path / "fed", features=("width", "height"))
+    assert made.read().features == declared.features
     declared.check_features(["width", "height"])
     FEDERATION.check_features(["anything"])
     with pytest.raises(ParameterError, match="declared, width,height, in this order, got height"):

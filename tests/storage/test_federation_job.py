@@ -7,7 +7,7 @@ import pytest
 
 from federation_jobs import job_of, style_job_of
 from polyurn.errors import FileError, ParameterError
-from polyurn.storage.federation_job import StyleJob
+from polyurn.federation.jobs import StyleJob
 
 JOB = job_of("fed")
 STYLE = style_job_of("fed", features=("width", "height"))

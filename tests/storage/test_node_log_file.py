@@ -5,11 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from polyurn.client.node_log import LogEntry
 from polyurn.errors import FileError
-from polyurn.storage import node_log_file
-from polyurn.storage.node_log_file import NodeLogFile
-from polyurn.wire.node_messages import Refusal
+from polyurn.federation import node_log as node_log_file
+from polyurn.federation.messages import Refusal
+from polyurn.federation.node_log import LogEntry, NodeLogFile
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 

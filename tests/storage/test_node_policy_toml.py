@@ -2,9 +2,8 @@
 
 import pytest
 
-from polyurn.client.node_policy import NodePolicy
 from polyurn.errors import FileError
-from polyurn.storage.node_policy_toml import read_policy
+from polyurn.federation.policy import NodePolicy, read_policy
 
 
 def test_a_file_has_the_names_of_the_policy(tmp_path):

@@ -151,9 +151,9 @@ def _learned_over_nodes(
     """Stage 2, over a federation of processes, whose files stay beside the report."""
     from polyurn import demo
     from polyurn.commands._shared.federated import perform
-    from polyurn.integrations.flower.one_machine import federation_here
-    from polyurn.integrations.flower.owned_node import warm_up
-    from polyurn.storage.federation_job import MixtureJob
+    from polyurn.federation.jobs import MixtureJob
+    from polyurn.federation.one_machine import federation_here
+    from polyurn.federation.owned_node import warm_up
     from polyurn.storage.mdm_json import load_saved
 
     folder = output.absolute().with_name(f"{output.stem}-federation")

@@ -1,10 +1,11 @@
 """What crossed between a server and the nodes of a federation, as a value that an MDM file keeps.
 
 Counts, names of nodes and reasons only, no number of an answer; written to JSON records and read from
-them, field by field. `aggregate/tally.py` counts, and writes the same record.
+them, field by field. `federation/tally.py` counts.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from polyurn.errors import ParameterError
@@ -155,6 +156,25 @@ class CrossedRecord:
             f"{counted(self.n_rounds, 'round')}, {in_bytes(self.bytes_up)} up, "
             f"{in_bytes(self.bytes_down)} down"
         )
+
+    @property
+    def summed(self) -> tuple[int, ...]:
+        """The nodes that were in a sum."""
+        return tuple(one.node for one in self.nodes if one.n_summed > 0)
+
+    def named(self, names: Mapping[int, str]) -> Self:
+        """The same with the names of nodes; those of whom nothing is known are in it too."""
+        there = {one.node: one for one in self.nodes}
+        absent = {
+            node: NodeCrossed(node=node, name=name, n_summed=0)
+            for node, name in names.items()
+            if node not in there
+        }
+        nodes = tuple(
+            replace(one, name=names.get(node, one.name))
+            for node, one in sorted({**there, **absent}.items())
+        )
+        return replace(self, nodes=nodes, n_nodes=len(nodes))
 
     def to_record(self) -> dict[str, Any]:
         """The fields, for JSON."""

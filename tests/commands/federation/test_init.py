@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from cli_walk import assert_refused
-from polyurn.storage.federation_folder import FederationFolder, read_node
+from polyurn.federation.folder import FederationFolder, read_node
 
 INIT = ("federation", "init", "fed", "--categories", 3, "--max-size", 12)
 
@@ -30,7 +30,7 @@ def test_names_of_categories_are_declared_for_all(run):
 
 def test_owners_make_their_keys_and_the_federation_is_made_of_the_public_ones(run, tmp_path):
     from polyurn.client.tables import table_histograms
-    from polyurn.integrations.flower.owned_node import open_node
+    from polyurn.federation.owned_node import open_node
     from polyurn.storage.tables import read_table
 
     for name in ("hospital-a", "hospital-b"):

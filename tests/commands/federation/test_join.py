@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cli_walk import CLIENTS, HEAD, assert_refused
-from polyurn.integrations.flower.certificates import Certified, make_authority, make_server
-from polyurn.integrations.flower.processes import keep_pid
-from polyurn.storage.federation_folder import FederationFolder
+from polyurn.federation.certificates import Certified, make_authority, make_server
+from polyurn.federation.flower.processes import keep_pid
+from polyurn.federation.folder import FederationFolder
 from tls_doors import Door
 
 JOIN = ("federation", "join", "fed/nodes/node-1")

@@ -7,9 +7,9 @@ import pytest
 
 from cli_walk import assert_refused
 from polyurn import LocalAggregator, select_private
+from polyurn.federation.folder import FederationFolder
+from polyurn.federation.jobs import JobFolder
 from polyurn.server.records import FitRecord
-from polyurn.storage.federation_folder import FederationFolder
-from polyurn.storage.job_folder import JobFolder
 from polyurn.storage.mdm_json import save
 from polyurn.storage.provenance import PrivacyRecord
 from polyurn.typed.records import to_record

@@ -13,8 +13,8 @@ import pytest
 import polyurn as pu
 from cli_walk import assert_refused
 from polyurn.client.record_tables import table_records
-from polyurn.storage.federation_folder import FederationFolder, read_node
-from polyurn.storage.job_folder import JobFolder
+from polyurn.federation.folder import FederationFolder, read_node
+from polyurn.federation.jobs import JobFolder
 from polyurn.storage.provenance import PrivacyRecord
 from polyurn.storage.style_json import load_style, save_style
 from polyurn.storage.tables import read_table
@@ -304,8 +304,8 @@ def asked(tmp_path_factory):
     """A whole life: init, up, join, a style without and with a guarantee, down."""
     pytest.importorskip("flwr")
     from live_federations import PATIENCE, polyurn, processes_of
-    from polyurn.integrations.flower.one_machine import free_port, start_node
-    from polyurn.integrations.flower.processes import end_processes
+    from polyurn.federation.flower.processes import end_processes
+    from polyurn.federation.one_machine import free_port, start_node
 
     place, seen = tmp_path_factory.mktemp("style"), Asked()
     made = FederationFolder(place / "fed")

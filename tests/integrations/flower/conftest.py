@@ -17,7 +17,8 @@ def identity(monkeypatch):
 def clock(monkeypatch):
     """A clock that nobody waits for, in the modules that look again and again."""
     from flower_grids import Clock
-    from polyurn.integrations.flower import aggregator, exchange
+    from polyurn.federation import aggregator
+    from polyurn.federation.flower import exchange
 
     clock = Clock()
     monkeypatch.setattr(exchange, "time", clock)
@@ -29,7 +30,7 @@ def clock(monkeypatch):
 def federation(tmp_path_factory):
     """Files of a federation of four nodes, which tests do not change."""
     try:
-        from polyurn.integrations.flower.setting_up import set_up
+        from polyurn.federation.folder import set_up
     except MissingDependencyError:
         pytest.skip("needs the extra flower")
     return set_up(

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
 from polyurn.errors import ParameterError
-from polyurn.integrations.flower.certificates import (
+from polyurn.federation.certificates import (
     expiry,
     make_authority,
     make_node_keys,

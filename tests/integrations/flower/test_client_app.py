@@ -8,10 +8,10 @@ from flwr.app import ConfigRecord, Context, RecordDict
 
 from flower_grids import Played, PlayedGrid, message_of
 from polyurn import SizeBins
-from polyurn.integrations.flower.aggregator import FlowerAggregator
-from polyurn.integrations.flower.client_app import answer
-from polyurn.integrations.flower.exchange import RECORD, reply_bytes
-from polyurn.integrations.flower.setting_up import roster_of
+from polyurn.federation.aggregator import FederatedAggregator, Terms
+from polyurn.federation.flower.client_app import answer
+from polyurn.federation.flower.exchange import RECORD, FlowerExchange, reply_bytes
+from polyurn.federation.messages import Ask, Refusal, Reply
 from polyurn.wire import (
     StyleMoments,
     Survey,
@@ -19,7 +19,6 @@ from polyurn.wire import (
     decode_statistics,
     encode_query,
 )
-from polyurn.wire.node_messages import Ask, Refusal, Reply
 from style_cases import whole_space
 
 TABLE = "who,what\n" + "".join(f"{who},{what}\n" for who in ("x", "y", "z") for what in "aabc")
@@ -44,13 +43,12 @@ def context_of(folder):
 
 
 def ask(stage="plain", tag=bytes(16)):
-    return message_of(stage, Ask(tag, 2, 50, QUERY, b"").encode())
+    return message_of(stage, Ask(50, QUERY).encode(tag=tag, node=2))
 
 
 def test_a_message_is_answered_for_the_table_of_the_nodes_configuration(context, node_folder):
-    reply = Reply.decode(reply_bytes(answer(ask(), context)))
+    reply = Reply.decode(reply_bytes(answer(ask(), context)), tag=bytes(16), node=2)
     assert reply.refusal is None
-    assert reply.node == 2
     assert "plain | survey" in (node_folder / "questions.log").read_text()
 
 
@@ -64,8 +62,8 @@ def test_a_question_about_style_is_answered_where_features_are_named(
     if has_features:
         context.node_config["features"] = "width"
     query = StyleMoments(whole_space(1, 3))
-    asked = message_of("plain", Ask(bytes(16), 2, 50, encode_query(query), b"").encode())
-    reply = Reply.decode(reply_bytes(answer(asked, context)))
+    asked = message_of("plain", Ask(50, encode_query(query)).encode(tag=bytes(16), node=2))
+    reply = Reply.decode(reply_bytes(answer(asked, context)), tag=bytes(16), node=2)
     assert reply.refusal is (None if has_features else Refusal.NO_RECORDS)
     if has_features:
         assert decode_statistics(reply.body, query).n_clients == 3
@@ -80,9 +78,9 @@ def test_what_a_secure_sum_needs_later_is_kept_in_the_supernodes_memory(
         (folder / "clients.csv").write_text(TABLE)
         contexts[100 + i] = context_of(folder)
     grid = PlayedGrid({key: ThroughTheApp(context) for key, context in contexts.items()}, clock)
-    clients = FlowerAggregator(
-        grid, numbers={100 + i: i for i in range(1, 5)}, secure=True,
-        roster=roster_of(federation.read()), clients_per_node=50,
+    clients = FederatedAggregator(
+        FlowerExchange(grid, {100 + i: i for i in range(1, 5)}), Terms(),
+        roster=federation.read().roster, clients_per_node=50,
     )  # fmt: skip
     assert clients.aggregate(decode_query(QUERY), None).n_clients == pytest.approx(12)
     assert clients.crossed.n_attempts == 1

@@ -4,7 +4,7 @@ import pytest
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 
 from flower_grids import Played, PlayedGrid, message_of
-from polyurn.integrations.flower.exchange import (
+from polyurn.federation.flower.exchange import (
     MESSAGE_TYPE,
     RECORD,
     FlowerExchange,

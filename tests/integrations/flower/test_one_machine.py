@@ -30,11 +30,11 @@ from live_federations import (
     wait_until,
 )
 from polyurn.commands._shared.federated import perform
-from polyurn.integrations.flower import superlink
-from polyurn.integrations.flower.certificates import make_node_keys
-from polyurn.integrations.flower.one_machine import federation_here, free_port
-from polyurn.integrations.flower.processes import alive, end_processes, keep_pid
-from polyurn.storage.federation_folder import write_private
+from polyurn.federation.certificates import make_node_keys
+from polyurn.federation.flower import superlink
+from polyurn.federation.flower.processes import alive, end_processes, keep_pid
+from polyurn.federation.folder import write_private
+from polyurn.federation.one_machine import federation_here, free_port
 from polyurn.storage.mdm_json import load_saved
 
 ROUNDS = 4

@@ -17,11 +17,10 @@ from polyurn.errors import (
     MissingDependencyError,
     ParameterError,
 )
-from polyurn.integrations.flower.owned_node import check_clients, open_node
-from polyurn.integrations.flower.setting_up import set_up
-from polyurn.storage.federation_folder import read_node
+from polyurn.federation.folder import read_node, set_up
+from polyurn.federation.messages import Ask, Reply
+from polyurn.federation.owned_node import check_clients, open_node
 from polyurn.wire import Survey, encode_query
-from polyurn.wire.node_messages import Ask, Reply
 
 
 def clients(counts):
@@ -39,17 +38,17 @@ def ask(number):
     from polyurn import SizeBins
 
     query = encode_query(Survey(3, SizeBins.exact(20), pairs=False))
-    return Ask(bytes(16), number, 50, query, b"").encode()
+    return Ask(50, query).encode(tag=bytes(16), node=number)
 
 
 def test_a_node_answers_for_its_clients_under_its_policy(node_folder):
     node = open_node(read_node(node_folder), GOOD)
-    assert Reply.decode(node.answer("plain", ask(2))).refusal.text == (
+    assert Reply.decode(node.answer("plain", ask(2)), tag=None, node=2).refusal.text == (
         "it answers in secure sums only"
     )
     (node_folder / "policy.toml").write_text("secure_only = false\n")
     node = open_node(read_node(node_folder), GOOD)
-    assert Reply.decode(node.answer("plain", ask(2))).refusal is None
+    assert Reply.decode(node.answer("plain", ask(2)), tag=None, node=2).refusal is None
     lines = (node_folder / "questions.log").read_text().splitlines()
     assert len(lines) == 2
     assert "refused" in lines[0]

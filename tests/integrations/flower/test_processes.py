@@ -8,7 +8,7 @@ import time
 import psutil
 import pytest
 
-from polyurn.integrations.flower.processes import (
+from polyurn.federation.flower.processes import (
     alive,
     end_orphans,
     end_processes,

@@ -12,7 +12,8 @@ from flwr.app import Context, RecordDict
 import polyurn as pu
 from played_federations import OnDisk, histograms_of, records_of
 from polyurn.errors import FileError, NodesError
-from polyurn.integrations.flower.server_app import main, perform
+from polyurn.federation.flower.server_app import main
+from polyurn.federation.learning import perform
 from polyurn.storage.mdm_json import load_saved
 from polyurn.storage.style_json import load_style
 from style_cases import whole_space
@@ -30,7 +31,7 @@ def events(folder):
 
 def test_a_fit_ends_in_a_model_that_says_how_it_came_about(here):
     folder = here.job(command="polyurn federation run fed")
-    perform(here.grid, folder)
+    perform(here.exchange, folder)
     saved = load_saved(folder.result)
     assert saved.made.command == "polyurn federation run fed"
     assert saved.made.fit.n_clients == 60
@@ -45,14 +46,14 @@ def test_a_fit_ends_in_a_model_that_says_how_it_came_about(here):
 
 def test_a_selection_ends_in_a_model_and_its_table(here):
     folder = here.job(selects=True, components=(1, 2), rounds=5)
-    perform(here.grid, folder)
+    perform(here.exchange, folder)
     assert load_saved(folder.result).made.selection.n_held_out > 0
     assert all("running" in event for event in events(folder))
 
 
 def test_a_run_that_was_cut_off_goes_on_from_its_checkpoint_to_the_same_model(here, tmp_path):
     whole = here.job()
-    perform(here.grid, whole)
+    perform(here.exchange, whole)
     checkpoint = str(tmp_path / "rounds")
     cut = here.job(checkpoint=checkpoint)
     n_pushes, push = 0, here.grid.push_messages
@@ -66,10 +67,10 @@ def test_a_run_that_was_cut_off_goes_on_from_its_checkpoint_to_the_same_model(he
 
     here.grid.push_messages = fail_later
     with pytest.raises(ConnectionError):
-        perform(here.grid, cut)
+        perform(here.exchange, cut)
     here.grid.push_messages = push
     resumed = here.job(checkpoint=checkpoint)
-    perform(here.grid, resumed)
+    perform(here.exchange, resumed)
     assert events(resumed)[0] == {"kept": 2}
     one, other = (load_saved(folder.result).mdm for folder in (whole, resumed))
     np.testing.assert_allclose(one.alphas, other.alphas, rtol=1e-9)
@@ -100,7 +101,7 @@ def assert_near(style, expected, rtol):
 def test_a_style_over_nodes_is_that_of_all_their_records(with_records, secure, rtol, ties):
     here, whole = with_records
     folder = here.style_job(secure=secure, ties=ties, features=("x", "y"), command="polyurn ...")
-    perform(here.grid, folder)
+    perform(here.exchange, folder)
     saved = load_style(folder.result)
     expected = pu.fit_style(pu.LocalAggregator(whole), whole_space(2), ties=ties)
     assert_near(saved.style, expected, rtol)
@@ -117,7 +118,7 @@ def test_a_style_over_one_plain_node_is_that_of_its_records_to_the_last_bit(tmp_
     whole, parts = records_of(1)
     here = OnDisk(tmp_path, clock, policy="secure_only = false\n", held=parts)
     folder = here.style_job(secure=False, min_nodes=1)
-    perform(here.grid, folder)
+    perform(here.exchange, folder)
     style = load_style(folder.result).style
     assert style == pu.fit_style(pu.LocalAggregator(whole), whole_space(2))
 
@@ -126,7 +127,7 @@ def test_a_node_with_histograms_only_is_named_and_harms_nobody(tmp_path, clock):
     whole, parts = records_of(3)
     here = OnDisk(tmp_path, clock, held=[*parts, histograms_of(20, 4)])
     folder = here.style_job()
-    perform(here.grid, folder)
+    perform(here.exchange, folder)
     saved = load_style(folder.result)
     assert_near(saved.style, pu.fit_style(pu.LocalAggregator(whole), whole_space(2)), 1e-9)
     last = saved.made.crossed.nodes[3]

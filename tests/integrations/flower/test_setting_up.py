@@ -6,19 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from polyurn.client.node_policy import NodePolicy
 from polyurn.errors import FederationError, FileError, InputError, ParameterError
-from polyurn.integrations.flower.certificates import Certified, expiry, make_server
-from polyurn.integrations.flower.setting_up import (
-    check_certificate,
-    make_keys,
-    renew,
-    roster_of,
-    set_up,
-)
-from polyurn.secure.roster import SigningKey
-from polyurn.storage.federation_folder import load_public_keys, read_node, renew_server
-from polyurn.storage.node_policy_toml import read_policy
+from polyurn.federation.certificates import Certified, expiry, make_server
+from polyurn.federation.folder import load_public_keys, make_keys, read_node, set_up
+from polyurn.federation.policy import NodePolicy, read_policy
+from polyurn.federation.roster import SigningKey
 
 SETTINGS = {
     "address": "localhost:8000",
@@ -72,7 +64,7 @@ def test_the_app_of_the_server_imports_ours_and_has_the_job_as_its_one_setting(f
     for name in project["tool"]["flwr"]["app"]["components"].values():
         module, _, value = name.partition(":")
         text = (federation.app / f"{module.replace('.', '/')}.py").read_text()
-        assert "from polyurn.integrations.flower import" in text
+        assert "from polyurn.federation.flower import" in text
         assert f"{value} = " in text
 
 
@@ -154,21 +146,21 @@ def test_an_empty_folder_is_filled(tmp_path):
 
 def test_a_certificate_that_has_expired_is_said_with_what_to_do_and_can_be_renewed(tmp_path):
     made = set_up(tmp_path / "fed", n_nodes=1, **SETTINGS)
-    check_certificate(made)
+    made.check_certificate()
     key, certificate = ((made.authority / name).read_bytes() for name in ("ca.key", "ca.crt"))
     past = datetime.now(UTC) - timedelta(days=900)
     old = make_server(Certified(key, certificate), ["localhost"], now=past)
-    renew_server(made, (old.key, old.certificate))
+    made.take_certificate(old)
     with pytest.raises(FederationError, match=r"has expired \(.*\): make a new one with .*--renew"):
-        check_certificate(made)
-    renew(made)
-    check_certificate(made)
+        made.check_certificate()
+    made.renew_certificate()
+    made.check_certificate()
     assert expiry(made.certificate.read_bytes()) > datetime.now(UTC) + timedelta(days=800)
     assert stat.S_IMODE(os.stat(made.key).st_mode) == 0o600
     assert (made.authority / "ca.crt").read_bytes() == certificate  # nodes go on trusting it
 
 
 def test_the_roster_has_every_node_under_its_number(federation):
-    roster = roster_of(federation.read())
+    roster = federation.read().roster
     assert all(number in roster for number in (1, 2, 3, 4))
     assert 5 not in roster

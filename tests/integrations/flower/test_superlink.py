@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from polyurn.errors import FederationError
-from polyurn.integrations.flower import superlink
-from polyurn.integrations.flower.certificates import Certified, make_server
-from polyurn.integrations.flower.one_machine import free_port
-from polyurn.integrations.flower.setting_up import set_up
-from polyurn.storage.federation_folder import FederationFolder, renew_server
+from polyurn.federation.certificates import Certified, make_server
+from polyurn.federation.flower import superlink
+from polyurn.federation.folder import FederationFolder, set_up
+from polyurn.federation.one_machine import free_port
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def test_an_expired_certificate_is_said_and_nothing_is_started(folder):
     key, certificate = ((folder.authority / name).read_bytes() for name in ("ca.key", "ca.crt"))
     past = datetime.now(UTC) - timedelta(days=900)
     old = make_server(Certified(key, certificate), ["localhost"], now=past)
-    renew_server(folder, (old.key, old.certificate))
+    folder.take_certificate(old)
     with pytest.raises(FederationError, match="has expired"):
         superlink.start(folder, host="127.0.0.1")
     assert not folder.pid.exists()

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from polyurn.errors import FederationError, FileError
-from polyurn.integrations.flower.certificates import make_authority, make_server
-from polyurn.integrations.flower.one_machine import free_port
-from polyurn.integrations.flower.supernode import knock
+from polyurn.federation.certificates import make_authority, make_server
+from polyurn.federation.flower.supernode import knock
+from polyurn.federation.one_machine import free_port
 from tls_doors import Door
 
 PAST, FUTURE = (datetime.now(UTC) + timedelta(days=days) for days in (-900, 30))

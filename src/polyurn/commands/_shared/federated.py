@@ -7,28 +7,69 @@ goes on.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from math import nan
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 
-from polyurn.commands._shared.console import INTERRUPTED, say, talk
+from polyurn.commands._shared.console import INTERRUPTED, say, talk, warn
+from polyurn.commands._shared.invocation import refuse_options
 from polyurn.commands._shared.private_fits import N_ROUNDS
 from polyurn.commands._shared.progress import NOISED, STARTING, fit_progress, selection_progress
-from polyurn.errors import FederationError
-from polyurn.integrations.flower import superlink
-from polyurn.integrations.flower.processes import alive, is_running
+from polyurn.errors import FederationError, ParameterError
+from polyurn.federation.flower import superlink
+from polyurn.federation.flower.processes import alive, is_running
+from polyurn.federation.folder import FederationFolder
+from polyurn.federation.jobs import Job, JobFolder, MixtureJob, StyleJob
 from polyurn.privacy.ledger import Charge
 from polyurn.server.crossed_record import CrossedRecord
 from polyurn.server.results import Progress, Round
-from polyurn.storage.federation_folder import FederationFolder
-from polyurn.storage.federation_job import MixtureJob, StyleJob
-from polyurn.storage.job_folder import JobFolder
 from polyurn.storage.ledger_file import LedgerFile
 from polyurn.wording.numbers import counted
 
 _LOOK = 0.3  # seconds between two looks for news
 _STARTS_WITHIN = 90.0  # seconds until the server's process has to have begun
+_SEARCH_OF_NODES = ("rounds", "tol", "patience", "cohort", "max_upload", "held_out")
+
+J = TypeVar("J", bound=Job)
+
+
+def asked_job(kind: type[J], context: typer.Context, place: FederationFolder, **more: Any) -> J:
+    """The job that a command asks for: each of its options that is called like a field, and more."""
+    asked = context.params
+    named = {field.name: asked[field.name] for field in fields(kind) if field.name in asked}
+    about = {
+        "federation": str(place.path),
+        "command": context.obj,
+        "secure": not asked["plain"],
+        **_guarantee(context),
+    }
+    return kind(**{**named, **about, **more})
+
+
+def _guarantee(context: typer.Context) -> dict[str, Any]:
+    """The fields of a `Job` that say what is guaranteed: nothing, or what is asked for.
+
+    One of both has to be said: a federation without noise is a decision, and not a default.
+    """
+    asked = context.params
+    if asked["no_privacy"]:
+        names = ["epsilon", "delta", "trust", "ledger_epsilon"]
+        refuse_options(context, names, "with --no-privacy")
+        return {}
+    if asked["epsilon"] is None or asked["delta"] is None:
+        raise ParameterError(
+            "expected --epsilon and --delta (1 and 1e-6, say: `polyurn privacy plan` shows what they "
+            "cost), or --no-privacy, which releases exact sums over the clients"
+        )
+    refuse_options(context, _SEARCH_OF_NODES, "with --epsilon")
+    return {
+        "epsilon": asked["epsilon"],
+        "delta": asked["delta"],
+        "trust": asked["trust"] or ("central" if asked["plain"] else "distributed"),
+        "ledger_epsilon": asked["ledger_epsilon"],
+    }
 
 
 def perform(place: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
@@ -51,14 +92,12 @@ def perform(place: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
     return folder
 
 
-def missing_nodes(crossed: CrossedRecord | None) -> list[str]:
+def warn_of_missing_nodes(crossed: CrossedRecord | None) -> None:
     """A sentence for each node of which there is nothing in a model, and why."""
-    sentences = []
     for node in () if crossed is None else crossed.nodes:
         if node.n_summed == 0:
             reasons = [why for why, _ in node.refused] or [node.benched or "it was not there"]
-            sentences.append(f"without {node.name}: {'; '.join(reasons)}")
-    return sentences
+            warn(f"without {node.name}: {'; '.join(reasons)}")
 
 
 class _Kept:

@@ -24,32 +24,6 @@ _SEARCH = (
     "rounds", "tol", "patience", "cohort", "sampling", "method", "moments", "size_prior",
     "category_prior", "max_upload", "checkpoint", "held_out",
 )  # fmt: skip
-# The same of a federation, whose private runs do go on from checkpoints.
-_SEARCH_OF_NODES = ("rounds", "tol", "patience", "cohort", "max_upload", "held_out")
-
-
-def federation_guarantee(context: typer.Context) -> dict[str, Any]:
-    """The fields of a `Job` that say what is guaranteed: nothing, or what is asked for.
-
-    One of both has to be said: a federation without noise is a decision, and not a default.
-    """
-    asked = context.params
-    if asked["no_privacy"]:
-        names = ["epsilon", "delta", "trust", "ledger_epsilon"]
-        refuse_options(context, names, "with --no-privacy")
-        return {}
-    if asked["epsilon"] is None or asked["delta"] is None:
-        raise ParameterError(
-            "expected --epsilon and --delta (1 and 1e-6, say: `polyurn privacy plan` shows what they "
-            "cost), or --no-privacy, which releases exact sums over the clients"
-        )
-    refuse_options(context, _SEARCH_OF_NODES, "with --epsilon")
-    return {
-        "epsilon": asked["epsilon"],
-        "delta": asked["delta"],
-        "trust": asked["trust"] or ("central" if asked["plain"] else "distributed"),
-        "ledger_epsilon": asked["ledger_epsilon"],
-    }
 
 
 def candidates_table(candidates: "Sequence[PrivateCandidate]", chosen: int) -> "Table":

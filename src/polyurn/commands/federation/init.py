@@ -48,8 +48,7 @@ def init_command(
 
     Example: `polyurn federation init fed --nodes 8 --categories 10 --max-size 60`
     """
-    from polyurn.integrations.flower.setting_up import set_up
-    from polyurn.storage.federation_folder import load_public_keys
+    from polyurn.federation.folder import load_public_keys, set_up
 
     files = node or []
     if nodes < 0 or nodes + len(files) < 1:
@@ -88,7 +87,7 @@ def keys_command(
 
     Example: `polyurn federation keys my-node --name hospital-a`
     """
-    from polyurn.integrations.flower.setting_up import make_keys
+    from polyurn.federation.folder import make_keys
 
     place = make_keys(folder, name)
     say(f"wrote {place}: send it to whoever sets the federation up; the other files stay here")

@@ -48,15 +48,13 @@ def join_command(
     Example: `polyurn federation join fed/nodes/node-1 clients.csv`
     """
     from polyurn.client.layout import Columns
-    from polyurn.client.record_tables import table_records
     from polyurn.client.records import Records
     from polyurn.commands._shared.client_tables import Reading, naming, read_clients
-    from polyurn.integrations.flower.one_machine import start_node
-    from polyurn.integrations.flower.owned_node import open_node, warm_up
-    from polyurn.integrations.flower.processes import alive, ended_like_ctrl_c, keep_pid
-    from polyurn.integrations.flower.setting_up import TRANSPORT_KEY
-    from polyurn.integrations.flower.supernode import Connection, knock, serve
-    from polyurn.storage.federation_folder import read_node
+    from polyurn.federation.flower.processes import alive, ended_like_ctrl_c, keep_pid
+    from polyurn.federation.flower.supernode import Connection, knock, serve
+    from polyurn.federation.folder import TRANSPORT_KEY, read_node
+    from polyurn.federation.one_machine import start_node
+    from polyurn.federation.owned_node import open_node, records_of, warm_up
     from polyurn.storage.tables import read_table
 
     place = read_node(folder)
@@ -68,14 +66,9 @@ def join_command(
         read = read_clients(table, reading, place.federation.declared)
     else:
         refuse_options(context, ["count", "drop_empty"], "with --features, a row for each point")
-        columns = [name.strip() for name in features.split(",")]
-        place.federation.check_features(columns)
         with naming(table):
-            read = table_records(
-                read_table(table, on_remark=say), label=category or "category",
-                categories=place.federation.declared, client=client or "client",
-                features=columns,
-            )  # fmt: skip
+            rows = read_table(table, on_remark=say)
+            read = records_of(place, rows, features, client=client, category=category)
     n_clients = read.n_clients if isinstance(read, Records) else read.shape[0]
     node = open_node(place, read, on_failure=lambda error: _told("an answer", error))
     connection = Connection(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say, show, warn
+from polyurn.commands._shared.console import print_json, say, show
 from polyurn.commands._shared.invocation import check_output, refuse_options
 from polyurn.commands._shared.options import (
     AsJson,
@@ -32,7 +32,7 @@ from polyurn.commands._shared.options import (
     Trust,
     component_numbers,
 )
-from polyurn.commands._shared.private_fits import candidates_table, federation_guarantee
+from polyurn.commands._shared.private_fits import candidates_table
 from polyurn.commands.federation.up import FolderArgument
 from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
@@ -88,15 +88,14 @@ def run_command(
 
     Example: `polyurn federation run fed --epsilon 1 --delta 1e-6 --components 3 -o mdm.json`
     """
-    from polyurn.commands._shared.federated import missing_nodes, perform
+    from polyurn.commands._shared.federated import asked_job, perform, warn_of_missing_nodes
+    from polyurn.federation.folder import FederationFolder
+    from polyurn.federation.jobs import MixtureJob
     from polyurn.storage.atomic import check_place, write_whole
-    from polyurn.storage.federation_folder import FederationFolder
-    from polyurn.storage.federation_job import MixtureJob
     from polyurn.storage.mdm_json import load_saved
 
     place = FederationFolder(folder)
     federation = place.read()
-    guarantee = federation_guarantee(context)
     numbers = component_numbers(components)
     selects = numbers == "auto" or len(numbers) > 1
     if not selects:
@@ -108,35 +107,20 @@ def run_command(
     if output is not None:
         check_output(context, output)
         check_place(output)
-    job = MixtureJob(
-        federation=str(place.path),
-        command=context.obj,
+    job = asked_job(
+        MixtureJob,
+        context,
+        place,
         selects=selects,
         components=() if numbers == "auto" else numbers,
         max_size=max_size or federation.max_size,
-        rounds=rounds,
-        patience=patience,
-        max_upload=max_upload,
-        seed=seed,
-        tol=tol,
-        held_out=held_out,
-        cohort=cohort,
-        sizes=sizes,
-        secure=not plain,
-        min_nodes=min_nodes,
-        min_fraction=min_fraction,
-        timeout=timeout,
-        settling=settling,
-        dropout=dropout,
         checkpoint=None if checkpoint is None else str(checkpoint.absolute()),
-        **guarantee,
     )
     done = perform(place, job)
     saved = load_saved(done.result)
     for sentence in _sentences(saved):
         say(sentence)
-    for sentence in missing_nodes(saved.made.crossed):
-        warn(sentence)
+    warn_of_missing_nodes(saved.made.crossed)
     if output is not None:
         write_whole(output, lambda file: file.write(done.result.read_bytes()))
         say(f"wrote {output}")

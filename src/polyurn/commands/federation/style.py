@@ -32,13 +32,12 @@ from polyurn.commands._shared.options import (
     Trust,
     listed_names,
 )
-from polyurn.commands._shared.private_fits import federation_guarantee
 from polyurn.commands.federation.up import FolderArgument
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
     from polyurn.commands._shared.federation_spaces import NamedSpace
-    from polyurn.storage.federation_folder import Federation
+    from polyurn.federation.folder import Federation
 
 
 def style_command(
@@ -77,37 +76,22 @@ def style_command(
 
     Example: `polyurn federation style fed proxy.csv --epsilon 1 --delta 1e-6 -o style.json`
     """
-    from polyurn.commands._shared.federated import missing_nodes, perform
+    from polyurn.commands._shared.federated import asked_job, perform, warn_of_missing_nodes
     from polyurn.commands._shared.fitted_style import style_record, style_table
+    from polyurn.federation.folder import FederationFolder
+    from polyurn.federation.jobs import StyleJob
     from polyurn.storage.atomic import write_whole
-    from polyurn.storage.federation_folder import FederationFolder
-    from polyurn.storage.federation_job import StyleJob
     from polyurn.storage.style_json import load_style
 
     place = FederationFolder(folder)
     federation = place.read()
-    guarantee = federation_guarantee(context)
     check_json_place(context, output, "the style")
     space = _space(context, proxy, federation)
-    job = StyleJob(
-        federation=str(place.path),
-        command=context.obj,
-        space=space.space,
-        features=space.features,
-        ties=ties,
-        secure=not plain,
-        min_nodes=min_nodes,
-        min_fraction=min_fraction,
-        timeout=timeout,
-        settling=settling,
-        dropout=dropout,
-        **guarantee,
-    )
+    job = asked_job(StyleJob, context, place, space=space.space, features=space.features)
     done = perform(place, job)
     saved = load_style(done.result)
     say(f"privacy: {saved.made.privacy_in_words}")
-    for sentence in missing_nodes(saved.made.crossed):
-        warn(sentence)
+    warn_of_missing_nodes(saved.made.crossed)
     if saved.style.alarm is not None:
         warn(f"alarm: {saved.style.alarm}; take proxy data that are more like the clients")
     if output is not None:

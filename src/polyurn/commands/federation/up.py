@@ -34,13 +34,13 @@ def up_command(
 
     Example: `polyurn federation up fed`
     """
-    from polyurn.integrations.flower import setting_up, superlink
-    from polyurn.storage.federation_folder import FederationFolder
+    from polyurn.federation.flower import superlink
+    from polyurn.federation.folder import FederationFolder
 
     place = FederationFolder(folder)
     federation = place.read()
     if renew:
-        setting_up.renew(place)
+        place.renew_certificate()
     pid = superlink.start(place, host=listen)
     say(f"the SuperLink listens on {listen}, port {federation.address.rpartition(':')[2]} "
         f"(process {pid}, log {place.log})")  # fmt: skip
@@ -55,9 +55,9 @@ def status_command(folder: FolderArgument, as_json: AsJson = False) -> None:
     """
     from rich.table import Table
 
-    from polyurn.integrations.flower import superlink
-    from polyurn.integrations.flower.processes import alive
-    from polyurn.storage.federation_folder import FederationFolder
+    from polyurn.federation.flower import superlink
+    from polyurn.federation.flower.processes import alive
+    from polyurn.federation.folder import FederationFolder
 
     place = FederationFolder(folder)
     federation = place.read()
@@ -105,9 +105,9 @@ def down_command(folder: FolderArgument) -> None:
 
     Example: `polyurn federation down fed`
     """
-    from polyurn.integrations.flower import superlink
-    from polyurn.integrations.flower.processes import end_processes
-    from polyurn.storage.federation_folder import FederationFolder
+    from polyurn.federation.flower import superlink
+    from polyurn.federation.flower.processes import end_processes
+    from polyurn.federation.folder import FederationFolder
 
     place = FederationFolder(folder)
     federation = place.read()

@@ -1,0 +1,486 @@
+"""The server's side of a federation: who is asked, how answers are added, who is not asked again.
+
+It speaks to nodes through an `Exchange` and knows no transport. A node holds one client or many; cohorts
+are cohorts of nodes.
+"""
+
+import math
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.errors import (
+    BudgetError,
+    InputError,
+    LostRoundError,
+    MessageError,
+    NodesError,
+    NumbersError,
+    ParameterError,
+    RefusedError,
+)
+from polyurn.federation.exchange import Exchange
+from polyurn.federation.messages import N_TAG_BYTES, Ask, Reply, tag_of
+from polyurn.federation.tally import Tally
+from polyurn.server.crossed_record import CrossedRecord
+from polyurn.typed.arguments import checked, got
+from polyurn.typed.records import Count, Finite
+from polyurn.wire import (
+    Noised,
+    Query,
+    S,
+    decode_statistics,
+    encode_query,
+    node_bounds,
+)
+from polyurn.wire.query import ROUNDING
+from polyurn.wording.numbers import counted
+
+# One node alone could say anything about another; two that say the same are believed.
+_ENOUGH_ACCUSERS = 2
+_LOOK = 0.5  # seconds between two looks for nodes that are to come
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """On what terms the nodes of a federation are asked, whatever the question is.
+
+    Attributes
+    ----------
+    secure : bool
+        Whether the server sees sums only (docs/secure-sums.md), or every node's answer.
+    min_nodes, min_fraction : int, float
+        A sum is over at least so many nodes, and at least this share of the cohort; the cohort is
+        `cohort_size` nodes, or every node that was ever there.
+    retries : int
+        How often a sum that failed is begun again, with other nodes where there are some. One that
+        fails because so many nodes refuse the question, as they would again, is not.
+    timeout : float
+        Seconds that a stage waits for replies.
+    settling : float
+        Seconds that the first round waits for nodes that are to come.
+    dropout, colluding : float
+        Declared shares of nodes that leave during a secure sum, and that may tell the server all they
+        know; as in `choose_graph`.
+    """
+
+    secure: bool = True
+    min_nodes: Count = 3
+    retries: Count = 2
+    min_fraction: Finite = 0.7
+    timeout: Finite = 60.0
+    settling: Finite = 60.0
+    dropout: Finite = 0.3
+    colluding: Finite = 0.2
+
+    def __post_init__(self) -> None:
+        if self.min_nodes < 1 or self.retries < 0:
+            raise ParameterError("expected min_nodes of at least 1, and retries of at least 0")
+        if self.secure and self.min_nodes < 2:
+            raise ParameterError(
+                "expected min_nodes of at least 2 for secure sums: a sum over one node is its answer"
+            )
+        if not 0 <= self.min_fraction <= 1 or self.timeout <= 0 or self.settling < 0:
+            raise ParameterError(
+                "expected min_fraction from 0 to 1, a timeout above 0 and a settling time of at least 0"
+            )
+        for name in ("dropout", "colluding") if self.secure else ():
+            if not 0 <= getattr(self, name) < 0.5:
+                raise ParameterError(
+                    f"expected {name} from 0 to less than 0.5, got {getattr(self, name):g}: where half "
+                    "of the nodes go, no majority is left"
+                )
+
+    def needed(self, n_asked: int) -> int:
+        """How many of so many nodes have to answer."""
+        return max(self.min_nodes, math.ceil(self.min_fraction * n_asked - 1e-9))  # 0.7 * 10 > 7
+
+
+@checked
+class FederatedAggregator:
+    """Puts queries to the nodes of a federation and adds their answers.
+
+    How many clients there are is not known: there is no `n_clients`.
+
+    Parameters
+    ----------
+    exchange : Exchange
+        Carries the messages.
+    terms : Terms
+    roster : polyurn.federation.roster.Roster, optional
+        The nodes' public keys; needed for secure sums, in which others take no part.
+    clients_per_node : int
+        The declared largest number of clients of a node. An answer beyond so many times the bounds of
+        one client is refused, and a node with more clients does not answer.
+    expected : int
+        Before the first round, wait until so many nodes are there, for `terms.settling` seconds at most.
+    rng : int or numpy.random.Generator
+        Chooses the cohorts.
+
+    Examples
+    --------
+    docs/federation-core.md has a federation of nodes in one process.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        terms: Terms,
+        *,
+        roster: object = None,
+        clients_per_node: int = 1,
+        expected: int = 0,
+        rng: int | np.random.Generator | None = None,
+    ) -> None:
+        if not 1 <= clients_per_node < 2**32:
+            raise ParameterError("expected clients_per_node of at least 1")
+        self._exchange, self._terms, self._clients_per_node = exchange, terms, clients_per_node
+        self._roster = _checked_roster(roster) if terms.secure else None
+        self._expected, self._rng, self._tally = expected, np.random.default_rng(rng), Tally()
+        self._known: set[int] = set()
+        self._present: set[int] = set()
+        self._n_begun = 0  # rounds, with those that were left out
+
+    @property
+    def refused(self) -> dict[int, dict[str, int]]:
+        """For each node whose replies were not used, or were refusals: how often, by reason."""
+        return self._tally.refused
+
+    @property
+    def benched(self) -> dict[int, str]:
+        """The nodes that are not asked any more, and why."""
+        return self._tally.benched
+
+    @property
+    def crossed(self) -> CrossedRecord:
+        """All that crossed so far."""
+        return self._tally.crossed(
+            secure=self._terms.secure, clients_per_node=self._clients_per_node, known=self._known
+        )
+
+    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
+        """The sum of the answers of a fresh cohort of nodes; None asks every node.
+
+        Parameters
+        ----------
+        query : Query
+        cohort_size : int, optional
+            A number of nodes, not of clients.
+
+        Raises
+        ------
+        NodesError
+            Too few nodes are there, or answer; with the numbers.
+        """
+        return self.retried(query, cohort_size, before=lambda: None)
+
+    def retried(self, query: Query[S], cohort_size: int | None, *, before: Callable[[], None]) -> S:
+        """`aggregate`, with a function that is called before each attempt; what it raises ends them.
+
+        A private sum is charged there: an attempt that failed may have told somebody something.
+        """
+        self._settle()
+        (choose,) = self.skip()
+        with self._tally.round(self._n_begun, kind=query.text, n_numbers=query.n_numbers):
+            return self._round(query, cohort_size, choose, before)
+
+    def skip(self) -> list[np.random.Generator]:
+        """Leave a round out: later ones draw what they would have drawn after it."""
+        self._n_begun += 1
+        return self._rng.spawn(1)
+
+    def __repr__(self) -> str:
+        kind = "secure" if self._terms.secure else "plain"
+        return f"FederatedAggregator({counted(len(self._known), 'node')}, {kind})"
+
+    def _settle(self) -> None:
+        """Wait for the nodes that are expected, once."""
+        expected, self._expected = self._expected, 0
+        end = time.monotonic() + self._terms.settling
+        while (n_there := len(self._exchange.nodes())) < expected and time.monotonic() < end:
+            time.sleep(_LOOK)
+        if expected and n_there < self._terms.min_nodes:
+            self._expected = expected
+            raise NodesError(
+                f"{n_there} of {expected} nodes are connected after {self._terms.settling:g} s, "
+                f"{self._terms.min_nodes} are needed",
+                n_there, self._terms.min_nodes,
+            )  # fmt: skip
+
+    def _round(
+        self,
+        query: Query[S],
+        cohort_size: int | None,
+        choose: np.random.Generator,
+        before: Callable[[], None],
+    ) -> S:
+        """A sum, in as many attempts as it takes."""
+        failed = ""
+        for n_attempts in range(1, self._terms.retries + 2):
+            cohort, needed = self._cohort(cohort_size, choose)
+            if isinstance(query, Noised) and query.trust == "distributed":
+                needed = max(needed, query.n_reporters)
+            try:
+                before()
+            except BudgetError as error:
+                if not failed:
+                    raise
+                raise BudgetError(f"no sum: {failed}; begun again, {error}") from error
+            self._tally.n_attempts += 1
+            attempt = Attempt(
+                query, cohort, needed, exchange=self._exchange, tally=self._tally,
+                timeout=self._terms.timeout, clients_per_node=self._clients_per_node,
+            )  # fmt: skip
+            try:
+                if self._roster is None:
+                    total, summed = attempt.plain_sum()
+                else:
+                    total, summed = attempt.secure_sum(self._roster, self._terms)
+            except (NodesError, LostRoundError) as error:
+                self._bench(attempt.suspects(error))
+                # Everybody was asked, and those who would not refuse again are too few.
+                is_over = cohort_size is None and len(set(cohort) - attempt.declined) < needed
+                if is_over or n_attempts > self._terms.retries:
+                    times, n_left = counted(n_attempts, "attempt"), getattr(error, "n_nodes", 0)
+                    text = f"no sum in {times}: {error}; {self._absent()}"
+                    raise NodesError(text, n_left, needed) from error
+                failed = f"{error}; {self._absent()}"
+                continue
+            self._bench(attempt.suspects())
+            self._tally.summed(summed)
+            return query.read(total)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _cohort(self, cohort_size: int | None, rng: np.random.Generator) -> tuple[list[int], int]:
+        """Who is asked, and how many of them have to answer."""
+        if cohort_size is not None and cohort_size < self._terms.min_nodes:
+            raise ParameterError(
+                f"expected a cohort of at least min_nodes={self._terms.min_nodes} nodes, got "
+                f"{cohort_size}"
+            )
+        there = set(self._exchange.nodes())
+        if self._roster is not None:
+            there = {node for node in there if node in self._roster}
+        for node in there - self._present:
+            self._tally.alive(node)
+        self._known |= there
+        self._present = there
+        free = sorted(there - set(self._tally.benched))
+        aim = len(self._known) if cohort_size is None else cohort_size
+        needed = self._terms.needed(aim)
+        if len(free) < needed:
+            raise NodesError(
+                f"{len(free)} of {aim} nodes can be asked, {needed} are needed; {self._absent()}",
+                len(free), needed,
+            )  # fmt: skip
+        if cohort_size is None or cohort_size >= len(free):
+            return free, needed
+        places = rng.choice(len(free), size=cohort_size, replace=False)
+        return [free[place] for place in sorted(places)], needed
+
+    def _bench(self, suspects: Collection[int]) -> None:
+        for node in suspects:
+            self._tally.suspect(node)
+
+    def _absent(self) -> str:
+        by_reasons: dict[str, list[int]] = {}
+        for node, whys in self._tally.refused.items():
+            by_reasons.setdefault("; ".join(whys), []).append(node)
+        refused = [f"{_listed(nodes)} ({why})" for why, nodes in by_reasons.items()]
+        benched = _listed(list(self._tally.benched))
+        return f"benched: {benched}, refused: {', '.join(refused) or 'none'}"
+
+
+class Attempt:
+    """One attempt at a sum over a cohort of nodes, plain or secure.
+
+    `declined` are nodes that would refuse the same question again. A sum is an array of shape
+    (n_numbers,) and the nodes that are in it; there is none over fewer than `needed`.
+    """
+
+    def __init__(
+        self,
+        query: Query[Any],
+        cohort: Collection[int],
+        needed: int,
+        *,
+        exchange: Exchange,
+        tally: Tally,
+        timeout: float,
+        clients_per_node: int,
+    ) -> None:
+        self._query, self._cohort, self._needed = query, cohort, needed
+        self._exchange, self._tally, self._timeout = exchange, tally, timeout
+        self._question = Ask(clients_per_node, encode_query(query))
+        self._accusers: dict[int, set[int]] = {}
+        self.declined: set[int] = set()
+
+    def suspects(self, error: Exception | None = None) -> set[int]:
+        """Nodes whose messages to others did not keep to the protocol."""
+        accused = {
+            node for node, by in self._accusers.items() if len(by - {node}) >= _ENOUGH_ACCUSERS
+        }
+        lost = error.node if isinstance(error, LostRoundError) else None
+        return accused if lost is None else accused | {lost}
+
+    def plain_sum(self) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+        """Each answer is checked, and added as it comes. The server sees every node's answer."""
+        query = self._query
+        bounds = query.bounds() * self._question.clients_per_node
+        total, lost, summed = np.zeros(query.n_numbers), np.zeros(query.n_numbers), []
+        for node, data in self._ask("plain", dict.fromkeys(self._cohort, self._question)):
+            vector = _answer(data, query, bounds)
+            if isinstance(vector, str):
+                self._tally.refuse(node, vector)
+                continue
+            # Compensated (Neumaier, 1974), so that the sum does not depend on who replied first.
+            before, total = total, total + vector
+            lost += np.where(
+                np.abs(before) >= np.abs(vector),
+                (before - total) + vector,
+                (vector - total) + before,
+            )
+            summed.append(node)
+        if len(summed) < self._needed:
+            raise NodesError(
+                f"{len(summed)} of {len(self._cohort)} nodes answered, {self._needed} are needed",
+                len(summed),
+                self._needed,
+            )
+        return total + lost, tuple(sorted(summed))
+
+    def secure_sum(self, roster: Any, terms: Terms) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+        """Five stages, in which the server sees masked numbers, and their sum."""
+        from polyurn.federation.round import Round
+
+        query, asked = self._query, self._question
+        round_ = Round(
+            self._cohort,
+            roster=roster,
+            matter=asked.digest,
+            bounds=node_bounds(query, asked.clients_per_node),
+            dropout=terms.dropout,
+            colluding=terms.colluding,
+            fewest=self._needed,
+        )
+
+        def replies(stage: str, bodies: Mapping[int, bytes]) -> dict[int, bytes]:
+            first = asked if stage == "advertise" else Ask()
+            asks = {
+                node: Ask(first.clients_per_node, first.query, body)
+                for node, body in bodies.items()
+            }
+            return dict(self._ask(stage, asks))
+
+        try:
+            bodies = round_.advertised(replies("advertise", round_.invite()))
+            _check_neighbourhoods(query, round_.graph.n_neighbours)
+            bodies = round_.shared(replies("share", bodies))
+            bodies = round_.masked(replies("mask", bodies))
+            bodies = round_.confirmed(replies("confirm", bodies))
+            total = round_.revealed(replies("reveal", bodies))
+        finally:
+            for node, why in round_.refused.items():
+                self._tally.refuse(node, why)
+        # Nobody sees who it was, and a smaller lie is not seen at all.
+        most = query.bounds() * asked.clients_per_node * len(round_.summed)
+        if (np.abs(total) > most * (1 + ROUNDING)).any():
+            raise LostRoundError(
+                "the sum is beyond its bounds: some node sent numbers that are none"
+            )
+        return total, round_.summed
+
+    def _ask(self, stage: str, asks: Mapping[int, Ask]) -> Iterator[tuple[int, bytes]]:
+        """(node, what is in its reply) of those who answer what they were asked now, as they come."""
+        # One for each node: who does not know another's tag cannot reply in its name.
+        tags = {node: secrets.token_bytes(N_TAG_BYTES) for node in asks}
+        messages = {node: ask.encode(tag=tags[node], node=node) for node, ask in asks.items()}
+        self._tally.n_asks += 1
+        self._tally.bytes_down += sum(map(len, messages.values()))
+        heard: set[int] = set()
+        answered: set[int] = set()
+        for node, data in self._exchange.ask(stage, messages, timeout=self._timeout):
+            if node not in messages:
+                self._tally.alive(node)
+                continue
+            heard.add(node)
+            body, why = self._opened(node, data, tags[node])
+            if body is not None and node in answered:
+                body, why = None, "it answered twice"
+            if body is None:
+                self._tally.refuse(node, why)
+                continue
+            answered.add(node)
+            yield node, body
+        self._tally.silent(set(messages) - heard)
+
+    def _opened(self, node: int, data: object, tag: bytes) -> tuple[bytes | None, str]:
+        """What is in a reply; or None, and one of a few reasons why it is not used."""
+        if not isinstance(data, bytes):
+            return None, f"a reply of type {type(data).__name__}"
+        if not data:
+            return None, "the transport says that it failed"
+        self._tally.bytes_up += len(data)
+        try:
+            reply = Reply.decode(data, tag=None, node=node)
+        except RefusedError as error:
+            is_impostor = error.node is not None
+            return (
+                None,
+                "a reply in another's name" if is_impostor else "a reply that cannot be read",
+            )
+        if reply.refusal is None:
+            is_old = tag_of(data) != tag
+            return (None, "a reply to an earlier message") if is_old else (reply.body, "")
+        if reply.refusal.lasts:
+            self.declined.add(node)
+        if reply.suspect is not None:
+            self._accusers.setdefault(reply.suspect, set()).add(node)
+        return None, reply.refusal.text
+
+
+def _answer(
+    data: bytes, query: Query[Any], bounds: NDArray[np.float64]
+) -> NDArray[np.float64] | str:
+    """The numbers of a plain answer, or why it is none: one of a few reasons, whatever arrives."""
+    try:
+        vector: NDArray[np.float64] = decode_statistics(data, query).to_vector()
+    except NumbersError:
+        return "numbers that are not finite, or beyond 1e150"
+    except MessageError:
+        return "no answer to the question"
+    except InputError:
+        return "an answer of another length"
+    return "numbers beyond their bounds" if (np.abs(vector) > bounds).any() else vector
+
+
+def _check_neighbourhoods(query: Query[Any], n_neighbours: int) -> None:
+    """Refuse what every node would: noise in more shares than it has neighbours to count on."""
+    match query:
+        case Noised(trust="distributed", n_reporters=n) if n > n_neighbours + 1:
+            raise ParameterError(
+                f"expected n_reporters of at most {n_neighbours + 1}, a node and its neighbours in the "
+                f"secure sum, got {n}; a node counts no share that it cannot see"
+            )
+
+
+def _checked_roster(roster: object) -> Any:
+    """The roster, without which there is no secure sum; needs the extra `flower`."""
+    from polyurn.federation.roster import Roster
+
+    if not isinstance(roster, Roster):
+        raise ParameterError(
+            f"expected a Roster with the nodes' public keys for secure sums, got {got(roster)}"
+        )
+    return roster
+
+
+def _listed(nodes: list[int]) -> str:
+    more = f" and {len(nodes) - 8} more" if len(nodes) > 8 else ""
+    return ", ".join(map(str, nodes[:8])) + more if nodes else "none"

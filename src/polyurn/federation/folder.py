@@ -1,0 +1,478 @@
+"""A federation on disk: what its server keeps, and the folder that each node takes home.
+
+    DIR/federation.json            what all agree on: address, categories, largest size, public keys
+    DIR/authority/                 ca.key, ca.crt; wanted again only to renew the server's certificate
+    DIR/server/                    the SuperLink's key, certificate, database, log, app and runs
+    DIR/nodes/NAME/                what the owner of a node gets: node.json, policy.toml, ca.crt, keys
+
+A node's folder later holds what is only its owner's: the key of its buckets, its log of questions.
+Which keys these are is `certificates.py`; no process is started here.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TypeVar
+
+from polyurn.counts import check_names
+from polyurn.errors import FederationError, FileError, ParameterError
+from polyurn.federation.certificates import (
+    Certified,
+    expiry,
+    make_authority,
+    make_node_keys,
+    make_server,
+)
+from polyurn.federation.roster import Roster
+from polyurn.storage.atomic import AGAIN, load_record, save_record
+from polyurn.storage.places import read_regular
+from polyurn.typed.records import Count, read_record, to_record
+
+_VERSION = 1
+MOST_NODES = 100_000
+TRANSPORT_KEY, SIGNING_KEY = "transport.key", "signing.key"
+_N_BUCKET_KEY_BYTES = 32
+
+Value = TypeVar("Value")
+
+_POLICY = """\
+# What this node lets a server ask. It is yours: no message from the server changes it.
+# docs/guides/federation.md says what each line means.
+secure_only = {secure_only:11}# answer in secure sums only: the server never sees your numbers alone
+largest_max_size = {max_size}
+most_numbers = 50000       # in one answer
+narrowest_part = 0.02      # of all clients; 0.001 serves from 20,000 clients on
+fewest = 3                 # nodes in a secure sum, yours included
+majority = 0.5             # which thresholds of a secure sum have to exceed
+rounds_per_day = 200       # questions put to your clients in any 24 hours
+least_noise = 0.0          # above 0: answer only with noise that you add, of at least this multiplier
+most_epsilon = 0.0         # above 0: your privacy budget for all time, kept in privacy.ledger
+delta = 1e-6               # of that budget
+"""
+
+_APP = {
+    "pyproject.toml": """\
+[project]
+name = "polyurn-app"
+version = "1.0.0"
+description = "Learn what this federation looks like"
+license = "Apache-2.0"
+dependencies = []
+
+[tool.flwr.app]
+publisher = "polyurn"
+
+[tool.flwr.app.components]
+serverapp = "polyurn_app.server_app:app"
+clientapp = "polyurn_app.client_app:app"
+
+[tool.flwr.app.config]
+job = ""
+""",
+    "polyurn_app/__init__.py": '"""A Flower app that is polyurn\'s."""\n',
+    "polyurn_app/server_app.py": (
+        '"""The server\'s side."""\n\n'
+        "from polyurn.federation.flower import server_app\n\napp = server_app.app\n"
+    ),
+    "polyurn_app/client_app.py": (
+        '"""The nodes\' side, for nodes that are Flower\'s own SuperNodes."""\n\n'
+        "from polyurn.federation.flower import client_app\n\napp = client_app.app\n"
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeEntry:
+    """What everybody knows of a node: its number, from 1 on, its name and its public OpenSSH keys."""
+
+    number: Count
+    name: str
+    transport: str
+    signing: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Federation:
+    """What the nodes and the server of a federation have agreed on.
+
+    Attributes
+    ----------
+    address : str
+        Where nodes find the SuperLink: host:port.
+    hosts : tuple of str
+        Further names of its machine, which its certificate has.
+    n_categories : int
+    categories : tuple of str, or None
+        Their names; None if they are called 0, 1, 2, ...
+    max_size, clients_per_node : int
+        Declared: the most points of a client, and the most clients of a node.
+    nodes : tuple of NodeEntry
+    features : tuple of str, or None
+        The columns of records, in the order in which questions about style take them; None if they were
+        not declared, and nobody but their owners knows that nodes mean the same.
+    """
+
+    address: str
+    n_categories: Count
+    categories: tuple[str, ...] | None
+    max_size: Count
+    clients_per_node: Count
+    nodes: tuple[NodeEntry, ...]
+    hosts: tuple[str, ...] = ()
+    features: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        host, _, port = self.address.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+            raise ParameterError(
+                f"expected an address such as example.org:8000, got {self.address}"
+            )
+        check_names(self.categories, self.n_categories)
+        given = self.features
+        if given is not None and (not 0 < len(given) == len(set(given)) or "" in given):
+            raise ParameterError(
+                "expected features with different names, at least one, none of them empty, got "
+                f"{','.join(given)!r}"
+            )
+        if min(self.n_categories, self.max_size, self.clients_per_node) < 1:
+            raise ParameterError(
+                "expected at least 1 category, and max_size and clients_per_node of at least 1"
+            )
+        names = [node.name for node in self.nodes]
+        if not 1 <= len(names) <= MOST_NODES or len(set(names)) < len(names):
+            raise ParameterError(f"expected 1 to {MOST_NODES:,} nodes with names of their own")
+        for name in names:
+            _check_name(name)
+        if [node.number for node in self.nodes] != list(range(1, len(names) + 1)):
+            raise ParameterError("expected nodes with the numbers 1, 2, 3, ...")
+
+    @property
+    def declared(self) -> int | tuple[str, ...]:
+        """The categories as tables are read with them."""
+        return self.n_categories if self.categories is None else self.categories
+
+    @property
+    def roster(self) -> Roster:
+        """The nodes' public keys, as secure sums go by them."""
+        return Roster({node.number: node.signing.encode() for node in self.nodes})
+
+    @property
+    def server_names(self) -> list[str]:
+        """Whatever the SuperLink's machine is called; those who run all on one machine need the last."""
+        host = self.address.rpartition(":")[0].strip("[]")
+        return [host, *self.hosts, "localhost", "127.0.0.1"]
+
+    def check_features(self, names: Sequence[str]) -> None:
+        """Nothing, if these columns are the declared ones, or none were; else `ParameterError`."""
+        if self.features is not None and tuple(names) != self.features:
+            raise ParameterError(
+                f"expected the features that the federation has declared, {','.join(self.features)}, in "
+                f"this order, got {','.join(names)}"
+            )
+
+
+class FederationFolder:
+    """The folder of a federation's server."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(os.path.abspath(path))
+        self.authority, self.server = self.path / "authority", self.path / "server"
+        self.nodes, self.runs = self.path / "nodes", self.path / "server" / "runs"
+        self.flower_home, self.app = self.server / "flower", self.server / "app"
+        self.certificate, self.key = self.server / "server.crt", self.server / "server.key"
+        self.ca_certificate = self.server / "ca.crt"
+        self.database, self.log = self.server / "superlink.db", self.server / "superlink.log"
+        self.pid, self.ledger = self.server / "superlink.pid", self.server / "privacy.ledger"
+
+    def read(self) -> Federation:
+        """What stands in federation.json."""
+        return _read(self.path / "federation.json", Federation, "federation", "init")
+
+    def node(self, name: str) -> Path:
+        """The folder that a node takes home."""
+        return self.nodes / name
+
+    def renew_certificate(self) -> None:
+        """A new certificate for the SuperLink, signed by the federation's authority."""
+        key, certificate = (read_regular(self.authority / name) for name in ("ca.key", "ca.crt"))
+        self.take_certificate(make_server(Certified(key, certificate), self.read().server_names))
+
+    def take_certificate(self, server: Certified) -> None:
+        """Put a key and certificate of the SuperLink in the place of the old ones."""
+        write_private(self.key, server.key)
+        write_private(self.certificate, server.certificate)
+
+    def check_certificate(self) -> None:
+        """Nothing, if the SuperLink's certificate is valid; else `FederationError`."""
+        ends = expiry(read_regular(self.certificate))
+        if ends <= datetime.now(UTC):
+            raise FederationError(
+                f"the certificate of the SuperLink has expired ({ends:%Y-%m-%d}): make a new one with "
+                "`polyurn federation up --renew`"
+            )
+
+    def flower_ids(self) -> dict[int, int]:
+        """For each of Flower's ids of registered nodes, the node's number; empty before `up`."""
+        place = self.server / "registered.json"
+        if not place.exists():
+            return {}
+        record = load_record(place, kind="registered", version=_VERSION)
+        try:
+            return {int(key): int(number) for key, number in record["nodes"].items()}
+        except (KeyError, ValueError, AttributeError, TypeError) as error:
+            raise FileError(f"{place} is damaged: delete it, and run `up` again") from error
+
+    def register(self, flower_ids: Mapping[int, int]) -> None:
+        """Keep which of Flower's ids is which node."""
+        nodes = {str(key): number for key, number in flower_ids.items()}
+        save_record(
+            {"nodes": nodes}, self.server / "registered.json", kind="registered", version=_VERSION
+        )
+
+
+@dataclass(frozen=True)
+class NodeFolder:
+    """What the owner of a node has: its number, and what all have agreed on."""
+
+    path: Path
+    number: int
+    federation: Federation = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.federation.nodes[self.number - 1].name
+
+    @property
+    def ca_certificate(self) -> Path:
+        return self.path / "ca.crt"
+
+    @property
+    def pid(self) -> Path:
+        return self.path / "node.pid"
+
+    @property
+    def flower_id(self) -> Path:
+        """A file with the id that Flower gave it; there once the node has joined."""
+        return self.path / "flower.id"
+
+    def secret(self, name: str) -> bytes:
+        """A private key of the folder: "transport.key" or "signing.key"."""
+        return _read_private(self.path / name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _NodeFile:
+    number: Count
+    federation: Federation
+
+
+def read_node(path: str | os.PathLike[str]) -> NodeFolder:
+    """The folder of a node, as `init` made it."""
+    place = Path(os.path.abspath(path))
+    file = _read(place / "node.json", _NodeFile, "node", "init")
+    if not 1 <= file.number <= len(file.federation.nodes):
+        raise FileError(f"{place / 'node.json'} is damaged: there is no node {file.number}")
+    return NodeFolder(place, file.number, file.federation)
+
+
+def set_up(
+    path: str | os.PathLike[str],
+    *,
+    address: str,
+    categories: int | Sequence[str],
+    max_size: int,
+    clients_per_node: int,
+    n_nodes: int = 0,
+    public: Sequence[NodeEntry] = (),
+    hosts: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    secure_only: bool = True,
+) -> FederationFolder:
+    """Make the folder of a federation, whole or not at all, where there is nothing yet.
+
+    What is declared is as in `Federation`. Keys of `n_nodes` nodes are made here, and whoever makes them
+    could speak for these nodes; the owners of the `public` ones made theirs.
+    """
+    if n_nodes > MOST_NODES:  # before keys are made for all of them
+        raise ParameterError(f"expected 1 to {MOST_NODES:,} nodes, got {n_nodes:,}")
+    keys = {i: make_node_keys() for i in range(1, 1 + n_nodes)}
+    entries = [
+        NodeEntry(
+            number=i,
+            name=f"node-{i}",
+            transport=key.transport_public.decode(),
+            signing=key.signing_public.decode(),
+        )
+        for i, key in keys.items()
+    ]
+    federation = Federation(
+        address=address,
+        n_categories=categories if isinstance(categories, int) else len(categories),
+        categories=None if isinstance(categories, int) else tuple(categories),
+        max_size=max_size,
+        clients_per_node=clients_per_node,
+        nodes=(*entries, *public),
+        hosts=tuple(hosts),
+        features=None if features is None else tuple(features),
+    )
+    _ = federation.roster  # public keys that are none are refused before anything is written
+    authority = make_authority("polyurn federation")
+    server = make_server(authority, federation.server_names)
+    policy = _POLICY.format(max_size=max_size, secure_only=str(secure_only).lower())
+    target = FederationFolder(path)
+    with _whole(target.path) as place:
+        made = FederationFolder(place)
+        for inner in (made.authority, made.runs, made.flower_home, made.nodes):
+            inner.mkdir(parents=True)
+        _save(federation, made.path / "federation.json", "federation")
+        write_private(made.authority / "ca.key", authority.key)
+        for copy in (made.authority / "ca.crt", made.ca_certificate):
+            copy.write_bytes(authority.certificate)
+        made.take_certificate(server)
+        for name, text in _APP.items():
+            (made.app / name).parent.mkdir(parents=True, exist_ok=True)
+            (made.app / name).write_text(text)
+        for node in federation.nodes:
+            home = made.node(node.name)
+            home.mkdir(mode=0o700)
+            _save(_NodeFile(number=node.number, federation=federation), home / "node.json", "node")
+            (home / "ca.crt").write_bytes(authority.certificate)
+            (home / "policy.toml").write_text(policy)
+            if (own := keys.get(node.number)) is not None:
+                write_private(home / TRANSPORT_KEY, own.transport)
+                write_private(home / SIGNING_KEY, own.signing)
+    return target
+
+
+def make_keys(path: str | os.PathLike[str], name: str) -> Path:
+    """Make the keys of a node in a folder of its own, new or empty; the file with the public ones."""
+    _check_name(name)
+    folder, keys = Path(path), make_node_keys()
+    _check_empty(folder)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot write {folder}: {error.strerror}") from error
+    write_private(folder / TRANSPORT_KEY, keys.transport)
+    write_private(folder / SIGNING_KEY, keys.signing)
+    entry = NodeEntry(
+        number=1,
+        name=name,
+        transport=keys.transport_public.decode(),
+        signing=keys.signing_public.decode(),
+    )
+    _save(entry, folder / f"{name}.json", "node-keys")
+    return folder / f"{name}.json"
+
+
+def load_public_keys(path: str | os.PathLike[str], *, number: int) -> NodeEntry:
+    """The public keys that `make_keys` wrote, with the number that the node gets."""
+    return replace(_read(Path(path), NodeEntry, "node-keys", "keys"), number=number)
+
+
+def bucket_key(path: str | os.PathLike[str]) -> bytes:
+    """A node's secret key for its clients' buckets (`client/buckets.py`): 32 bytes, drawn once.
+
+    It is never overwritten. Keep a copy: with another key, clients change their buckets.
+    """
+    place = Path(path)
+    if not os.path.lexists(place):
+        # A whole file or none, and that of whoever is first.
+        neighbour = place.with_name(f".polyurn-{secrets.token_hex(8)}")
+        try:
+            write_private(neighbour, secrets.token_bytes(_N_BUCKET_KEY_BYTES), named=place)
+            with contextlib.suppress(FileExistsError):
+                os.link(neighbour, place)
+        except FileError:
+            raise
+        except OSError as error:
+            raise FileError(f"cannot write {place}: {error.strerror or error}") from error
+        finally:
+            neighbour.unlink(missing_ok=True)
+    key = read_regular(place)
+    if len(key) != _N_BUCKET_KEY_BYTES:
+        raise FileError(
+            f"{place} is no key: expected {_N_BUCKET_KEY_BYTES} bytes, got {len(key)}; take your copy "
+            "of it"
+        )
+    return _read_private(place)
+
+
+def write_private(path: Path, data: bytes, *, named: Path | None = None) -> None:
+    """Write a file that nobody but its owner may read; errors may name another in its place."""
+    try:
+        path.unlink(missing_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise FileError(f"cannot write {named or path}: {error.strerror or error}") from error
+
+
+def _read_private(place: Path) -> bytes:
+    key = read_regular(place)
+    if os.name == "posix" and place.stat().st_mode & 0o077:
+        raise FileError(f"others than its owner may read {place}: run chmod 600 on it")
+    return key
+
+
+@contextlib.contextmanager
+def _whole(target: Path) -> Iterator[Path]:
+    """A folder beside the target, which takes its place if nothing fails, and is gone otherwise."""
+    _check_empty(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(mkdtemp(prefix=".polyurn-", dir=target.parent))
+        try:
+            yield beside
+            if target.exists():
+                target.rmdir()
+            beside.rename(target)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"cannot write {target}: {error.strerror or error}") from error
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(r"[\w][\w.-]{0,63}", name):
+        raise ParameterError(
+            f"expected a name of letters, digits, dots and dashes, 64 at most, got {name!r}"
+        )
+
+
+def _check_empty(folder: Path) -> None:
+    try:
+        if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+            raise FileError(f"{folder} is there already: take another folder")
+    except OSError as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"cannot use {folder}: {error.strerror}") from error
+
+
+def _save(value: object, place: Path, kind: str) -> None:
+    save_record(to_record(value), place, kind=kind, version=_VERSION)
+
+
+def _read(place: Path, kind: type[Value], name: str, made_by: str) -> Value:
+    if not os.path.lexists(place):
+        raise FileError(
+            f"there is no {place.name} in {place.parent}: expected a folder, or a file, that "
+            f"`polyurn federation {made_by}` made"
+        )
+    record = load_record(place, kind=name, version=_VERSION)
+    try:
+        return read_record(kind, record)
+    except FileError as error:
+        raise FileError(f"{place} is damaged: {error}; {AGAIN}") from error

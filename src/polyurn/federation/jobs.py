@@ -1,0 +1,246 @@
+"""A run of a federation: what is asked for, and its files, in which two processes tell each other.
+
+A job is the terms on which nodes are asked, what is guaranteed to clients, and a question: which kinds
+of clients there are, or what they differ in. The command that submits it writes `job.json` and reads the
+rest; the process that asks the nodes (`learning.py`) reads `job.json` and writes the rest:
+`events.jsonl`, a line for each round, then `result.json` or `failed.json`. Nothing is fitted here.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from polyurn.errors import FileError, InputError, ParameterError
+from polyurn.federation.aggregator import Terms
+from polyurn.model.style_coordinates import StyleSpace
+from polyurn.privacy.ledger import Budget
+from polyurn.storage.atomic import AGAIN, load_record, save_record
+from polyurn.storage.style_json import check_feature_names, space_from_record, space_to_record
+from polyurn.typed.records import Count, Finite, read_record, to_record
+
+_VERSION = 1
+# Who can add noise, by whether sums are secure: a share of it hides nothing in a plain answer.
+_ADDERS = {True: ("distributed", "central", "local"), False: ("central", "local")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(Terms):
+    """The terms on which nodes are asked, and what is guaranteed; the question is in a child.
+
+    Attributes
+    ----------
+    federation : str
+        The folder of the federation.
+    command : str or None
+        How the user asked.
+    epsilon, delta : float or None
+        What the run may spend; None: there is no guarantee.
+    trust : str or None
+        With a guarantee, who adds the noise: "distributed", "central" or "local"; plain sums have no
+        distributed one.
+    ledger_epsilon : float or None
+        The whole budget of the federation's clients; None: as its ledger has it, or `epsilon`.
+    """
+
+    asks: ClassVar[str]
+
+    federation: str
+    command: str | None
+    epsilon: Finite | None = None
+    delta: Finite | None = None
+    trust: str | None = None
+    ledger_epsilon: Finite | None = None
+
+    def __post_init__(self) -> None:
+        self._check_guarantee()
+        super().__post_init__()
+
+    def to_record(self) -> dict[str, Any]:
+        """The fields, for JSON."""
+        return to_record(self)
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """What `to_record` wrote, checked."""
+        return read_record(cls, record)
+
+    def _check_guarantee(self) -> None:
+        rest = (self.delta, self.trust, self.ledger_epsilon)
+        if self.epsilon is None:
+            if rest != (None, None, None):
+                raise ParameterError("expected delta, trust and ledger_epsilon with epsilon only")
+            return
+        if self.delta is None:
+            raise ParameterError("expected delta with epsilon")
+        Budget(self.epsilon, self.delta)
+        if self.ledger_epsilon is not None:
+            Budget(self.ledger_epsilon, self.delta)
+        if self.trust not in _ADDERS[self.secure]:
+            raise ParameterError(
+                f"expected trust {', '.join(_ADDERS[self.secure])} in "
+                f"{'secure' if self.secure else 'plain'} sums, got {self.trust}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixtureJob(Job):
+    """Which kinds of clients are there?
+
+    Attributes
+    ----------
+    selects : bool
+        Whether the number of components is chosen, or `components` has the one that is wanted.
+    components : tuple of int
+        Empty for "auto".
+    max_size, rounds, patience, max_upload, seed : int
+    tol, held_out : float
+    cohort : int or None
+        A number of nodes.
+    sizes : str
+    checkpoint : str or None
+        Folder that keeps the sum of every round.
+    """
+
+    asks: ClassVar[str] = "mixture"
+
+    selects: bool
+    components: tuple[Count, ...]
+    max_size: Count
+    rounds: Count = 50
+    patience: Count = 3
+    max_upload: Count = 50_000
+    seed: Count = 0
+    tol: Finite = 1e-3
+    held_out: Finite = 0.2
+    cohort: Count | None = None
+    sizes: str = "binned"
+    checkpoint: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if min(*self.components, self.rounds, 1) < 1:
+            raise ParameterError("expected numbers of components and of rounds of at least 1")
+        if self.epsilon is None:
+            return
+        if self.selects and not self.components:
+            raise ParameterError("expected components as 1:6 or 2,4,8 with epsilon, got auto")
+        if self.cohort is not None or self.sizes == "exact":
+            raise ParameterError(
+                "expected all nodes (no cohort) and sizes binned or shared with epsilon"
+            )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decides about the rounds: a run that goes on has to have the same."""
+        no_matter = ("command", "checkpoint", "timeout", "settling", "retries", "ledger_epsilon")
+        kept = {name: value for name, value in to_record(self).items() if name not in no_matter}
+        if not self.selects:
+            del kept["rounds"]  # a fit that was to take fewer rounds begins in the same way
+        return kept
+
+
+@dataclass(frozen=True, kw_only=True)
+class StyleJob(Job):
+    """What do clients differ in besides their labels?
+
+    It is one question, so that there is nothing to go on from, and nothing in it is random.
+
+    Attributes
+    ----------
+    space : StyleSpace
+        Of as many labels as the federation has categories, in their order.
+    features : tuple of str, or None
+        The name of each feature.
+    ties : bool
+        As in `fit_style`.
+    """
+
+    asks: ClassVar[str] = "style"
+
+    space: StyleSpace
+    features: tuple[str, ...] | None = None
+    ties: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_feature_names(self.features, self.space)
+
+    def to_record(self) -> dict[str, Any]:
+        """The fields, for JSON."""
+        return {**to_record(self), "space": space_to_record(self.space)}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """What `to_record` wrote, checked."""
+        space = space_from_record(record.get("space"), where="space")
+        return read_record(cls, record, parsed={"space": space})
+
+
+_KINDS: dict[str, type[MixtureJob] | type[StyleJob]] = {
+    kind.asks: kind for kind in (MixtureJob, StyleJob)
+}
+
+
+class JobFolder:
+    """The files of one run."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(os.path.abspath(path))
+        self.result, self.pid = self.path / "result.json", self.path / "server.pid"
+        self._events, self._failed = self.path / "events.jsonl", self.path / "failed.json"
+
+    @classmethod
+    def make(cls, runs: Path, job: MixtureJob | StyleJob) -> "JobFolder":
+        """The folder of a new run: the next number that is free."""
+        try:
+            runs.mkdir(parents=True, exist_ok=True)
+            number = 1 + max((int(p.name) for p in runs.iterdir() if p.name.isdecimal()), default=0)
+            folder = cls(runs / f"{number:04d}")
+            folder.path.mkdir()
+            folder._events.touch()
+        except OSError as error:
+            raise FileError(f"cannot write {runs}: {error.strerror}") from error
+        record = {"asks": job.asks, **job.to_record()}
+        save_record(record, folder.path / "job.json", kind="job", version=_VERSION)
+        return folder
+
+    def read(self) -> MixtureJob | StyleJob:
+        """What is asked for."""
+        place = self.path / "job.json"
+        record = load_record(place, kind="job", version=_VERSION)
+        kind = _KINDS.get(str(record.get("asks")))
+        try:
+            if kind is None:
+                raise FileError(f"asks: expected {' or '.join(_KINDS)}")
+            return kind.from_record(record)
+        except (FileError, InputError) as error:
+            raise FileError(f"{place} is damaged: {error}; {AGAIN}") from error
+
+    def tell(self, event: Mapping[str, Any]) -> None:
+        """One more line about what happens."""
+        with open(self._events, "a", encoding="utf-8") as file:
+            file.write(json.dumps(dict(event)) + "\n")
+
+    def fail(self, reason: str) -> None:
+        """The run has ended without a result."""
+        save_record({"reason": reason}, self._failed, kind="failed", version=_VERSION)
+
+    @property
+    def failure(self) -> str | None:
+        """Why the run has ended without a result; None if it has not."""
+        if not self._failed.exists():
+            return None
+        return str(load_record(self._failed, kind="failed", version=_VERSION).get("reason"))
+
+    def events(self) -> Iterator[dict[str, Any] | None]:
+        """The lines so far and those to come, without end; None where there is no new one yet."""
+        rest = ""
+        with open(self._events, encoding="utf-8") as file:
+            while True:
+                rest += file.read()
+                *lines, rest = rest.split("\n")
+                yield from (json.loads(line) for line in lines)
+                yield None

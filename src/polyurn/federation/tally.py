@@ -1,0 +1,123 @@
+"""What crosses between a server and its nodes, counted, and which nodes are not asked any more.
+
+Counts and names of nodes only; no number of an answer is here. What a model's file keeps of it is
+`server/crossed_record.py`.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from polyurn.server.crossed_record import CrossedRecord, NodeCrossed, RoundCrossed
+
+
+class Tally:
+    """What has crossed so far, and who is benched.
+
+    A node that does not reply in time is benched. It comes back when a late reply of it arrives, or when
+    it has left and joins again; the second time it is benched for good. So is a node that made a secure
+    sum fail.
+    """
+
+    SILENT, SUSPECT = "it did not reply in time", "its part of a secure sum was false"
+
+    def __init__(self) -> None:
+        self.n_attempts = self.n_asks = self.n_timeouts = self.bytes_down = self.bytes_up = 0
+        self._summed: Counter[int] = Counter()
+        self._rounds: list[RoundCrossed] = []
+        self._n_in_sum = 0
+        self._benched: dict[int, str] = {}
+        self._for_good: set[int] = set()
+        self._was_benched: set[int] = set()
+        self._refused: dict[int, Counter[str]] = {}
+
+    @property
+    def benched(self) -> dict[int, str]:
+        """Who is not asked, and why."""
+        return dict(sorted(self._benched.items()))
+
+    @property
+    def refused(self) -> dict[int, dict[str, int]]:
+        """Whose replies were not used: how often, by reason."""
+        return {node: dict(why) for node, why in sorted(self._refused.items())}
+
+    @contextmanager
+    def round(self, number: int, *, kind: str, n_numbers: int) -> Iterator[None]:
+        """All that crosses inside belongs to one round, which ends in a sum or an error."""
+        n_attempts, down, up = self.n_attempts, self.bytes_down, self.bytes_up
+        self._n_in_sum, begun = 0, monotonic()
+        try:
+            yield
+        finally:
+            if self.n_attempts > n_attempts:
+                self._rounds.append(
+                    RoundCrossed(
+                        number=number,
+                        kind=kind,
+                        n_numbers=n_numbers,
+                        n_nodes=self._n_in_sum,
+                        n_attempts=self.n_attempts - n_attempts,
+                        bytes_down=self.bytes_down - down,
+                        bytes_up=self.bytes_up - up,
+                        seconds=monotonic() - begun,
+                    )
+                )
+
+    def refuse(self, node: int, why: str) -> None:
+        """A reply is not used."""
+        self._refused.setdefault(node, Counter())[why] += 1
+
+    def summed(self, nodes: Collection[int]) -> None:
+        """A round has ended with a sum over these."""
+        self._n_in_sum = len(nodes)
+        self._summed.update(nodes)
+
+    def silent(self, nodes: Collection[int]) -> None:
+        """They did not reply in time."""
+        self.n_timeouts += bool(nodes)
+        for node in nodes:
+            self._benched[node] = self.SILENT
+            if node in self._was_benched:
+                self._for_good.add(node)
+            self._was_benched.add(node)
+
+    def suspect(self, node: int) -> None:
+        """It made a secure sum fail: benched for good."""
+        self.refuse(node, self.SUSPECT)
+        self._benched[node] = self.SUSPECT
+        self._for_good.add(node)
+
+    def alive(self, node: int) -> None:
+        """A sign of life of somebody who was benched."""
+        if node not in self._for_good:
+            self._benched.pop(node, None)
+
+    def crossed(
+        self, *, secure: bool, clients_per_node: int, known: Collection[int]
+    ) -> CrossedRecord:
+        """All of it as a value; nodes are called by their numbers."""
+        nodes = sorted({*known, *self._summed, *self._benched, *self._refused})
+        return CrossedRecord(
+            secure=secure,
+            n_nodes=len(nodes),
+            clients_per_node=clients_per_node,
+            n_rounds=sum(one.n_nodes > 0 for one in self._rounds),
+            n_attempts=self.n_attempts,
+            n_asks=self.n_asks,
+            n_timeouts=self.n_timeouts,
+            bytes_down=self.bytes_down,
+            bytes_up=self.bytes_up,
+            seconds=sum(one.seconds for one in self._rounds),
+            rounds=tuple(self._rounds),
+            nodes=tuple(
+                NodeCrossed(
+                    node=node,
+                    name=str(node),
+                    n_summed=self._summed[node],
+                    benched=self._benched.get(node),
+                    refused=tuple(self._refused.get(node, {}).items()),
+                )
+                for node in nodes
+            ),
+        )

@@ -109,27 +109,25 @@ def check_declared(value: Any) -> None:
     ...
     polyurn.errors.ParameterError: expected n_sides of at least 2, got 1
     """
-    lengths: dict[str, int] = {}
     kind: Any = type(value)
-    for name, marks in _declared(kind):
-        given = getattr(value, name)
-        for mark in marks:
-            if hasattr(mark, "fits") and not mark.fits(given):
-                raise ParameterError(f"expected {name} {mark.text}, got {given}")
-            if hasattr(mark, "check"):
-                mark.check(name, given, lengths)
+    for name, range_ in marks_of(kind, "fits"):
+        if not range_.fits(given := getattr(value, name)):
+            raise ParameterError(f"expected {name} {range_.text}, got {given}")
+    lengths: dict[str, int] = {}
+    for name, shape in marks_of(kind, "axes"):
+        shape.check(name, getattr(value, name), lengths)
 
 
 @cache
 def declared_axes(kind: Any) -> dict[str, tuple[str, ...]]:
     """The axes of each field that is an array; () of one that is a single number."""
-    axes = {
-        n: mark.axes for n, marks in _declared(kind) for mark in marks if isinstance(mark, Shape)
-    }
+    axes = {name: shape.axes for name, shape in marks_of(kind, "axes")}
     return {field.name: axes.get(field.name, ()) for field in fields(kind)}
 
 
 @cache
-def _declared(kind: Any) -> list[tuple[str, tuple[Any, ...]]]:
+def marks_of(kind: Any, attribute: str) -> list[tuple[str, Any]]:
+    """What stands beside the types of a class's fields and has this attribute, with their names."""
     hints = get_type_hints(kind, include_extras=True)
-    return [(n, get_args(a)[1:]) for n, a in hints.items() if get_origin(a) is Annotated]
+    found = [(n, get_args(a)[1:]) for n, a in hints.items() if get_origin(a) is Annotated]
+    return [(name, mark) for name, marks in found for mark in marks if hasattr(mark, attribute)]

@@ -14,7 +14,7 @@ query has passed its own checks. docs/wire.md specifies the bytes; who may ask i
 import json
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -24,8 +24,8 @@ import numpy as np
 from polyurn.errors import FileError, MessageError, NumbersError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins
-from polyurn.typed.declared import Between, Floats
-from polyurn.typed.records import Count, Finite, read_value, shown
+from polyurn.typed.declared import Between, Floats, marks_of
+from polyurn.typed.records import Finite, read_value, shown
 from polyurn.wire.query import LARGEST, Query, S, Statistics
 
 VERSION = 1
@@ -40,6 +40,9 @@ _DEEPEST = 8
 _Whole = Annotated[int, Between(-1, 2**31 - 1)]
 _HEAD = struct.Struct("<4sII")
 _NAMES = {QUERY: "a query", ANSWER: "an answer"}
+# The fields of both headers, and of an array.
+_ASKED, _ANSWERED = dict.fromkeys(("query", "bins")).keys(), dict.fromkeys(("answer_to",)).keys()
+_ARRAY = dict.fromkeys(("at", "shape")).keys()
 
 
 def encode_query(query: Query[Any]) -> bytes:
@@ -81,7 +84,7 @@ def decode_query(data: bytes) -> Query[Any]:
     >>> decode_query(encode_query(Survey(2, SizeBins.exact(3), pairs=True)))
     Survey(n_categories=2, size_bins=SizeBins(n_bins=3, max_size=3), pairs=True)
     """
-    header, numbers = _unseal(data, QUERY, ("query", "bins"))
+    header, numbers = _unseal(data, QUERY, _ASKED)
     try:
         query = _Reader(numbers).message(header)
     except FileError as error:  # of a single value, as `typed/records.py` has it
@@ -131,7 +134,7 @@ def decode_statistics(data: bytes, query: Query[S]) -> S:
     >>> decode_statistics(encode_statistics(answer, query), query).pairs.tolist()
     [9.0, 10.0]
     """
-    header, numbers = _unseal(data, ANSWER, ("answer_to",))
+    header, numbers = _unseal(data, ANSWER, _ANSWERED)
     if header["answer_to"] != query.kind:
         raise MessageError(
             f"expected an answer to a query of kind {query.kind}, "
@@ -166,7 +169,7 @@ class _Writer:
         return self.fields_of(value) if is_dataclass(value) else value
 
     def fields_of(self, value: Any) -> dict[str, Any]:
-        return {field.name: self.written(getattr(value, field.name)) for field in fields(value)}
+        return {name: self.written(getattr(value, name)) for name in _readings(type(value))}
 
     def _place(self, bins: SizeBins) -> int:
         """Where these very bins stand among those of the message."""
@@ -180,44 +183,29 @@ class _Reader:
     """Values of declared types, from their JSON and the numbers after it."""
 
     def __init__(self, numbers: Floats) -> None:
-        self._numbers, self._n_read, self._depth = numbers, 0, 0
+        self._numbers, self._depth = numbers, 0
+        self._taken: list[tuple[int, int]] = []
         self._bins: list[SizeBins] = []
 
     def message(self, header: dict[str, Any]) -> Query[Any]:
         bins = _list(header["bins"], "bins")
-        self._bins = [self._fields(SizeBins, b, f"bins[{i}]") for i, b in enumerate(bins)]
-        query: Query[Any] = self._read(Query, header["query"], "query")
-        if self._n_read != len(self._numbers):
+        self._bins = [self.fields_of(SizeBins, b, f"bins[{i}]") for i, b in enumerate(bins)]
+        query = self.query(header["query"], "query")
+        end = 0
+        for start, stop in sorted(self._taken):
+            if start != end:
+                raise MessageError(
+                    f"expected an array that begins at number {end:,}, got one at {start:,}: each "
+                    "number belongs to one array"
+                )
+            end = stop
+        if end != len(self._numbers):
             raise MessageError(
-                f"expected {self._n_read:,} numbers after the header, got {len(self._numbers):,}"
+                f"expected {end:,} numbers after the header, got {len(self._numbers):,}"
             )
         return query
 
-    def _read(self, declared: Any, value: Any, where: str) -> Any:
-        """A value of a declared type; its range is checked by the class that it is a field of."""
-        kind = get_origin(declared) or declared
-        if kind is tuple:
-            inner = get_args(declared)[0]
-            values = enumerate(_list(value, where))
-            return tuple(self._read(inner, one, f"{where}[{i}]") for i, one in values)
-        if kind is np.ndarray:
-            return self._array(value, where)
-        if kind is SizeBins:
-            place = read_value(Count, value, where)
-            if place >= len(self._bins):
-                raise MessageError(
-                    f"{where}: expected a place below {len(self._bins)}, got {place}"
-                )
-            return self._bins[place]
-        if isinstance(kind, type) and issubclass(kind, Query):
-            return self._query(value, where)
-        if is_dataclass(kind):
-            return self._fields(kind, value, where)
-        # Texts, whole numbers, finite ones and truth values.
-        plain = {float: Finite, Literal: str, int: _Whole}.get(kind, kind)
-        return read_value(plain, value, where)
-
-    def _query(self, record: Any, where: str) -> Query[Any]:
+    def query(self, record: Any, where: str) -> Query[Any]:
         kind = record.get("kind") if isinstance(record, dict) else None
         found = Query.KINDS.get(kind) if isinstance(kind, str) else None
         if found is None:
@@ -229,40 +217,72 @@ class _Reader:
         if self._depth > _DEEPEST:
             raise MessageError(f"expected queries nested at most {_DEEPEST} deep, got more")
         rest = {name: value for name, value in record.items() if name != "kind"}
-        query: Query[Any] = self._fields(found, rest, where)
+        query: Query[Any] = self.fields_of(found, rest, where)
         self._depth -= 1
         return query
 
-    def _fields(self, kind: Any, record: Any, where: str) -> Any:
-        hints = _hints(kind)
-        _check_fields(record, tuple(hints), where)
-        values = {n: self._read(hint, record[n], f"{where}.{n}") for n, hint in hints.items()}
+    def fields_of(self, kind: Any, record: Any, where: str) -> Any:
+        readings = _readings(kind)
+        _check_fields(record, readings.keys(), where)
+        values = {n: read(self, record[n], f"{where}.{n}") for n, read in readings.items()}
+        for name, mark in marks_of(kind, "check_received"):
+            mark.check_received(values[name])
         found = kind(**values)
         if kind is MDM and not np.array_equal(found.weights, values["weights"]):
             raise MessageError(f"{where}: expected components in order of decreasing weight")
         return found
 
-    def _array(self, record: Any, where: str) -> Floats:
-        _check_fields(record, ("at", "shape"), where)
+    def size_bins(self, place: Any, where: str) -> SizeBins:
+        if type(place) is not int or not 0 <= place < len(self._bins):
+            raise MessageError(
+                f"{where}: expected a place below {len(self._bins)}, got {shown(place)}"
+            )
+        return self._bins[place]
+
+    def array(self, record: Any, where: str) -> Floats:
+        _check_fields(record, _ARRAY, where)
         start, shape = record["at"], _list(record["shape"], where)
         if not all(type(n) is int and n >= 0 for n in (start, *shape)):
             raise MessageError(
                 f"{where}: expected whole numbers of at least 0, got {shown(record)}"
             )
-        n = math.prod(shape)
-        if start + n > len(self._numbers):
+        stop = start + math.prod(shape)
+        if stop > len(self._numbers):
             raise MessageError(
-                f"{where}: expected {n:,} numbers from number {start:,} on, got a message of "
-                f"{len(self._numbers):,}; send it again"
+                f"{where}: expected {stop - start:,} numbers from number {start:,} on, got a message "
+                f"of {len(self._numbers):,}; send it again"
             )
-        self._n_read += n
-        return self._numbers[start : start + n].reshape(shape)
+        if stop > start:
+            self._taken.append((start, stop))
+        return self._numbers[start:stop].reshape(shape)
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
+def _readings(kind: Any) -> dict[str, Callable[[_Reader, Any, str], Any]]:
+    """How each field of a class is read: its declaration is walked once, not in every message."""
     hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind)}
+    return {field.name: _reading(hints[field.name]) for field in fields(kind)}
+
+
+def _reading(declared: Any) -> Callable[[_Reader, Any, str], Any]:
+    """How a value of a declared type is read; its range is checked by the class of the field."""
+    kind = get_origin(declared) or declared
+    if kind is tuple:
+        inner = _reading(get_args(declared)[0])
+        return lambda reader, value, where: tuple(
+            inner(reader, one, f"{where}[{i}]") for i, one in enumerate(_list(value, where))
+        )
+    if kind is np.ndarray:
+        return _Reader.array
+    if kind is SizeBins:
+        return _Reader.size_bins
+    if isinstance(kind, type) and issubclass(kind, Query):
+        return _Reader.query
+    if is_dataclass(kind):
+        return lambda reader, value, where: reader.fields_of(kind, value, where)
+    # Texts, whole numbers, finite ones and truth values.
+    plain = {float: Finite, Literal: str, int: _Whole}.get(kind, kind)
+    return lambda _, value, where: read_value(plain, value, where)
 
 
 def _kind_of(query: Query[Any]) -> str:
@@ -278,8 +298,8 @@ def _list(value: Any, where: str) -> list[Any]:
     return value
 
 
-def _check_fields(record: Any, names: tuple[str, ...], where: str) -> None:
-    if not isinstance(record, dict) or record.keys() != set(names):
+def _check_fields(record: Any, names: Set[str], where: str) -> None:
+    if not isinstance(record, dict) or record.keys() != names:
         arrived = sorted(record) if isinstance(record, dict) else record
         raise MessageError(f"{where}: expected {', '.join(names)}, got {shown(arrived)}")
 
@@ -304,7 +324,7 @@ def _seal(magic: bytes, header: dict[str, Any], arrays: Sequence[Floats]) -> byt
     return _HEAD.pack(magic, VERSION, len(text)) + text + numbers.astype("<f8").tobytes()
 
 
-def _unseal(data: bytes, magic: bytes, names: tuple[str, ...]) -> tuple[dict[str, Any], Floats]:
+def _unseal(data: bytes, magic: bytes, names: Set[str]) -> tuple[dict[str, Any], Floats]:
     """The header and the numbers of a message; the array is read-only.
 
     Everything about the bytes is checked before anything is allocated that is larger than they are.

@@ -28,12 +28,16 @@ TAIL = 40.0
 
 
 class Answerable:
-    """Beside parameters of a mixture, or several: their numbers are such that a client can answer."""
+    """Beside parameters of a mixture, or several: what they must be when they come from outside.
+
+    Kernels of a client go by the shapes, and a positive alpha below 1e-150 has sums beyond all bounds.
+    """
 
     def __init__(self, *, zeros: bool = True) -> None:
         self._zeros = zeros
 
-    def check(self, name: str, value: Any, lengths: dict[str, int]) -> None:
+    def check_received(self, value: Any) -> None:
+        """Refuse parameters in a message that no client could answer about."""
         for one in value if isinstance(value, tuple) else (value,):
             check_declared(one)
             self._check(one.weights, one.alphas)

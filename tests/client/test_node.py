@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from federations import STAGES, Federation, opened
+from federations import STAGES, Federation, opened, question_of
 from polyurn import Records, SizeBins, Sizes, StyleSpace, answer
 from polyurn.errors import FileError, InputError, NodesError
 from polyurn.federation.aggregator import FederatedAggregator, Terms
@@ -369,6 +369,24 @@ def test_a_stage_is_answered_once_even_if_its_memory_has_gone_back(tmp_path, aga
     reply = opened(federation.answer_once(0, again, message))
     assert (reply.refusal, reply.body) == (Refusal.OFF_PROTOCOL, b"")
     assert federation.memories[node] == {}
+
+
+@pytest.mark.parametrize("kept", [b"", b"damaged", "half", "state"])
+def test_a_damaged_memory_is_a_line_in_the_log_and_other_rounds_go_on(tmp_path, kept):
+    federation = Federation(tmp_path, 3, 2)
+    ask = invitation(federation)
+    node = federation.node(0)
+    assert asked(node, ask, "advertise").body
+    ((name, saved),) = node.memory().items()
+    memory = {"half": saved[: len(saved) // 2], "state": saved[:-7]}.get(kept, kept)
+    told = []
+    node = federation.node(0, memory={name: memory}, on_failure=told.append)
+    share = question(federation, b"", body=question_of(ask).body, clients_per_node=0)
+    reply = asked(node, share, "share")
+    assert reply.refusal in (Refusal.FAILED, Refusal.OFF_PROTOCOL, Refusal.UNREADABLE)
+    assert reply.refusal.text in federation.log(0).read_text().splitlines()[-1]
+    assert node.memory() == {}
+    assert asked(node, invitation(federation), "advertise").body
 
 
 def test_a_round_whose_tag_was_used_before_is_not_begun_again(tmp_path):

@@ -55,21 +55,24 @@ def answer_private(query: Bounded | Scaled[Any], cohort: Cohort) -> Statistics:
         counts = some.counts().toarray().astype(np.int64, copy=False)
         # Whatever a hostile query makes infinite or NaN is sent as 0.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            total += _sum(query, counts, rng, scales)
+            if isinstance(query, Sketch):
+                total += _sketch_sum(query, counts, rng)
+                continue
+            # Kept until the next block's are there: if all memory of a block is given back at once, the
+            # system takes it, and page faults take as long as the answer.
+            vectors = _vectors(query, counts, rng)
+            if scales is not None:
+                vectors *= scales
+            total += unit_rows(vectors).sum(axis=0)
     return cast(Statistics, query.shaped(total))
 
 
-def _sum(
-    query: Bounded | Scaled[Any], counts: Ints, rng: np.random.Generator, scales: Floats | None
-) -> Floats:
-    """The sum over some clients, each client's vector, times its scales, cut to norm 1."""
-    if isinstance(query, Sketch):  # a row of the table each: the rest of it is 0
-        joined, vectors = _sketch_rows(query, _thinned(counts, query.max_size, rng))
-        table = np.zeros((query.n_groups, vectors.shape[1]))
-        np.add.at(table, joined, unit_rows(vectors))
-        return table.ravel()
-    vectors = _vectors(query, counts, rng)
-    return np.asarray(unit_rows(vectors if scales is None else vectors * scales).sum(axis=0))
+def _sketch_sum(query: Sketch, counts: Ints, rng: np.random.Generator) -> Floats:
+    """The sum of the clients' tables, each of which is one row, cut to norm 1, and 0 elsewhere."""
+    joined, vectors = _sketch_rows(query, _thinned(counts, query.max_size, rng))
+    table = np.zeros((query.n_groups, vectors.shape[1]))
+    np.add.at(table, joined, unit_rows(vectors))
+    return table.ravel()
 
 
 def _vectors(query: Query[Any], counts: Ints, rng: np.random.Generator) -> Floats:

@@ -119,7 +119,8 @@ class FederatedAggregator:
         The declared largest number of clients of a node. An answer beyond so many times the bounds of
         one client is refused, and a node with more clients does not answer.
     expected : int
-        Before the first round, wait until so many nodes are there, for `terms.settling` seconds at most.
+        Before the first round, wait until so many nodes are there, for `terms.settling` seconds at most;
+        no more than there are in the roster.
     rng : int or numpy.random.Generator
         Chooses the cohorts.
 
@@ -141,7 +142,13 @@ class FederatedAggregator:
         if not 1 <= clients_per_node < 2**32:
             raise ParameterError("expected clients_per_node of at least 1")
         self._exchange, self._terms, self._clients_per_node = exchange, terms, clients_per_node
-        self._roster = _checked_roster(roster) if terms.secure else None
+        if terms.secure or roster is not None:
+            known = _checked_roster(roster)
+            if not 0 <= expected <= len(known):
+                raise ParameterError(
+                    f"expected 0 to {len(known)} nodes, as many as are in the roster, got {expected}"
+                )
+        self._roster: Any = roster if terms.secure else None
         self._expected, self._rng, self._tally = expected, np.random.default_rng(rng), Tally()
         self._known: set[int] = set()
         self._present: set[int] = set()

@@ -127,7 +127,7 @@ class Node:
             raise InputError(f"expected {self._rows.n_clients} ids, got {len(ids)}")
         self._buckets, self._rng = keyed_buckets(ids, key), np.random.default_rng(rng)
         self._signer, self._roster = signer, roster
-        self._open = {name: self._resumed(saved) for name, saved in (memory or {}).items()}
+        self._saved, self._open = dict(memory or {}), dict[str, _OpenRound]()
 
     def answer(self, stage: str, message: bytes) -> bytes:
         """The reply to a message. It raises nothing: what goes wrong is in the log, as a code.
@@ -173,10 +173,11 @@ class Node:
 
         Secret while a sum lasts and useless afterwards: each of them may be used once.
         """
-        return {
+        opened = {
             name: pack(replace(one.ask, body=one.participant.save()))
             for name, one in self._open.items()
         }
+        return self._saved | opened
 
     def __repr__(self) -> str:
         return f"Node({self._node}, {counted(self._rows.n_clients, 'client')})"
@@ -219,13 +220,11 @@ class Node:
         """
         name = entry.round_name = tag_of(ask.body).hex()
         if self._log.has_answered(stage, name, since=self._clock() - _DAY):
-            self._open.pop(name, None)
+            self._forget(name)
             raise RefusedError("a stage that was answered before")
         if stage == "advertise":
             return self._begin(name, ask, entry)
-        taken = self._open.get(name)
-        if taken is None:
-            raise RefusedError("a round that this node is not in")
+        taken = self._taken(name)
         entry.kind = taken.query.text
         try:
             if stage == "mask":
@@ -233,22 +232,22 @@ class Node:
             body: bytes = getattr(taken.participant, stage)(ask.body)
             return body
         except _DeclinedError:
-            del self._open[name]
+            self._forget(name)
             raise
         finally:
             if taken.participant.is_over:
-                self._open.pop(name, None)
+                self._forget(name)
 
     def _begin(self, name: str, ask: Ask, entry: LogEntry) -> bytes:
         """The signed keys for a new round about a question, if the owner agrees to it."""
-        if name in self._open:
+        if name in self._open or name in self._saved:
             raise RefusedError("an invitation to a round that has begun")
         query = _decoded(ask)
         self._agree(ask, query, entry, secure=True)
         taken = _OpenRound(ask, query, self._participant(ask, query))
         body = taken.participant.advertise(ask.body)
-        while len(self._open) >= MOST_OPEN:
-            del self._open[next(iter(self._open))]  # the oldest
+        while len(self._saved) + len(self._open) >= MOST_OPEN:
+            self._forget(next(iter(self._saved or self._open)))  # the oldest
         self._open[name] = taken
         return body
 
@@ -289,11 +288,22 @@ class Node:
             majority=self._policy.majority,
         )
 
-    def _resumed(self, saved: bytes) -> _OpenRound:
-        ask: Ask = unpack(Ask, saved)
-        taken = _OpenRound(ask, query := _decoded(ask), self._participant(ask, query))
-        taken.participant.load(ask.body)
-        return taken
+    def _taken(self, name: str) -> _OpenRound:
+        """The round of this name; one that an earlier process has saved goes on here, and only here."""
+        if name in self._saved:
+            ask: Ask = unpack(Ask, self._saved.pop(name))
+            query = _decoded(ask)
+            participant = self._participant(ask, query)
+            participant.load(ask.body)
+            self._open[name] = _OpenRound(ask, query, participant)
+        if name not in self._open:
+            raise RefusedError("a round that this node is not in")
+        return self._open[name]
+
+    def _forget(self, name: str) -> None:
+        """Take no further part in a round."""
+        self._saved.pop(name, None)
+        self._open.pop(name, None)
 
     def _agree(self, ask: Ask, query: Query[Any], entry: LogEntry, *, secure: bool) -> None:
         """Decline a question that the owner does not allow, or that these clients cannot answer."""

@@ -151,7 +151,16 @@ def test_too_few_nodes_after_the_settling_time_are_an_error_with_the_numbers(tmp
     assert (error.value.n_nodes, error.value.n_needed) == (2, 3)
 
 
-def test_a_wait_that_has_ended_before_it_begins_is_refused(tmp_path, clock):
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"expected": 5}, "expected 0 to 4 nodes"),
+        ({"expected": -1}, "expected 0 to 4 nodes"),
+        ({"settling": -1.0}, "a settling time of at least 0"),
+    ],
+)
+@pytest.mark.parametrize("secure", [True, False])
+def test_a_wait_that_cannot_end_is_refused(tmp_path, clock, secure, settings, why):
     flower = OnFlower(tmp_path, clock, 4, 2)
-    with pytest.raises(ParameterError, match="a settling time of at least 0"):
-        flower.aggregator(settling=-1.0)
+    with pytest.raises(ParameterError, match=why):
+        flower.aggregator(secure=secure, **settings)

@@ -629,10 +629,10 @@ def test_rounds_of_a_resumed_run_have_the_numbers_that_they_would_have_had(tmp_p
     ("options", "why"),
     [
         ({"clients_per_node": 0}, "clients_per_node of at least 1"),
-        ({"min_nodes": 0}, "min_nodes of at least 1"),
+        ({"min_nodes": 0}, "min_nodes as an integer of at least 1"),
         ({"retries": -1}, "retries as an integer of at least 0"),
-        ({"min_fraction": 1.5}, "min_fraction from 0 to 1"),
-        ({"timeout": 0.0}, "a timeout above 0"),
+        ({"min_fraction": 1.5}, "min_fraction as a number from 0 to 1"),
+        ({"timeout": 0.0}, "timeout as a number above 0"),
         ({"secure": True, "min_nodes": 1}, "a sum over one node is its answer"),
         ({"secure": True, "roster": {}}, "expected a Roster"),
         ({"secure": True, "dropout": 0.5}, "no majority is left"),

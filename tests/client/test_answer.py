@@ -3,8 +3,8 @@
 import pytest
 
 from polyurn import MDM, Sizes, answer
-from polyurn.errors import CountsError, ParameterError, SizeError
-from polyurn.wire import Query, Update
+from polyurn.errors import CountsError, InputError, ParameterError, SizeError
+from polyurn.wire import Query, Update, decode_query, encode_query
 
 
 def test_a_client_larger_than_max_size_is_told_so():
@@ -25,3 +25,10 @@ def test_a_query_that_no_client_knows_is_refused():
 
     with pytest.raises(ParameterError, match="Other"):
         answer(Other(), [[1, 1]])
+
+
+def test_an_alpha_that_no_message_may_have_is_answered_in_this_process():
+    mdm = MDM([1.0], [[1e-160, 1.0]], Sizes.constant(3))
+    assert answer(Update(mdm), [[0, 3]]).n_clients == 1
+    with pytest.raises(InputError, match="alphas of 0 or at least 1e-150"):
+        decode_query(encode_query(Update(mdm)))

@@ -66,7 +66,7 @@ def test_a_guarantee_that_cannot_be_given_is_refused(job, other, why):
         ({"min_nodes": 1}, "a sum over one node is its answer"),
         ({"min_nodes": 0, "secure": False}, "min_nodes of at least 1"),
         ({"min_fraction": 1.1}, "min_fraction from 0 to 1"),
-        ({"timeout": 0.0}, "a timeout above 0"),
+        ({"timeout": 0.0}, "timeout above 0"),
         ({"dropout": 0.5}, "dropout from 0 to less than 0.5, got 0.5"),
         ({"epsilon": 1.0}, "expected delta with epsilon"),
         ({"epsilon": 1.0, "delta": 1e-6, "trust": "nobody"}, "expected trust"),

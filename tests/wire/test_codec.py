@@ -254,6 +254,10 @@ def with_numbers(name, start, *values):
     return with_header(message, header_of(message), numbers)
 
 
+def in_a_part(header):
+    header["query"] = {"kind": "part", "query": header["query"], "low": 0.0, "high": 1.0}
+
+
 REFUSED = {
     "bins that are not there": remade("survey", field("size_bins", 1, "query")),
     "negative bins": remade("survey", field("size_bins", -1, "query")),
@@ -301,7 +305,9 @@ REFUSED = {
     "an alpha below all": with_numbers("update", 3, 1e-160),
     "masses below 0": with_numbers("update", 15, -0.5, 1.5),
     "a fine bin too many": remade("update", field("shape", [7], "bins", 0, "fine")),
-    "noise inside of a part": remade("noised", lambda h: h.update(query={"kind": "part", "query": h["query"], "low": 0.0, "high": 1.0})),
+    "noise inside of a part": remade("noised", in_a_part),
+    "numbers of two arrays": remade("group", field("at", 0, "query", "offsets")),
+    "numbers of no array": remade("sketch", field("at", 0, "query", "directions")),
     "another trust": remade("noised", field("trust", "blind", "query")),
     "nothing": b"",
     "half a head": ASKED["survey"][:7],

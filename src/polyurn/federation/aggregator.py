@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,8 @@ from polyurn.federation.messages import N_TAG_BYTES, Ask, Reply, tag_of
 from polyurn.federation.tally import Tally
 from polyurn.server.crossed_record import CrossedRecord
 from polyurn.typed.arguments import checked, got
-from polyurn.typed.records import Count, Finite
+from polyurn.typed.declared import Above, AtLeast, Between, check_declared
+from polyurn.typed.records import Finite
 from polyurn.wire import (
     Noised,
     Query,
@@ -71,24 +72,19 @@ class Terms:
     """
 
     secure: bool = True
-    min_nodes: Count = 3
-    retries: Count = 2
-    min_fraction: Finite = 0.7
-    timeout: Finite = 60.0
-    settling: Finite = 60.0
+    min_nodes: Annotated[int, AtLeast(1)] = 3
+    retries: Annotated[int, AtLeast(0)] = 2
+    min_fraction: Annotated[float, Between(0, 1)] = 0.7
+    timeout: Annotated[float, Above(0)] = 60.0
+    settling: Annotated[float, Between(0, math.inf)] = 60.0
     dropout: Finite = 0.3
     colluding: Finite = 0.2
 
     def __post_init__(self) -> None:
-        if self.min_nodes < 1 or self.retries < 0:
-            raise ParameterError("expected min_nodes of at least 1, and retries of at least 0")
+        check_declared(self)
         if self.secure and self.min_nodes < 2:
             raise ParameterError(
                 "expected min_nodes of at least 2 for secure sums: a sum over one node is its answer"
-            )
-        if not 0 <= self.min_fraction <= 1 or self.timeout <= 0 or self.settling < 0:
-            raise ParameterError(
-                "expected min_fraction from 0 to 1, a timeout above 0 and a settling time of at least 0"
             )
         for name in ("dropout", "colluding") if self.secure else ():
             if not 0 <= getattr(self, name) < 0.5:

@@ -8,17 +8,17 @@ believed is not decided here.
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cache
 from hashlib import sha256
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeAlias, get_type_hints
+from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import RefusedError
+from polyurn.typed.declared import marks_of
 
 MAGIC, VERSION = b"PUFM", 1
 STAGES = ("plain", "advertise", "share", "mask", "confirm", "reveal")
@@ -44,10 +44,11 @@ class _Reader:
         return len(self._data) - self._at
 
     def take(self, n_bytes: int) -> bytes:
-        if self.n_left < n_bytes:
-            _refuse("it is too short")
+        start = self._at
         self._at += n_bytes
-        return self._data[self._at - n_bytes : self._at]
+        if self._at > len(self._data):
+            _refuse("it is too short")
+        return self._data[start : self._at]
 
     def number(self, n_bytes: int = 4) -> int:
         return int.from_bytes(self.take(n_bytes), "little")
@@ -129,16 +130,10 @@ Signatures: TypeAlias = Annotated[dict[int, bytes], _by_id(_SIGNATURE)]
 Byte: TypeAlias = Annotated[int, _number(1)]
 
 
-@cache
-def _declared(kind: Any) -> list[tuple[str, _As]]:
-    hints = get_type_hints(kind, include_extras=True)
-    return [(one.name, hints[one.name].__metadata__[0]) for one in fields(kind)]
-
-
 def pack(value: Any) -> bytes:
     """The fields of a dataclass whose annotations are those above, as bytes."""
     kind: Any = type(value)
-    return b"".join(how.write(getattr(value, name)) for name, how in _declared(kind))
+    return b"".join(how.write(getattr(value, name)) for name, how in marks_of(kind, "write"))
 
 
 def unpack(kind: Any, data: bytes) -> Any:
@@ -151,7 +146,7 @@ def unpack(kind: Any, data: bytes) -> Any:
 
 
 def _read(kind: Any, reader: _Reader) -> Any:
-    return kind(**{name: how.read(reader) for name, how in _declared(kind)})
+    return kind(**{name: how.read(reader) for name, how in marks_of(kind, "read")})
 
 
 # ------------------------------------------------------------------------------------- all messages

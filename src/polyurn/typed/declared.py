@@ -1,6 +1,7 @@
 """Ranges and shapes, declared once beside the type of a field: `Annotated[int, AtLeast(2)]`.
 
 A dataclass calls `check_declared(self)` when it is made; whoever decodes one need check nothing again.
+How a field becomes bytes stands there, too: codecs find it with `marks_of`.
 """
 
 import math
@@ -64,6 +65,8 @@ class Between:
 
     @property
     def text(self) -> str:
+        if self.most == math.inf:
+            return f"of at least {self.least:g}"
         return f"from {self.least:g} to {self.most:g}"
 
     def fits(self, value: Any) -> bool:

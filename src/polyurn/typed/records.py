@@ -118,9 +118,11 @@ def read_value(kind: Any, value: Any, where: str) -> Any:
                 key: read_value(inner[1], v, f"{where}[{shown(key)}]") for key, v in value.items()
             }
     plain, ranges = ranges_of(kind)
-    if not (_PLAIN[plain][1](value) and all(one.fits(value) for one in ranges)):
-        raise _unexpected(where, _expected(kind), value)
-    return _number(value) if plain in (float, Finite) else value
+    if _PLAIN[plain][1](value):
+        found = _number(value) if plain in (float, Finite) else value
+        if all(one.fits(found) for one in ranges):
+            return found
+    raise _unexpected(where, _expected(kind), value)
 
 
 def shown(value: object) -> str:

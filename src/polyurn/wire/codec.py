@@ -169,7 +169,8 @@ class _Writer:
         return self.fields_of(value) if is_dataclass(value) else value
 
     def fields_of(self, value: Any) -> dict[str, Any]:
-        return {name: self.written(getattr(value, name)) for name in _readings(type(value))}
+        kind: Any = type(value)
+        return {name: self.written(getattr(value, name)) for name in _readings(kind)}
 
     def _place(self, bins: SizeBins) -> int:
         """Where these very bins stand among those of the message."""

@@ -213,36 +213,9 @@ TESTS = Path(__file__).parent
 # Folders whose tests are of other code than the package's; the harness stands beside its tests.
 OTHER_FOLDERS = {"experiments": TESTS.parent / "experiments", "fuzz": TESTS / "fuzz"}
 
-# Tests of more than a module of one room: what they test instead.
-OF_SEVERAL_MODULES = {
-    "test_api.py": "everything public, called with one argument that is wrong",
-    "test_architecture.py": "the imports of all modules, and the places of all tests",
-    "test_docs.py": "the documentation",
-    "test_project.py": "the files of a public project: workflow, templates, hooks",
-    "test_real_data.py": "fits and sources, where the real data are at hand",
-    "fuzz/test_fuzz.py": "all commands and all that is public, on bad inputs",
-    "report/test_browser.py": "a whole page in Chromium",
-    "server/test_recovery.py": "fit and select: known parameters come back",
-}
-
-
-def place_of(test):
-    """The folder of the code that a test file's folder stands for."""
-    folder = test.parent.relative_to(TESTS)
-    first = folder.parts[0] if folder.parts else ""
-    return OTHER_FOLDERS.get(first, ROOT / folder)
-
 
 def test_every_folder_of_tests_is_a_room():
-    folders = {test.parent for test in TESTS.rglob("test_*.py")}
-    for folder in sorted(folders):
-        assert place_of(folder / "test_.py").is_dir(), f"there is no room for {folder}"
-
-
-def test_every_file_of_tests_is_called_after_the_module_that_it_tests():
-    others = {
-        test.relative_to(TESTS).as_posix()
-        for test in TESTS.rglob("test_*.py")
-        if not (place_of(test) / f"{test.stem.removeprefix('test_')}.py").exists()
-    }
-    assert others == set(OF_SEVERAL_MODULES)
+    for folder in sorted({test.parent for test in TESTS.rglob("test_*.py")}):
+        place = folder.relative_to(TESTS)
+        first = place.parts[0] if place.parts else ""
+        assert OTHER_FOLDERS.get(first, ROOT / place).is_dir(), f"there is no room for {folder}"

@@ -1,16 +1,8 @@
-"""What tests of a Flower federation share: a clock, an identity, and the folder of a federation."""
+"""What tests of a federation share: a clock, and the folder of a federation."""
 
 import pytest
 
 from polyurn.errors import MissingDependencyError
-
-
-@pytest.fixture(autouse=True)
-def identity(monkeypatch):
-    """Flower makes messages in its own processes only, which know who they are."""
-    identities = pytest.importorskip("flwr.supercore.task_identity")
-    for name, value in {"_run_id": 7, "_task_id": 7, "_node_id": 1}.items():
-        monkeypatch.setattr(identities.TaskIdentity, name, value)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ def answer(
 
 def unpacked(message, magic):
     found, version, length = struct.unpack_from("<4sII", message)
-    assert (found, version) == (magic, 1)
+    assert (found, version) == (magic, 2)
     numbers = struct.unpack_from(f"<{(len(message) - 12 - length) // 8}d", message, 12 + length)
     return json.loads(message[12 : 12 + length]), numbers
 
@@ -37,7 +37,7 @@ def packed(magic, header, numbers):
     text = json.dumps(header).encode()
     text += b" " * (-(12 + len(text)) % 8)
     return (
-        struct.pack("<4sII", magic, 1, len(text))
+        struct.pack("<4sII", magic, 2, len(text))
         + text
         + struct.pack(f"<{len(numbers)}d", *numbers)
     )

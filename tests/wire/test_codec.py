@@ -313,7 +313,7 @@ REFUSED = {
     "half a head": ASKED["survey"][:7],
     "another magic word": b"PUXX" + ASKED["survey"][4:],
     "an answer": b"PUAN" + ASKED["survey"][4:],
-    "a later version": ASKED["survey"][:4] + struct.pack("<I", 2) + ASKED["survey"][8:],
+    "a later version": ASKED["survey"][:4] + struct.pack("<I", 3) + ASKED["survey"][8:],
     "a header beyond the end": ASKED["survey"][:8] + struct.pack("<I", 2**32 - 1) + ASKED["survey"][12:],
     "a byte left over": ASKED["survey"] + b"\0",
     "a number left over": ASKED["survey"] + bytes(8),

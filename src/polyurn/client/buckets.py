@@ -1,7 +1,7 @@
 """Each client's bucket: a number between 0 and 1 that follows from its id and a key of its node.
 
 `Part` goes by it. It is the same after a restart, in a table with other rows or another order, and
-nobody without the key can tell it. The key is kept by `storage/node_key.py`.
+nobody without the key can tell it. The key is kept by `federation/folder.py`.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Keys and certificates of a federation: its authority, the SuperLink's, and each node's two keys.
 
 Made once, by `polyurn federation init` or by the owner of a node. Where they are kept is
-`storage/federation_folder.py`.
+`folder.py`.
 """
 
 import ipaddress

@@ -28,7 +28,7 @@ from polyurn.typed.declared import Between, Floats, marks_of
 from polyurn.typed.records import Finite, read_value, shown
 from polyurn.wire.query import LARGEST, Query, S, Statistics
 
-VERSION = 1
+VERSION = 2
 QUERY, ANSWER = b"PUQU", b"PUAN"
 
 # Parsed JSON takes up to 46 times its text (lists in lists): no small message takes more than 64 MB.

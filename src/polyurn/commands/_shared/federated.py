@@ -1,6 +1,6 @@
 """A job of a federation, from its submission to its end: what is shown meanwhile, and how it can end.
 
-The job is performed by another process, `integrations/flower/server_app.py`, which tells in files how it
+The job is performed by another process, `federation/learning.py`, which tells in files how it
 goes on.
 """
 

@@ -1,6 +1,6 @@
 """`polyurn federation join`: a node that answers for the clients of a table.
 
-What it answers is `client/node.py`; how messages reach it is `integrations/flower/supernode.py`.
+What it answers is `federation/node.py`; how messages reach it is `federation/flower/supernode.py`.
 """
 
 import os

@@ -1,7 +1,7 @@
 """`polyurn federation run`: learn what a live federation looks like.
 
 The nodes are asked by polyurn's ServerApp, a process that Flower starts; this command submits the job,
-shows how it goes on, and takes the result. What the process does is `integrations/flower/server_app.py`.
+shows how it goes on, and takes the result. What the process does is `federation/learning.py`.
 """
 
 from typing import TYPE_CHECKING, Annotated, Literal

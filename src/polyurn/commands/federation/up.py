@@ -1,6 +1,6 @@
 """`polyurn federation up`, `status` and `down`: the server's processes.
 
-What they are is `integrations/flower/superlink.py`.
+What they are is `federation/flower/superlink.py`.
 """
 
 from pathlib import Path

@@ -2,7 +2,7 @@
 
 Flower's own SuperNode runs whatever app the server sends, in a new process for each message. A node that
 is its owner's answers with the polyurn that the owner installed: the server's app is not even fetched.
-What a message is answered with is `client/node.py`.
+What a message is answered with is `federation/node.py`.
 
 The connection is an internal function of flwr, which is why the extra `flower` bounds its version.
 """

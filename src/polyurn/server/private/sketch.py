@@ -2,7 +2,7 @@
 
 Prototypes are those of clients simulated from the survey, so they cost nothing. The expected sketch of
 any mixture, and its derivative, follow from simulated clients too: `moments.py` matches them. What
-crosses is `Sketch` of `wire/bounded.py`.
+crosses is `Sketch` of `wire/private.py`.
 """
 
 from dataclasses import dataclass

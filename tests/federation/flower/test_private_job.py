@@ -253,7 +253,7 @@ def test_a_private_style_is_charged_once_and_says_what_it_guarantees(with_record
     assert (guarantee.n_rounds, guarantee.trust) == (1, "distributed")
     (charge,) = charges(here.made.ledger)
     assert (charge.what, charge.trust) == ("style", "distributed")
-    assert asked_of(here, 2) == {"noised boundedstyle"}
+    assert asked_of(here, 2) == {"noised bounded_style"}
     assert saved.style.n_clients == pytest.approx(60, abs=2)
 
 
@@ -318,7 +318,7 @@ def test_owners_who_demand_noise_are_asked_for_their_style_on_the_same_account(t
         perform(here.exchange, here.style_job(retries=0))
     perform(here.exchange, here.style_job(**STYLE))
     own = charges(here.made.node("node-1") / "privacy.ledger")
-    assert [charge.what for charge in own] == ["noised boundedstyle"]
+    assert [charge.what for charge in own] == ["noised bounded_style"]
     spent = "the question would cost more privacy than its owner allows"
     with pytest.raises(NodesError, match=rf"refused: 1, 2, 3 \({spent}\)"):
         perform(here.exchange, here.style_job(**STYLE, ledger_epsilon=900.0, retries=0))

@@ -330,6 +330,8 @@ class Expect(InBins[ExpectStatistics], kind="expect"):
     def __post_init__(self) -> None:
         super().__post_init__()
         k, some = len(self.parameters.weights), self.curvature
+        if not some:
+            return
         if any(i >= j for i, j in pairwise((-1, *some, k))):
             raise ParameterError(f"expected curvature of components from 0 to {k - 1}, increasing")
         if not (self.parameters.alphas[list(some)] > 0).all():

@@ -73,7 +73,7 @@ def test_whether_there_is_a_guarantee_has_to_be_said(run, fed, proxy):
         (("--radius", 0), ["radius above 0"]),
         (("--min-nodes", 1), ["a sum over one node is its answer"]),
         (("--min-fraction", 1.1), ["min_fraction from 0 to 1"]),
-        (("--timeout", 0), ["a timeout above 0"]),
+        (("--timeout", 0), ["timeout above 0"]),
         (("-o", "proxy.csv"), ["expected a .json file for the style, got 'proxy.csv'"]),
         (("-o", "no/folder/style.json"), ["cannot write"]),
     ],

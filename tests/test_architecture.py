@@ -22,7 +22,7 @@ ROOMS = {
     "counts": {"errors", "typed"},
     "memory": {"errors"},
     "model": {"counts", "errors", "memory", "typed", "wording"},
-    "wire": {"errors", "model", "typed"},
+    "wire": {"errors", "model", "typed", "wording"},
     "client": {"counts", "errors", "model", "privacy", "secure", "typed", "wire", "wording"},
     "privacy": {"errors", "typed", "wire", "wording"},
     "aggregate": {"client", "counts", "errors", "secure", "storage", "typed", "wire", "wording"},
@@ -33,17 +33,17 @@ ROOMS = {
     "comparison": {"counts", "errors", "memory", "model", "populations", "typed", "wording"},
     "storage": {
         "client", "counts", "errors", "model", "partitioning", "privacy", "server", "training",
-        "typed",
+        "typed", "wire",
     },
     "datasets": {"client", "errors", "storage"},
     "training": {"errors", "partitioning", "typed", "wording"},
     "sweeps": {
-        "client", "comparison", "datasets", "errors", "partitioning", "populations", "storage",
-        "training", "typed", "wording",
+        "client", "comparison", "datasets", "errors", "model", "partitioning", "populations",
+        "storage", "training", "typed", "wording",
     },
     "report": {
         "comparison", "counts", "errors", "model", "partitioning", "populations", "server",
-        "storage", "sweeps", "typed", "wording",
+        "storage", "sweeps", "typed", "wire", "wording",
     },
     "integrations": {
         "aggregate", "client", "counts", "errors", "model", "partitioning", "populations",

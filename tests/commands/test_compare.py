@@ -11,7 +11,7 @@ import pytest
 from cli_walk import assert_refused
 from comparison_cases import HELD_OUT, TRUTH
 from polyurn import MDM, Sizes, Style, save, write_histograms
-from polyurn.storage.style_json import save_style
+from polyurn.storage.models import save
 from style_cases import drawn_world, whole_space
 
 
@@ -81,7 +81,7 @@ def styled(run, tmp_path):
     save(MDM([1.0], [[1.0, 1.0]], Sizes.constant(30)), "mdm.json")
     space = whole_space(2, 2, radius=20.0)
     style = Style(space, [0.0, 0.0], world.shared, world.by_label, world.within)
-    save_style(style, "style.json")
+    save(style, "style.json")
     return run
 
 

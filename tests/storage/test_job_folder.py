@@ -7,7 +7,7 @@ import pytest
 
 from federation_jobs import job_of, style_job_of
 from polyurn.errors import FileError
-from polyurn.storage.job_folder import JobFolder
+from polyurn.storage.federation_job import JobFolder
 
 JOB = job_of("fed")
 

@@ -244,8 +244,8 @@ def test_what_cannot_be_packed_is_refused(tmp_path):
 
 
 def test_rows_of_very_many_categories_make_smaller_shards(tmp_path, monkeypatch):
-    monkeypatch.setattr("polyurn.storage.client_pieces._MOST_ROWS", 100)
-    monkeypatch.setattr("polyurn.storage.client_pieces._ROWS_PER_CLIENT", 0)
+    monkeypatch.setattr("polyurn.storage.packing._MOST_ROWS", 100)
+    monkeypatch.setattr("polyurn.storage.packing._ROWS_PER_CLIENT", 0)
     pu.write_histograms(COUNTS[:200], tmp_path / "clients.parquet")
     found = pu.pack_shards(tmp_path / "clients.parquet", tmp_path / "packed", categories=10)
     np.testing.assert_array_equal(unpacked(found), COUNTS[:200])

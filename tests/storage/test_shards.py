@@ -49,7 +49,7 @@ def alter(folder):
         (lambda folder: os.unlink(folder / "shard-000002.rows"), "cannot read .*No such file"),
         (
             lambda folder: change(folder, version=2),
-            "format version 2, newer than 1: upgrade polyurn",
+            "version 2, newer than 1: upgrade polyurn",
         ),
         (lambda folder: change(folder, shards=3), r"manifest.json.*shards: expected"),
         (

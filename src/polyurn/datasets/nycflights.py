@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from polyurn.client.crossing import cross
 from polyurn.datasets.columns import MISSING, Columns, read_columns
 from polyurn.datasets.dataset import Dataset, Records
-from polyurn.datasets.download import OnProgress
 from polyurn.errors import FileError, MissingDependencyError, ParameterError
 
 Features: TypeAlias = Literal["schedule", "air_time"]
@@ -34,8 +33,6 @@ _HOUR_WIDTH = 0.7
 def flights(
     *,
     root: str | os.PathLike[str] | None = None,
-    download: bool = False,
-    on_progress: OnProgress | None = None,
     features: Features = "schedule",
     category: Category = "destination",
 ) -> Dataset:
@@ -50,8 +47,6 @@ def flights(
     ----------
     root : path, optional
         The folder that holds flights.csv.zip, or this file; by default that of the installed package.
-    download, on_progress
-        As for every source; not needed here.
     features : {"schedule", "air_time"}
         Float32 from 0 to 1. "schedule", 23 columns: month, day, hour and minute of the scheduled
         departure, each divided by its largest, and a column for each airline and each airport of

@@ -3,27 +3,14 @@
 They have no writers, and no split of their own. Nothing is downloaded.
 """
 
-import os
-
 import numpy as np
 
 from polyurn.datasets.dataset import Dataset, Records
-from polyurn.datasets.download import OnProgress
 from polyurn.errors import MissingDependencyError
 
 
-def digits(
-    *,
-    root: str | os.PathLike[str] | None = None,
-    download: bool = False,
-    on_progress: OnProgress | None = None,
-) -> Dataset:
+def digits() -> Dataset:
     """The digits of the installed scikit-learn: features of shape (1797, 64), from 0 to 1.
-
-    Parameters
-    ----------
-    root, download, on_progress
-        As for every source; not needed here.
 
     Examples
     --------

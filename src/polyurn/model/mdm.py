@@ -1,7 +1,7 @@
 """The mixture of Dirichlet-multinomials: equations (1) to (3) of the paper, and sampling from it.
 
 Parameters in, probabilities and histograms out. How the parameters are learned is `server/`; how they
-are written down is `storage/mdm_json.py`.
+are written down is `storage/models.py`.
 """
 
 from collections.abc import Iterator
@@ -27,6 +27,9 @@ _BLOCK_CELLS = 4_000_000
 # long. The urn has to be compiled or loaded first, which small tables are not worth.
 _POINTS_PER_CATEGORY = 10
 _CELLS_WORTH_AN_URN = 500_000
+# No fit goes beyond this concentration: with clients of n points it changes the log-likelihood by about
+# n²/α_0, and is a multinomial for all purposes.
+MAX_CONCENTRATION = 1e6
 
 
 @checked
@@ -95,6 +98,11 @@ class MDM(FrozenArrays):
         """
         k = self.n_components
         return (k - 1) + k * self.n_categories + k * (self.sizes.bins.n_bins - 1)
+
+    @property
+    def multinomial(self) -> tuple[int, ...]:
+        """Components whose concentration is at the cap of a fit: multinomials, up to n²/cap nats."""
+        return tuple(np.flatnonzero(at_cap(self.alphas)).tolist())
 
     def logpmf(self, counts: object) -> NDArray[np.float64]:
         """Log-probability of each client's histogram and size, log q(c, n) (equation 3).
@@ -281,6 +289,11 @@ def mixture_logpmf(counts: Counts, alphas: NDArray[np.float64]) -> NDArray[np.fl
     for block in _blocks(n_clients, n_categories):
         out[block] = _block_logpmf(scipy.sparse.csr_array(counts[block]), alphas)
     return out
+
+
+def at_cap(alphas: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which concentrations are at the cap, shape (..., n_components), rounding aside."""
+    return np.asarray(alphas.sum(axis=-1) >= MAX_CONCENTRATION * (1 - np.finfo(float).eps ** 0.5))
 
 
 def _block_logpmf(

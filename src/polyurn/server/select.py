@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MDM
@@ -18,7 +19,7 @@ from polyurn.server.em.first_round import survey
 from polyurn.server.em.problem import Problem
 from polyurn.server.few_clients import check_parts
 from polyurn.server.fit import asks_everyone, populated
-from polyurn.server.results import Candidate, Progress, Selection, behind
+from polyurn.server.results import Candidate, Progress, Selection
 from polyurn.server.search.policy import DEFAULT, Policy
 from polyurn.server.search.race import Search, State
 from polyurn.server.search.screening import begin_search
@@ -398,3 +399,13 @@ def _numbers(n_components: Iterable[int]) -> tuple[int, ...]:
     if not numbers:
         raise ParameterError("expected at least one number of components to choose from, got none")
     return numbers
+
+
+def behind(scores: ScoreStatistics, best: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean difference from the best candidate over the same clients, and its standard error."""
+    n = scores.n_clients
+    sums, products = scores.log_likelihoods, scores.products
+    mean = (sums[best] - sums) / n
+    square = (products[best, best] - 2 * products[best] + np.diag(products)) / n
+    variance = np.maximum(square - mean**2, 0.0)
+    return mean, np.sqrt(variance / max(n - 1, 1))

@@ -5,7 +5,7 @@ import pytest
 
 from polyurn import Journal, LocalAggregator, RecordedAggregator, fit, select
 from polyurn.model.paper_truths import truth
-from polyurn.server.records import FitRecord
+from polyurn.server.results import Fit
 from polyurn.server.search.policy import DEFAULT, Policy
 from polyurn.server.search.screening import begin_search
 from polyurn.wire import Batch, Group, Part
@@ -210,7 +210,7 @@ def test_the_path_of_a_start_has_no_gap():
     for r in result.rounds:
         for start in r.starts:
             judged.setdefault(start, []).append(r.number)
-    for path in FitRecord.of(result).paths:
+    for path in Fit.of(result).paths:
         assert judged[path.start] == list(range(path.first_round, path.last_round + 1))
 
 

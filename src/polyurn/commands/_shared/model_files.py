@@ -6,10 +6,10 @@ The format is `storage/mdm_json.py`.
 from pathlib import Path
 
 from polyurn.commands._shared.console import warn
-from polyurn.storage.mdm_json import SavedMDM, load_saved
+from polyurn.storage.models import Saved, load_saved
 
 
-def read_model(path: Path) -> SavedMDM:
+def read_model(path: Path) -> Saved:
     """What an MDM file holds; a line for each record that is left out."""
     saved = load_saved(path)
     for line in saved.made.left_out:

@@ -130,7 +130,7 @@ def read_proxy(
     naming_columns = reading
     if redraw_from is not None:
         saved = read_model(redraw_from)
-        others, declared = saved.mdm, saved.categories or saved.mdm.n_categories
+        others, declared = saved.model, saved.categories or saved.model.n_categories
         naming_columns = reading.like(saved)
     with naming(labels):
         column = _label_column(points.column_names, label_column, naming_columns)
@@ -150,11 +150,11 @@ def _for_model(
 ) -> ProxyClients:
     """The labels of the proxy data for clients that are drawn from an MDM file."""
     saved = read_model(model)
-    known = saved.categories or saved.mdm.n_categories
+    known = saved.categories or saved.model.n_categories
     with naming(labels):
         column = _label_column(points.column_names, label_column, reading.like(saved))
         codes, positions = _held(points, known, column, reading.say)
-    return ProxyClients(points, codes, positions, category_names(known), saved.mdm)
+    return ProxyClients(points, codes, positions, category_names(known), saved.model)
 
 
 def _categories_of_both(

@@ -22,9 +22,7 @@ from polyurn.secure.roster import SigningKey
 from polyurn.server.select import select
 from polyurn.storage.federation_folder import NodeFolder
 from polyurn.storage.ledger_file import raised_ledger
-from polyurn.storage.node_key import bucket_key
-from polyurn.storage.node_log_file import NodeLogFile
-from polyurn.storage.node_policy_toml import read_policy
+from polyurn.storage.node_files import NodeLogFile, bucket_key, read_policy
 from polyurn.wire import StyleMoments
 from polyurn.wording.numbers import counted
 

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,13 @@ from polyurn.model.mdm import MDM
 from polyurn.server.fit import fit
 from polyurn.server.private.choosing import select_private
 from polyurn.server.private.fitting import fit_private
-from polyurn.server.records import FitRecord, SelectionRecord
-from polyurn.server.results import Progress, Round
 from polyurn.server.select import select
 from polyurn.server.style import fit_style
 from polyurn.storage.federation_folder import FederationFolder
-from polyurn.storage.federation_job import Job, MixtureJob, StyleJob
-from polyurn.storage.job_folder import JobFolder
+from polyurn.storage.federation_job import Job, JobFolder, MixtureJob, StyleJob
 from polyurn.storage.journal import Journal
-from polyurn.storage.mdm_json import save
+from polyurn.storage.models import save
 from polyurn.storage.provenance import PrivacyRecord
-from polyurn.storage.style_json import save_style
 from polyurn.typed.records import to_record
 from polyurn.wire import Aggregator
 
@@ -131,7 +126,7 @@ def _learn_style(
             )
         guarantee = private.guarantee()
     privacy = to_record(PrivacyRecord.of(guarantee))
-    save_style(
+    save(
         style,
         folder.result,
         categories=place.read().categories,
@@ -143,7 +138,7 @@ def _learn_style(
 def _made(nodes: FlowerAggregator, place: FederationFolder, job: Job) -> dict[str, Any]:
     """How a model came about, whatever it is a model of."""
     names = {node.number: node.name for node in place.read().nodes}
-    return {"command": job.command, "crossed": nodes.crossed.to_record(names=names)}
+    return {"command": job.command, "crossed": to_record(nodes.crossed.named(names))}
 
 
 @contextmanager
@@ -174,14 +169,14 @@ def _searched(
     if job.selects:
         choice = select(
             asked, job.components or "auto", held_out=job.held_out,
-            on_round=lambda done: folder.tell(_selection_event(done)), **common,
+            on_round=lambda done: folder.tell(to_record(done)), **common,
         )  # fmt: skip
-        return choice.mdm, {**made, "selection": SelectionRecord.of(choice).to_record()}
+        return choice.mdm, {**made, "selection": to_record(choice)}
     done = fit(
         asked, n_components=job.components[0],
-        on_round=lambda done: folder.tell(_fit_event(done)), **common,
+        on_round=lambda done: folder.tell(to_record(done)), **common,
     )  # fmt: skip
-    return done.mdm, {**made, "fit": FitRecord.of(done).to_record()}
+    return done.mdm, {**made, "fit": to_record(done)}
 
 
 def _private(
@@ -195,7 +190,7 @@ def _private(
         "max_size": job.max_size,
         "sizes": job.sizes,
         "rng": job.seed,
-        "on_round": lambda done: folder.tell(_fit_event(done)),
+        "on_round": lambda done: folder.tell(to_record(done)),
     }
     made: dict[str, Any] = {}
     with _saying_how_to_raise():
@@ -205,21 +200,6 @@ def _private(
             made["candidates"] = [asdict(candidate) for candidate in choice.candidates]
         else:
             done = fit_private(asked, n_components=job.components[0], **common)
-    made["fit"] = FitRecord.of(done).to_record()
+    made["fit"] = to_record(done)
     made["privacy"] = to_record(PrivacyRecord.of(done.guarantee))
     return done.mdm, made
-
-
-def _fit_event(done: Round) -> dict[str, Any]:
-    """How likely clients find it is not there at first, and never asked under a guarantee."""
-    value = None if isnan(done.log_likelihood) else done.log_likelihood
-    return {"round": done.number, "n_clients": done.n_clients, "log_likelihood": value}
-
-
-def _selection_event(done: Progress) -> dict[str, Any]:
-    return {
-        "round": done.number,
-        "n_clients": done.n_clients,
-        "values": {str(k): value for k, value in done.values.items()},
-        "running": list(done.running),
-    }

@@ -93,16 +93,6 @@ class Surrogate:
         return cls(present, np.where(some, more * ratio, 0.0), a * (ratio - 1.0))
 
 
-def multinomial(alphas: NDArray[np.float64]) -> tuple[int, ...]:
-    """Components whose concentration is at the cap: plain multinomials, up to about n²/cap nats."""
-    return tuple(int(k) for k in np.flatnonzero(at_cap(alphas)))
-
-
-def at_cap(alphas: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which concentrations are at the cap, shape (..., n_components), rounding aside."""
-    return np.asarray(alphas.sum(axis=-1) >= MAX_CONCENTRATION * (1 - np.finfo(float).eps ** 0.5))
-
-
 def capped(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
     """The same proportions, with no concentration beyond the cap."""
     return np.asarray(

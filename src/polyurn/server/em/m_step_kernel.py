@@ -8,9 +8,8 @@ import math
 import numpy as np
 from numba import njit
 
-# α_0 beyond this is a multinomial for all purposes: with clients of n points it changes the
-# log-likelihood by about n²/α_0.
-MAX_CONCENTRATION = 1e6
+from polyurn.model.mdm import MAX_CONCENTRATION
+
 _NEAR_CAP = 0.999 * MAX_CONCENTRATION  # a step that the cap cut short ends there, rounding aside
 _MAX_STEPS = 60
 # A step may change an alpha tenfold; Newton's quadratic model is no better than that far away.

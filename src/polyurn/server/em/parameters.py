@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.model.mdm import at_cap
 from polyurn.model.sizes import Sizes
-from polyurn.server.em.m_step import at_cap, capped
+from polyurn.server.em.m_step import capped
 from polyurn.wire import ExpectStatistics, Parameters
 
 # No alpha's logarithm is below this; the cap on concentrations bounds them above.

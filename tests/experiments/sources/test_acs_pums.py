@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from sources import folktables
 
-from polyurn.datasets import folktables
 from polyurn.errors import FileError, InputError, ParameterError
 
 NAMES = [

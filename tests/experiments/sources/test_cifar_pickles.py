@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sources.cifar_pickles import read_pickle
 
 from dataset_files import array_of_bytes, python_batch, text
-from polyurn.datasets.cifar_pickles import read_pickle
 from polyurn.errors import FileError
 
 

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.datasets.dataset import Dataset, Records
-from polyurn.datasets.download import OnProgress, RemoteFile
-from polyurn.datasets.leaf_json import user_data
-from polyurn.datasets.local import Layout, Source, locate
-from polyurn.datasets.packed import checked_labels, damage
 from polyurn.errors import FileError, MissingDependencyError
-from polyurn.storage.atomic import write_whole
+from polyurn.storage.files import write_whole
+from sources.download import OnProgress, RemoteFile
+from sources.leaf_json import user_data
+from sources.local import Layout, Source, locate
+from sources.packed import checked_labels, damage
 
 if TYPE_CHECKING:
     import h5py

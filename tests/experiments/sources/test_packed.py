@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
+from sources.packed import read_idx
 
 from dataset_files import CODES, idx
-from polyurn.datasets.packed import read_idx
 from polyurn.errors import FileError
 
 

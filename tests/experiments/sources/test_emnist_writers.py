@@ -7,8 +7,8 @@ import tarfile
 import h5py
 import numpy as np
 import pytest
+from sources import femnist
 
-from polyurn.datasets import femnist
 from polyurn.errors import FileError, MissingDependencyError
 
 WRITERS = {

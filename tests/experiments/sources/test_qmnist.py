@@ -4,9 +4,9 @@ import gzip
 
 import numpy as np
 import pytest
+from sources import mnist_by_writer
 
 from dataset_files import idx
-from polyurn.datasets import mnist_by_writer
 from polyurn.errors import FileError
 
 LABELS = {"train": [5, 0, 4, 1], "test": [7, 2]}

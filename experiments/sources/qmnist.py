@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.datasets.dataset import Dataset, Records
-from polyurn.datasets.download import OnProgress, RemoteFile
-from polyurn.datasets.local import Layout, Source, locate
-from polyurn.datasets.packed import checked_labels, read_idx, read_npz
 from polyurn.errors import FileError
+from sources.download import OnProgress, RemoteFile
+from sources.local import Layout, Source, locate
+from sources.packed import checked_labels, read_idx, read_npz
 
 _MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist"
 _QMNIST = "https://raw.githubusercontent.com/facebookresearch/qmnist/master"

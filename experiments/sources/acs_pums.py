@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from polyurn.client.bins import Bins
 from polyurn.datasets.columns import MISSING, Columns, column_names, read_columns
 from polyurn.datasets.dataset import Dataset, Records
-from polyurn.datasets.download import OnProgress
-from polyurn.datasets.local import Layout, Source, locate
 from polyurn.errors import FileError, ParameterError
+from sources.download import OnProgress
+from sources.local import Layout, Source, locate
 
 Feature: TypeAlias = Literal["race", "income", "high_income"]
 People: TypeAlias = Literal["all", "workers"]

@@ -5,8 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from polyurn.datasets.leaf_json import user_data
+from sources.leaf_json import user_data
 
 WHOLE = json.dumps(
     {"users": ["a", "b"], "user_data": {"a": {"x": [[0.5]], "y": [1]}, "b": {"y": [2], "x": [[1]]}}}

@@ -4,9 +4,9 @@ import hashlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from sources.download import Progress, RemoteFile, fetch
 
 from dataset_files import CONTENT
-from polyurn.datasets.download import Progress, RemoteFile, fetch
 from polyurn.errors import FileError
 
 

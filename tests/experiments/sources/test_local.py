@@ -1,8 +1,8 @@
 """Where a source's files are, or which file to put where."""
 
 import pytest
+from sources.local import Layout, Source, locate
 
-from polyurn.datasets.local import Layout, Source, locate
 from polyurn.errors import FileError, InputError
 
 LAYOUT = Layout("only", ("data.bin",), "data.bin")

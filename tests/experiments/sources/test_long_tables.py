@@ -1,8 +1,8 @@
 """Long tables of histograms, and names for their categories."""
 
 import pytest
+from sources import histogram_table
 
-from polyurn.datasets import histogram_table
 from polyurn.errors import CountsError, FileError
 
 LONG = "client,category,count\na,0,2\nb,2,1\na,2,5\n"

@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.datasets.cifar_pickles import read_pickle
 from polyurn.datasets.dataset import Dataset, Records
-from polyurn.datasets.download import OnProgress, RemoteFile
-from polyurn.datasets.local import Layout, Source, locate
-from polyurn.datasets.packed import checked_labels, damage, read_npz, unpacked
 from polyurn.errors import FileError
+from sources.cifar_pickles import read_pickle
+from sources.download import OnProgress, RemoteFile
+from sources.local import Layout, Source, locate
+from sources.packed import checked_labels, damage, read_npz, unpacked
 
 _CATEGORIES = (
     "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",

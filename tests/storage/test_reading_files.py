@@ -7,9 +7,9 @@ import pytest
 
 from cli_walk import EXAMPLE, assert_refused
 from polyurn.errors import FileError
-from polyurn.storage.mdm_json import load, save
+from polyurn.storage.files import check_regular, read_regular
+from polyurn.storage.models import load, save
 from polyurn.storage.partitions import load_partition
-from polyurn.storage.places import check_regular, read_regular
 from polyurn.storage.run_log import read_runs
 from polyurn.sweeps.config import read_config
 

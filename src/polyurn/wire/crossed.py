@@ -1,14 +1,12 @@
-"""What crossed between a server and the nodes of a federation, as a value that an MDM file keeps.
+"""What crossed between a server and the nodes of a federation, as a value that a model's file keeps.
 
-Counts, names of nodes and reasons only, no number of an answer; written to JSON records and read from
-them, field by field. `aggregate/tally.py` counts, and writes the same record.
+Counts, names of nodes and reasons only, no number of an answer. `aggregate/tally.py` counts.
 """
 
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from polyurn.errors import ParameterError
-from polyurn.typed.records import Count, Finite, read_record, to_record
+from polyurn.typed.records import Count, Finite
 from polyurn.wording.numbers import counted, in_bytes
 
 
@@ -27,7 +25,9 @@ class RoundCrossed:
     n_nodes : int
         That the sum is over; 0 if there was none.
     n_attempts, bytes_down, bytes_up : int
+        The bytes are those of messages to nodes and of their replies, without what the transport adds.
     seconds : float
+        From the first message to the sum.
     """
 
     number: Count
@@ -42,7 +42,7 @@ class RoundCrossed:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeCrossed:
-    """What is to be said about one node.
+    """What there is to say about one node.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class NodeCrossed:
 
     node: Count
     name: str
-    n_summed: Count
+    n_summed: Count = 0
     benched: str | None = None
     refused: tuple[tuple[str, Count], ...] = ()
 
@@ -69,71 +69,85 @@ class NodeCrossed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrossedRecord:
-    """All that crossed while a model was fitted.
+class Crossed:
+    """All that crossed in the rounds of one aggregator.
 
     Attributes
     ----------
     secure : bool
         Whether the server saw sums only, or every node's answer.
-    n_nodes : int
-        Of the federation: every one that is known by name, or was ever there.
     clients_per_node : int
         The declared largest number of clients of a node.
-    n_rounds, n_attempts : int
-        Sums, and how many times one was begun.
     n_asks : int
         Exchanges: a plain sum takes one, a secure one five.
     n_timeouts : int
         Exchanges in which somebody did not reply in time.
-    bytes_down, bytes_up : int
-        In messages to nodes and in their replies; without what the transport adds.
-    seconds : float
-        Wall time of all rounds.
     rounds : tuple of RoundCrossed
+        Those in which somebody was asked.
     nodes : tuple of NodeCrossed
-        As many as `n_nodes`.
+        Every one that is known by name, or was ever there.
 
     Examples
     --------
     >>> asked = RoundCrossed(
     ...     number=1, kind="survey", n_numbers=30, n_nodes=1, n_attempts=1, bytes_down=200,
     ...     bytes_up=300, seconds=0.5)
-    >>> crossed = CrossedRecord(
-    ...     secure=False, n_nodes=1, clients_per_node=50, n_rounds=1, n_attempts=1, n_asks=1,
-    ...     n_timeouts=0, bytes_down=200, bytes_up=300, seconds=0.5, rounds=(asked,),
+    >>> crossed = Crossed(
+    ...     secure=False, clients_per_node=50, n_asks=1, n_timeouts=0, rounds=(asked,),
     ...     nodes=(NodeCrossed(node=7, name="ward 7", n_summed=1),))
     >>> crossed.line
     'plain sums over 1 node: 1 round, 300 B up, 200 B down'
-    >>> CrossedRecord.from_record(crossed.to_record()) == crossed
-    True
     """
 
     secure: bool
-    n_nodes: Count
     clients_per_node: Count
-    n_rounds: Count
-    n_attempts: Count
     n_asks: Count
     n_timeouts: Count
-    bytes_down: Count
-    bytes_up: Count
-    seconds: Finite
     rounds: tuple[RoundCrossed, ...]
     nodes: tuple[NodeCrossed, ...]
 
-    def __post_init__(self) -> None:
-        n_sums = len(self.sums)
-        if len(self.nodes) != self.n_nodes or n_sums != self.n_rounds:
-            raise ParameterError(
-                f"expected n_nodes={self.n_nodes} nodes and n_rounds={self.n_rounds} rounds with a "
-                f"sum, got {len(self.nodes)} and {n_sums}"
-            )
+    def named(self, names: Mapping[int, str]) -> "Crossed":
+        """The same with names of nodes; those that never came are there too."""
+        known = {node.node: node for node in self.nodes}
+        absent = {node: NodeCrossed(node=node, name=name) for node, name in names.items()}
+        both = sorted({**absent, **known}.items())
+        nodes = tuple(replace(one, name=names.get(node, one.name)) for node, one in both)
+        return replace(self, nodes=nodes)
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.nodes)
 
     @property
     def sums(self) -> tuple[RoundCrossed, ...]:
         """The rounds that ended in a sum."""
         return tuple(one for one in self.rounds if one.n_nodes > 0)
+
+    @property
+    def n_rounds(self) -> int:
+        return len(self.sums)
+
+    @property
+    def n_attempts(self) -> int:
+        """How many times a sum was begun."""
+        return sum(one.n_attempts for one in self.rounds)
+
+    @property
+    def bytes_down(self) -> int:
+        return sum(one.bytes_down for one in self.rounds)
+
+    @property
+    def bytes_up(self) -> int:
+        return sum(one.bytes_up for one in self.rounds)
+
+    @property
+    def seconds(self) -> float:
+        return sum(one.seconds for one in self.rounds)
+
+    @property
+    def summed(self) -> tuple[int, ...]:
+        """The nodes that were in a sum."""
+        return tuple(one.node for one in self.nodes if one.n_summed)
 
     @property
     def n_earlier(self) -> int:
@@ -155,12 +169,3 @@ class CrossedRecord:
             f"{counted(self.n_rounds, 'round')}, {in_bytes(self.bytes_up)} up, "
             f"{in_bytes(self.bytes_down)} down"
         )
-
-    def to_record(self) -> dict[str, Any]:
-        """The fields, for JSON."""
-        return to_record(self)
-
-    @classmethod
-    def from_record(cls, record: object, *, where: str = "crossed") -> Self:
-        """What `to_record` wrote, checked."""
-        return read_record(cls, record, where=where)

@@ -6,10 +6,10 @@ import tarfile
 
 import numpy as np
 import pytest
+from sources import cifar10
+from sources.cifar_pickles import read_pickle
 
 from dataset_files import BATCHES, python_batch
-from polyurn.datasets import cifar10
-from polyurn.datasets.cifar_pickles import read_pickle
 from polyurn.errors import FileError
 
 

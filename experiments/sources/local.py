@@ -8,8 +8,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from polyurn.datasets.download import OnProgress, RemoteFile, fetch
 from polyurn.errors import FileError, InputError
+from sources.download import OnProgress, RemoteFile, fetch
 
 VARIABLE = "POLYURN_DATA"
 

@@ -5,10 +5,9 @@ them, field by field. `aggregate/tally.py` counts, and writes the same record.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
 
 from polyurn.errors import ParameterError
-from polyurn.typed.records import Count, Finite, read_record, to_record
+from polyurn.typed.records import Count, Finite, Record
 from polyurn.wording.numbers import counted, in_bytes
 
 
@@ -69,7 +68,7 @@ class NodeCrossed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrossedRecord:
+class CrossedRecord(Record, where="crossed"):
     """All that crossed while a model was fitted.
 
     Attributes
@@ -155,12 +154,3 @@ class CrossedRecord:
             f"{counted(self.n_rounds, 'round')}, {in_bytes(self.bytes_up)} up, "
             f"{in_bytes(self.bytes_down)} down"
         )
-
-    def to_record(self) -> dict[str, Any]:
-        """The fields, for JSON."""
-        return to_record(self)
-
-    @classmethod
-    def from_record(cls, record: object, *, where: str = "crossed") -> Self:
-        """What `to_record` wrote, checked."""
-        return read_record(cls, record, where=where)

@@ -6,13 +6,13 @@ here, and no file is read or written.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from polyurn.errors import ParameterError
-from polyurn.typed.records import Count, read_record, to_record
+from polyurn.typed.records import Count, Record
 
 if TYPE_CHECKING:  # reading a file does not wait for the search to be loaded
-    from polyurn.server.results import Candidate, Fit, Selection
+    from polyurn.server.results import Fit, Selection
 
 # Paths are for the eye: a millionth of a nat is finer than any tolerance.
 _DIGITS = 6
@@ -45,7 +45,7 @@ class StartPath:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitRecord:
+class FitRecord(Record, where="fit"):
     """The rounds of a fit.
 
     Attributes
@@ -97,32 +97,19 @@ class FitRecord:
     def of(cls, done: "Fit") -> Self:
         """What an MDM file keeps of a fit."""
         numbers = tuple(r.n_numbers for r in done.rounds)
-        return cls(
+        return cls.like(
+            done,
             n_clients=done.rounds[-1].n_clients,
             fewest_clients=min(r.n_clients for r in done.rounds),
-            n_rounds=done.n_rounds,
-            converged=done.converged,
-            stopped=done.stopped,
-            n_dropped=done.n_dropped,
-            multinomial=tuple(done.multinomial),
             n_numbers=max(numbers),
             n_numbers_by_round=numbers,
             log_likelihoods=tuple(done.log_likelihoods.tolist()),
             paths=start_paths((r.number, r.starts) for r in done.rounds),
         )
 
-    def to_record(self) -> dict[str, Any]:
-        """The fields, for JSON."""
-        return to_record(self)
-
-    @classmethod
-    def from_record(cls, record: object, *, where: str = "fit") -> Self:
-        """What `to_record` wrote, checked."""
-        return read_record(cls, record, where=where)
-
 
 @dataclass(frozen=True, kw_only=True)
-class CandidateRecord:
+class CandidateRecord(Record):
     """One number of components of a selection: as in `Candidate`, its MDM as numbers of parameters."""
 
     n_components: Count
@@ -137,26 +124,9 @@ class CandidateRecord:
     converged: bool
     outdone: bool = False  # older files do not say
 
-    @classmethod
-    def of(cls, candidate: "Candidate") -> Self:
-        """What an MDM file keeps of a candidate."""
-        return cls(
-            n_components=candidate.n_components,
-            log_likelihood=candidate.log_likelihood,
-            standard_error=candidate.standard_error,
-            behind=candidate.behind,
-            behind_error=candidate.behind_error,
-            n_rounds=candidate.n_rounds,
-            n_parameters=candidate.n_parameters,
-            n_dropped=candidate.n_dropped,
-            multinomial=tuple(candidate.multinomial),
-            converged=candidate.converged,
-            outdone=candidate.outdone,
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
-class SelectionRecord:
+class SelectionRecord(Record, where="selection"):
     """The table of a selection, and the rounds of the chosen number of components.
 
     Attributes
@@ -204,28 +174,16 @@ class SelectionRecord:
         """What an MDM file keeps of a selection."""
         numbers = tuple(r.n_numbers for r in choice.rounds)
         chosen = choice.n_components
-        return cls(
+        return cls.like(
+            choice,
             chosen=chosen,
-            skipped=tuple(choice.skipped),
-            stopped=choice.stopped,
-            n_rounds=choice.n_rounds,
             n_clients=max(r.n_clients for r in choice.rounds),
             fewest_clients=min(r.n_clients for r in choice.rounds),
-            n_held_out=choice.n_held_out,
             n_numbers=max(numbers),
             n_numbers_by_round=numbers,
-            candidates=tuple(CandidateRecord.of(c) for c in choice.candidates),
+            candidates=tuple(map(CandidateRecord.like, choice.candidates)),
             paths=start_paths((r.number, r.starts.get(chosen, {})) for r in choice.rounds),
         )
-
-    def to_record(self) -> dict[str, Any]:
-        """The fields, for JSON."""
-        return to_record(self)
-
-    @classmethod
-    def from_record(cls, record: object, *, where: str = "selection") -> Self:
-        """What `to_record` wrote, checked."""
-        return read_record(cls, record, where=where)
 
 
 RoundsRecord: TypeAlias = FitRecord | SelectionRecord

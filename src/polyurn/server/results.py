@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from polyurn.model.mdm import MDM
 from polyurn.privacy.statement import Guarantee
-from polyurn.server.em.m_step import multinomial
-from polyurn.server.few_clients import few_clients, few_held_out
+from polyurn.server.em import multinomial
+from polyurn.server.settings import few_clients, few_held_out
 from polyurn.typed.arguments import checked
 from polyurn.wire import ScoreStatistics
 

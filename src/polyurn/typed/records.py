@@ -11,7 +11,17 @@ from dataclasses import MISSING, asdict, fields, is_dataclass
 from functools import cache
 from reprlib import Repr
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from polyurn.errors import FileError, InputError
 
@@ -25,6 +35,34 @@ Count: TypeAlias = Annotated[int, "at least 0"]
 _LARGEST = 1e150
 _MOST_BITS = 2_000
 _INFINITIES = {"Infinity": math.inf, "-Infinity": -math.inf}
+
+
+class Record:
+    """A frozen dataclass that is written to JSON records and read back, field by field.
+
+    `class FitRecord(Record, where="fit")`: so a record is called in an error.
+    """
+
+    _where = ""
+
+    def __init_subclass__(cls, *, where: str = "") -> None:
+        cls._where = where
+
+    def to_record(self) -> dict[str, Any]:
+        """The fields, for JSON."""
+        return to_record(self)
+
+    @classmethod
+    def from_record(cls, record: object, *, where: str | None = None) -> Self:
+        """What `to_record` wrote, checked."""
+        return read_record(cls, record, where=cls._where if where is None else where)
+
+    @classmethod
+    def like(cls, value: object, **others: object) -> Self:
+        """The record of a value: what it calls the same, and other fields that are given."""
+        kind: Any = cls
+        names = [field.name for field in fields(kind) if field.name not in others]
+        return cls(**{name: getattr(value, name) for name in names}, **others)
 
 
 def to_record(value: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 from polyurn import MDM, Sizes, answer
 from polyurn.model.paper_truths import truth
 from polyurn.model.rising_factorials import digamma_rise, log_rising
-from polyurn.server.em.m_step import Surrogate, at_cap, capped, multinomial
-from polyurn.server.em.m_step_kernel import MAX_CONCENTRATION
+from polyurn.server.em import Surrogate, at_cap, capped, multinomial
+from polyurn.server.m_step_kernel import MAX_CONCENTRATION
 from polyurn.wire import Expect, Parameters
 from searches import parameters_of
 from strategies import mdms

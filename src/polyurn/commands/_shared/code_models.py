@@ -16,9 +16,8 @@ from polyurn.commands._shared.client_tables import naming
 from polyurn.commands._shared.coded_points import CODE
 from polyurn.commands._shared.model_files import read_model
 from polyurn.errors import CountsError, FileError, ParameterError, RowError, ShortfallError
-from polyurn.model.given_labels import GivenLabels
 from polyurn.model.mdm import MDM
-from polyurn.model.population import Population
+from polyurn.model.populations import GivenLabels, Population
 from polyurn.storage.codebook_json import SavedCodebook, load_codebook
 
 

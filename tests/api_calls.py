@@ -20,9 +20,9 @@ from polyurn.comparison.estimates import Estimate
 from polyurn.model.style import StyleErrors
 from polyurn.privacy.ledger import Charge
 from polyurn.privacy.noise import discrete_gaussian
-from polyurn.server.private.choosing import PrivateCandidate
+from polyurn.server.private.fitting import PrivateCandidate
 from polyurn.server.private.plan import CHOOSING
-from polyurn.server.search.policy import DEFAULT, Policy
+from polyurn.server.settings import DEFAULT, Policy
 from polyurn.storage.run_log import RunLog
 from polyurn.wire import Initialise, Noised, Scaled
 

@@ -128,7 +128,10 @@ def test_covering_every_point_draws_clients_with_codes_given_labels(coded):
     )  # fmt: skip
     assert "2,000 points given, 2,000 of 2,000 proxy points used" in done.err
     simulated = histograms(
-        "pool.csv", load_partition("parts.json"), "code", codes_of(load_saved("book.json", Codebook))
+        "pool.csv",
+        load_partition("parts.json"),
+        "code",
+        codes_of(load_saved("book.json", Codebook)),
     )
     assert dispersion(simulated) > 3
 

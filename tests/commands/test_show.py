@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from cli_walk import EXAMPLE, assert_refused
-from polyurn.typed.records import to_record
 from polyurn import save as save_any
 from polyurn.storage.documents import save_document
 from polyurn.storage.models import save
+from polyurn.typed.records import to_record
 from report_material import crossed_record
 from style_cases import whole_space
 

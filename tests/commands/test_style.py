@@ -84,7 +84,10 @@ def test_a_private_style_states_its_guarantee_and_is_charged(run, files):
     private = ("--epsilon", 50, "--delta", 1e-6, "--ledger", "ledger")
     ran = run(*COMMAND, *FEW, *private, "-o", "style.json")
     assert "(50, 1e-06)-differentially private" in ran.err
-    assert "(50, 1e-06)-differentially private" in load_saved("style.json", Style).made.privacy_in_words
+    assert (
+        "(50, 1e-06)-differentially private"
+        in load_saved("style.json", Style).made.privacy_in_words
+    )
     again = run(*COMMAND, *FEW, *private, "-o", "again.json")
     assert_refused(again, "error: style (sigma", "would bring epsilon")
 

@@ -13,7 +13,7 @@ from polyurn import datasets
 from polyurn.datasets import Dataset, Records
 from polyurn.errors import CountsError, InputError, MissingDependencyError, ParameterError
 
-SOURCES = ['cifar10', 'femnist', 'folktables', 'mnist_by_writer']
+SOURCES = ["cifar10", "femnist", "folktables", "mnist_by_writer"]
 
 
 @st.composite

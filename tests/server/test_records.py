@@ -34,7 +34,14 @@ def test_the_names_in_a_file_are_these():
     fit, choice = as_read(fitted()), as_read(selection())
     assert [*fit] == ["rounds", "converged", "stopped", "n_dropped", "n_agreeing"]
     assert [*fit["rounds"][0]] == ["number", "log_likelihood", "n_clients", "n_numbers", "starts"]
-    assert [*choice] == ["n_components", "candidates", "n_rounds", "n_held_out", "rounds", "skipped"]
+    assert [*choice] == [
+        "n_components",
+        "candidates",
+        "n_rounds",
+        "n_held_out",
+        "rounds",
+        "skipped",
+    ]
     assert [*choice["candidates"][0]] == [
         "n_components", "log_likelihood", "standard_error", "behind", "behind_error", "n_rounds",
         "converged", "outdone", "n_agreeing", "n_parameters", "n_dropped", "multinomial",
@@ -53,9 +60,7 @@ def test_the_names_in_a_file_are_these():
 def test_a_damaged_record_is_one_line(change, line):
     parsed = {"mdm": selection().mdm}
     with pytest.raises(FileError) as error:
-        read_record(
-            Selection, {**as_read(selection()), **change}, where="selection", parsed=parsed
-        )
+        read_record(Selection, {**as_read(selection()), **change}, where="selection", parsed=parsed)
     assert str(error.value) == line
 
 
@@ -68,6 +73,6 @@ def test_reading_a_file_does_not_load_the_search():
     import subprocess
     import sys
 
-    code = "import sys, polyurn.storage.models; print('polyurn.server.select' in sys.modules)"
+    code = "import sys, polyurn.storage.models; print('polyurn.server.fit' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -54,7 +54,10 @@ def test_category_names_and_provenance_come_back_as_they_were(folder, names, see
 def test_sizes_are_stored_sparsely(tmp_path):
     save(EXACT, tmp_path / "mdm.json")
     record = json.loads((tmp_path / "mdm.json").read_text())
-    assert (record["sizes"]["masses"]["at"], len(json.dumps(record))) == ([999_999], pytest.approx(500, abs=200))
+    assert (record["sizes"]["masses"]["at"], len(json.dumps(record))) == (
+        [999_999],
+        pytest.approx(500, abs=200),
+    )
     assert load(tmp_path / "mdm.json") == EXACT
 
 
@@ -125,8 +128,20 @@ def test_a_missing_key_is_refused(damaged, key):
 @pytest.mark.parametrize(
     "value",
     [
-        None, "x", -1, float("nan"), 10**400, [], [1.0, -2.0], {"9": 1.0}, {"one": 1.0}, [True, True],
-        {"first": 1, "length": 10**30}, {"first": 1, "length": -1}, ["0.5", "0.5"], [[1.0], [1.0, 2.0]],
+        None,
+        "x",
+        -1,
+        float("nan"),
+        10**400,
+        [],
+        [1.0, -2.0],
+        {"9": 1.0},
+        {"one": 1.0},
+        [True, True],
+        {"first": 1, "length": 10**30},
+        {"first": 1, "length": -1},
+        ["0.5", "0.5"],
+        [[1.0], [1.0, 2.0]],
         {"shape": [10**9, 10**9], "most": 0.0, "at": [], "values": []},
         {"shape": [2], "most": 0.0, "at": [7], "values": [1.0]},
         {"shape": [2], "most": 0.0, "at": [0, 1], "values": [1.0]},

@@ -69,7 +69,7 @@ def test_a_file_states_its_guarantee(tmp_path):
         (lambda r: r.update(format="polyurn.mdm"), "not a style file"),
         (lambda r: r["space"].update(radius=-1.0), "radius above 0"),
         (lambda r: r["space"].update(centres="none"), "space.centres"),
-        (lambda r: r["errors"].update(mean=[1.0]), "mean of shape"),
+        (lambda r: r["errors"].update(mean=[1.0]), "of shape"),
         (lambda r: r.update(tie=None), "or none of them"),
         (lambda r: r.update(categories=["a"]), "3"),
     ],

@@ -53,7 +53,7 @@ def make_command(
     from polyurn.client.histogram import category_names
     from polyurn.commands._shared.made_codebook import book_record, book_table
     from polyurn.commands._shared.record_tables import read_points
-    from polyurn.model.pool_styles import codebook
+    from polyurn.model.codebooks import codebook
     from polyurn.storage.models import Saved, save
 
     check_json_place(context, output, "the codebook")

@@ -102,10 +102,10 @@ def fit_command(
     from polyurn.commands._shared.client_tables import Reading, largest_size
     from polyurn.commands._shared.packed_clients import clients_of, read_all
     from polyurn.commands._shared.progress import fit_progress
-    from polyurn.server.few_clients import few_clients
     from polyurn.server.fit import fit
     from polyurn.server.paper import fit_paper
     from polyurn.server.private.fitting import fit_private
+    from polyurn.server.settings import few_clients
     from polyurn.storage.files import check_place
     from polyurn.storage.provenance import Made
 

@@ -16,7 +16,7 @@ from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from polyurn.model.population import Population
+    from polyurn.model.populations import Population
 
 
 def sample_command(

@@ -45,7 +45,7 @@ from polyurn.typed.records import to_record
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from polyurn.server.private.choosing import PrivateSelection
+    from polyurn.server.private.fitting import PrivateSelection
     from polyurn.server.results import Selection
     from polyurn.storage.provenance import Made
 
@@ -97,8 +97,8 @@ def select_command(
     from polyurn.commands._shared.packed_clients import clients_of, read_all
     from polyurn.commands._shared.progress import fit_progress, selection_progress
     from polyurn.commands._shared.selections import selection_table
-    from polyurn.server.private.choosing import select_private
-    from polyurn.server.select import select
+    from polyurn.server.fit import select
+    from polyurn.server.private.fitting import select_private
     from polyurn.storage.files import check_place
     from polyurn.storage.models import save
     from polyurn.storage.provenance import Made, PrivacyRecord

@@ -78,7 +78,7 @@ def style_command(
     from polyurn.aggregate.local import LocalAggregator
     from polyurn.commands._shared.fitted_style import style_record, style_table
     from polyurn.commands._shared.record_tables import read_records
-    from polyurn.model.proxy_space import style_space
+    from polyurn.model.style_coordinates import style_space
     from polyurn.privacy.statement import in_words
     from polyurn.server.style import fit_style
     from polyurn.storage.models import save

@@ -18,7 +18,7 @@ from polyurn.memory import check_memory
 from polyurn.model.rising_factorials import log_rising
 from polyurn.model.sizes import SUM_TOLERANCE, Sizes
 from polyurn.typed.arguments import checked, expected_as
-from polyurn.typed.arrays import FrozenArrays, floats, numbers
+from polyurn.typed.arrays import EqualArrays, floats, numbers
 from polyurn.wording.numbers import counted
 
 # Cells (clients x categories) that are handled at once: 32 MB of float64, whatever the table's size.
@@ -35,7 +35,7 @@ MAX_CONCENTRATION = 1e6
 @checked
 @expected_as("an MDM", advice="of a fit or a selection, pass its .mdm")
 @dataclass(frozen=True, eq=False)
-class MDM(FrozenArrays):
+class MDM(EqualArrays):
     """A mixture of Dirichlet-multinomials over client histograms (equation 3).
 
     Components are kept in order of decreasing weight, whatever order they are given in.
@@ -69,11 +69,8 @@ class MDM(FrozenArrays):
         sizes = sizes if isinstance(sizes, Sizes) else Sizes.from_table(sizes)
         _check_parameters(weights, alphas, sizes)
         order = np.argsort(-weights, kind="stable")
-        weights, alphas = weights[order], alphas[order]
-        weights.flags.writeable = alphas.flags.writeable = False
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "alphas", alphas)
-        object.__setattr__(self, "sizes", Sizes.unchecked(sizes.bins, sizes.masses[order]))
+        sizes = Sizes.unchecked(sizes.bins, sizes.masses[order])
+        self._freeze({"weights": weights[order], "alphas": alphas[order], "sizes": sizes})
 
     @property
     def n_components(self) -> int:
@@ -207,7 +204,7 @@ class MDM(FrozenArrays):
         self, components: NDArray[np.int64], sizes: NDArray[np.int64], rng: np.random.Generator
     ) -> NDArray[np.int64]:
         """The same distribution as `sample`'s, small clients out of urns."""
-        from polyurn.model.urn_kernels import draw_counts
+        from polyurn.model.kernels import draw_counts
 
         counts = np.zeros((len(sizes), self.n_categories), dtype=np.int64)
         by_urn = sizes <= _POINTS_PER_CATEGORY * self.n_categories
@@ -230,16 +227,6 @@ class MDM(FrozenArrays):
     def __repr__(self) -> str:
         shape = f"n_components={self.n_components}, n_categories={self.n_categories}"
         return f"MDM({shape}, max_size={self.max_size}, weights={self.weights.round(3).tolist()})"
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, MDM)
-            and np.array_equal(self.weights, other.weights)
-            and np.array_equal(self.alphas, other.alphas)
-            and self.sizes == other.sizes
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def dirichlet_multinomial_logpmf(counts: ArrayLike, alpha: ArrayLike) -> NDArray[np.float64]:

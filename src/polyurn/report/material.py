@@ -14,8 +14,8 @@ from polyurn.comparison.results import Comparison
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
+from polyurn.model.populations import IID
 from polyurn.model.style import Style
-from polyurn.populations import IID
 from polyurn.report.population_rows import some_clients
 from polyurn.report.style_material import StyleMaterial, gather_style
 from polyurn.server.results import Fit, Selection

@@ -19,8 +19,8 @@ from polyurn.report.model_rows import (
     telling_rows,
 )
 from polyurn.report.parts import Figure, Panel, Rows, Section, table_of
-from polyurn.server.few_clients import few_held_out
 from polyurn.server.results import Selection
+from polyurn.server.settings import few_held_out
 from polyurn.wording.numbers import counted
 
 

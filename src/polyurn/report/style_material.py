@@ -14,9 +14,8 @@ from polyurn.counts import Counts
 from polyurn.errors import ParameterError, StyleWarning
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import label_codes
-from polyurn.partitioning.assign import partition
+from polyurn.partitioning.assign import in_stock, partition
 from polyurn.partitioning.result import Partition, PartitionReport, StyleReport
-from polyurn.partitioning.stock import in_stock
 from polyurn.storage.models import Saved
 from polyurn.storage.provenance import Made
 from polyurn.typed.arrays import numbers

@@ -1,7 +1,7 @@
 """What a fit and a selection come to: their parameters, their rounds, and what ended them.
 
 Frozen values, which a model's file keeps as they are: all but the parameters, which are the file's own.
-How they come about is `fit.py`, `paper.py` and `select.py`.
+How they come about is `fit.py` and `paper.py`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.privacy.statement import Guarantee
-from polyurn.server.few_clients import few_clients, few_held_out
+from polyurn.server.settings import few_clients, few_held_out
 from polyurn.typed.arguments import checked
 from polyurn.typed.records import UNKEPT, Count
 

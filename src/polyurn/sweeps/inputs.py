@@ -20,11 +20,10 @@ from polyurn.client.layout import column_text
 from polyurn.client.tables import table_histograms
 from polyurn.datasets.sklearn_digits import digits
 from polyurn.errors import FileError, ParameterError, StyleWarning
+from polyurn.model.populations import Oracle
 from polyurn.model.style import Style
-from polyurn.partitioning.assign import partition
+from polyurn.partitioning.assign import in_stock, partition, stocked
 from polyurn.partitioning.result import Partition
-from polyurn.partitioning.stock import in_stock, stocked
-from polyurn.populations import Oracle
 from polyurn.storage.files import open_regular
 from polyurn.storage.models import load_saved
 from polyurn.storage.partitions import load_partition

@@ -5,11 +5,9 @@ import pytest
 
 from polyurn import SizeBins, Sizes, answer
 from polyurn.model.paper_truths import truth
-from polyurn.server.em.evaluation import evaluate, fingerprint
-from polyurn.server.em.parameters import to_x
-from polyurn.server.em.problem import Problem
+from polyurn.server.em import Problem, evaluate, fingerprint
 from polyurn.wire import Expect, Parameters
-from searches import parameters_of
+from searches import parameters_of, to_x
 
 MDM = truth("medium/3")
 COUNTS = MDM.sample(400, rng=0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import polyurn as pu
 from polyurn import SizeBins, answer
 from polyurn.model.paper_truths import truth
-from polyurn.server.em.first_round import survey, with_profile
+from polyurn.server.starts import survey, with_profile
 
 BINS = SizeBins.logarithmic(20)
 

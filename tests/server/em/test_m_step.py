@@ -10,8 +10,8 @@ from polyurn import MDM, Sizes, answer
 from polyurn.model.mdm import at_cap
 from polyurn.model.paper_truths import truth
 from polyurn.model.rising_factorials import digamma_rise, log_rising
-from polyurn.server.em.m_step import Surrogate, capped
-from polyurn.server.em.m_step_kernel import MAX_CONCENTRATION
+from polyurn.server.em import Surrogate, capped
+from polyurn.server.m_step_kernel import MAX_CONCENTRATION
 from polyurn.wire import Expect, Parameters
 from searches import parameters_of
 from strategies import mdms

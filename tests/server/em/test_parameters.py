@@ -6,24 +6,21 @@ from hypothesis import given
 
 from polyurn import Sizes, answer
 from polyurn.model.paper_truths import truth
-from polyurn.server.em.parameters import (
+from polyurn.server import em
+from polyurn.server.em import (
+    _stacked,
     along_cap,
-    from_x,
     gradients,
     hessian,
-    stacked_sums,
-    stacked_x,
-    to_x,
-    unstacked,
     within_cap,
 )
 from polyurn.wire import Expect, Parameters
-from searches import parameters_of
+from searches import from_x, parameters_of, to_x
 from strategies import mdms
 
 
 def gradient(parameters, sums):
-    return gradients(parameters.weights[None], parameters.alphas[None], stacked_sums([sums]))[0]
+    return gradients(parameters.weights[None], parameters.alphas[None], _stacked([sums]))[0]
 
 
 @given(mdms())
@@ -45,8 +42,8 @@ def test_every_vector_stands_for_parameters_that_are_possible():
 
 def test_many_models_are_stacked_one_by_one():
     models = [parameters_of(truth(name)) for name in ("low/2", "medium/2", "high/2")]
-    xs = stacked_x(np.array([m.weights for m in models]), np.array([m.alphas for m in models]))
-    weights, alphas = unstacked(xs, (2, 10))
+    xs = em.to_x(np.array([m.weights for m in models]), np.array([m.alphas for m in models]))
+    weights, alphas = em.from_x(xs, (2, 10))
     for i, m in enumerate(models):
         np.testing.assert_array_equal(xs[i], to_x(m))
         alone = from_x(xs[i], (2, 10), m.sizes)

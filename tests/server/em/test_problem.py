@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from polyurn import SizeBins, answer
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
-from polyurn.server.em.parameters import stacked_sums
-from polyurn.server.em.problem import Problem
+from polyurn.server.em import Problem, _stacked
 from polyurn.wire import Expect
 from searches import parameters_of
 from strategies import mdms
@@ -96,9 +95,9 @@ def test_an_em_step_of_many_models_is_that_of_each_and_raises_its_likelihood(nam
     models = [mdm.alphas * factor for factor in (0.5, 1.0, 3.0)]
     asked = [type(mdm)(mdm.weights, alphas, mdm.sizes) for alphas in models]
     sums = [answer(Expect(parameters_of(m)), counts) for m in asked]
-    weights, alphas, masses = p.em_step(np.array(models), stacked_sums(sums))
+    weights, alphas, masses = p.em_step(np.array(models), _stacked(sums))
     for i, before in enumerate(asked):
-        alone = p.em_step(np.array(models[i : i + 1]), stacked_sums(sums[i : i + 1]))
+        alone = p.em_step(np.array(models[i : i + 1]), _stacked(sums[i : i + 1]))
         for found, expected in zip((weights, alphas, masses), alone, strict=True):
             np.testing.assert_array_equal(found[i], expected[0])
         after = type(mdm)(weights[i], alphas[i], type(mdm.sizes)(mdm.sizes.bins, masses[i]))

@@ -5,12 +5,11 @@ import pytest
 
 from polyurn import Sizes
 from polyurn.model.paper_truths import truth
-from polyurn.server.em.evaluation import Point
-from polyurn.server.em.parameters import to_x
-from polyurn.server.search.climber import Climber
-from polyurn.server.search.policy import DEFAULT
+from polyurn.server.em import Point
+from polyurn.server.search import Climber
+from polyurn.server.settings import DEFAULT
 from polyurn.wire import Parameters
-from searches import parameters_of
+from searches import parameters_of, to_x
 
 MDM = truth("medium/2")
 START = parameters_of(MDM)

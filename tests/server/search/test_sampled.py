@@ -9,9 +9,9 @@ from polyurn import LocalAggregator, answer, fit, fit_paper
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
 from polyurn.server.fit import populated
-from polyurn.server.search.policy import DEFAULT, Policy
-from polyurn.server.search.sampled import Average, Quadratic, Sampled
-from polyurn.server.search.starts import random_groups
+from polyurn.server.sampled import Average, Quadratic, Sampled
+from polyurn.server.settings import DEFAULT, Policy, Settings
+from polyurn.server.starts import random_groups
 from polyurn.wire import Expect, Group, Parameters
 from searches import landscape_of, parameters_of, problem_of
 
@@ -25,7 +25,7 @@ def search_of(counts, k, *, n_ways=8, policy=DEFAULT, **more):
     problem = problem_of(counts, k)
     rng = np.random.default_rng(0)
     groups = random_groups(landscape_of(counts), k, problem.size_bins, n_ways=n_ways, rng=rng)
-    return Sampled(problem, groups, policy=policy, **{"max_upload": 50_000, "tol": 1e-3, **more})
+    return Sampled(problem, groups, Settings(policy=policy, **more))
 
 
 def learned(search, cohorts):
@@ -158,7 +158,7 @@ def test_one_start_is_enough_to_begin_with():
 def average_of(cohorts, *, max_upload=50_000, lead=0.0):
     """The averages of some cohorts; `lead` is added to what they say about the quadratic models."""
     first, *others = cohorts
-    average = Average(problem(), BEGIN, answer(Expect(BEGIN), first), DEFAULT, 1e-3)
+    average = Average(problem(), BEGIN, answer(Expect(BEGIN), first), Settings())
     for cohort in others:
         asked = average.queries(max_upload)
         sums = [answer(q, cohort) for q in asked]
@@ -200,7 +200,7 @@ def test_a_quadratic_model_that_is_clearly_behind_is_not_believed():
 
 def test_a_quadratic_model_that_loses_a_component_begins_anew():
     first, *others = cohorts_of(30, 300)
-    average = Average(problem(), BEGIN, answer(Expect(BEGIN), first), DEFAULT, 1e-3)
+    average = Average(problem(), BEGIN, answer(Expect(BEGIN), first), Settings())
     n_anew = 0
     for i, cohort in enumerate(others):
         em, newton, *_ = asked = average.queries(50_000)

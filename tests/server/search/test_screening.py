@@ -5,9 +5,9 @@ import pytest
 
 from polyurn import Journal, LocalAggregator, RecordedAggregator, fit, select
 from polyurn.model.paper_truths import truth
+from polyurn.server.fit import begin_search
 from polyurn.server.results import Fit
-from polyurn.server.search.policy import DEFAULT, Policy
-from polyurn.server.search.screening import begin_search
+from polyurn.server.settings import DEFAULT, Policy, Settings
 from polyurn.wire import Batch, Group, Part
 from searches import landscape_of, problem_of, rounds_of
 
@@ -131,10 +131,9 @@ def test_which_search_is_begun_follows_from_the_clients():
     problem, land = problem_of(COUNTS, 3), landscape_of(COUNTS)
 
     def first(n_clients, *, sampled=False, max_upload=50_000):
-        search = begin_search(
-            problem, land, n_clients=n_clients, sampled=sampled, policy=DEFAULT, patience=3,
-            max_upload=max_upload, tol=1e-3, rng=np.random.default_rng(0),
-        )  # fmt: skip
+        settings = Settings(cohort_size=100 if sampled else None, max_upload=max_upload)
+        rng = np.random.default_rng(0)
+        search = begin_search(problem, land, settings, rng, n_clients=n_clients)
         return search.queries()
 
     assert [type(q) for q in first(7_999)] == [Group] * 48
@@ -147,10 +146,8 @@ def test_which_search_is_begun_follows_from_the_clients():
 
 def test_what_the_part_has_come_to_is_never_the_end():
     problem, land = problem_of(COUNTS, 3), landscape_of(COUNTS)
-    search = begin_search(
-        problem, land, n_clients=8_200, sampled=False, policy=DEFAULT, patience=3,
-        max_upload=50_000, tol=1e-3, rng=np.random.default_rng(0),
-    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    search = begin_search(problem, land, Settings(), rng, n_clients=8_200)
     states = [state for _, state in rounds_of(search, COUNTS)]
     part = [s for s in states if s.n_clients < 8_200]
     assert not any(s.converged or s.nearly_done for s in part)

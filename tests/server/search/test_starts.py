@@ -5,9 +5,8 @@ import pytest
 
 from polyurn import SizeBins, Sizes, answer
 from polyurn.model.paper_truths import truth
-from polyurn.server.em.first_round import survey
-from polyurn.server.em.problem import Problem
-from polyurn.server.search.starts import child, landscape, random_groups, starts
+from polyurn.server.em import Problem
+from polyurn.server.starts import child, landscape, random_groups, starts, survey
 from polyurn.wire import Parameters, Survey, total
 
 COUNTS = truth("high/3").sample(300, rng=0)

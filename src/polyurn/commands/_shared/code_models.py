@@ -17,9 +17,8 @@ from polyurn.commands._shared.coded_points import CODE
 from polyurn.commands._shared.model_files import read_model
 from polyurn.errors import CountsError, FileError, ParameterError, RowError, ShortfallError
 from polyurn.model.codebooks import Codebook
-from polyurn.model.given_labels import GivenLabels
 from polyurn.model.mdm import MDM
-from polyurn.model.population import Population
+from polyurn.model.populations import GivenLabels, Population
 from polyurn.storage.models import Saved, codes_of, labels_of, load_saved
 
 

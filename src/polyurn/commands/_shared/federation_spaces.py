@@ -17,8 +17,7 @@ from polyurn.commands._shared.client_tables import naming
 from polyurn.commands._shared.options import DIRECTIONS
 from polyurn.commands._shared.record_tables import proxy_columns
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
-from polyurn.model.proxy_space import style_space
-from polyurn.model.style_coordinates import StyleSpace, feature_rows, label_codes
+from polyurn.model.style_coordinates import StyleSpace, feature_rows, label_codes, style_space
 from polyurn.storage.federation_folder import Federation
 from polyurn.storage.models import load_saved
 from polyurn.storage.record_files import read_record_arrays

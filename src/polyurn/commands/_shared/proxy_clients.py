@@ -32,7 +32,7 @@ from polyurn.commands._shared.client_tables import (
 from polyurn.commands._shared.model_files import read_model
 from polyurn.commands._shared.record_tables import is_archive, read_point_table
 from polyurn.errors import CountsError, FileError, ParameterError, ShortfallError, SizeError
-from polyurn.populations import Oracle, Population
+from polyurn.model.populations import Oracle, Population
 from polyurn.storage.tables import read_table
 from polyurn.wording.numbers import counted
 

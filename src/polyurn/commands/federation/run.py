@@ -164,7 +164,7 @@ def _sentences(saved: "Saved") -> list[str]:
 def _show(saved: "Saved", *, as_json: bool, is_kept: bool) -> None:
     from polyurn.commands._shared.fitted_mdm import mdm_record, mdm_table
     from polyurn.commands._shared.selections import selection_table
-    from polyurn.server.private.choosing import PrivateCandidate
+    from polyurn.server.private.fitting import PrivateCandidate
 
     fit, choice = saved.made.fit, saved.made.selection
     if as_json:

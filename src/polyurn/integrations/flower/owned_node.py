@@ -19,7 +19,7 @@ from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
 from polyurn.secure.roster import SigningKey
-from polyurn.server.select import select
+from polyurn.server.fit import select
 from polyurn.storage.federation_folder import NodeFolder
 from polyurn.storage.ledger_file import raised_ledger
 from polyurn.storage.node_files import NodeLogFile, bucket_key, read_policy

@@ -17,10 +17,8 @@ from polyurn.integrations.flower.aggregator import FlowerAggregator
 from polyurn.integrations.flower.private_job import COLLUDING, private_clients
 from polyurn.integrations.flower.setting_up import roster_of
 from polyurn.model.mdm import MDM
-from polyurn.server.fit import fit
-from polyurn.server.private.choosing import select_private
-from polyurn.server.private.fitting import fit_private
-from polyurn.server.select import select
+from polyurn.server.fit import fit, select
+from polyurn.server.private.fitting import fit_private, select_private
 from polyurn.server.style import fit_style
 from polyurn.storage.federation_folder import FederationFolder
 from polyurn.storage.federation_job import Job, JobFolder, MixtureJob, StyleJob

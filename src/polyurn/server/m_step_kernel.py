@@ -1,6 +1,6 @@
 """The inner loop of the M-step, compiled: one component after the other.
 
-What is maximised, and where it comes from, is `m_step.py`.
+What is maximised, and where it comes from, is `em.py`.
 """
 
 import math

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from polyurn import IID, MDM, Dirichlet, Oracle, Population, SizeBins, Sizes, Styled
 from polyurn.errors import CountsError, ParameterError
-from polyurn.populations import check_population
+from polyurn.model.populations import check_population
 from strategies import counts as tables
 from style_cases import plain_style
 
@@ -164,7 +164,9 @@ def test_the_papers_iid_has_the_proxy_datas_marginal_and_the_fair_one_the_client
 
 @pytest.mark.parametrize("labels", [[0, 2], [-1, 0], [], [[0, 1]], [0.5, 1.0]])
 def test_labels_that_are_no_categories_are_refused(labels):
-    with pytest.raises(ParameterError, match="labels as categories from 0 to 1, one for each"):
+    with pytest.raises(
+        ParameterError, match="labels as a list of integers from 0 to 1, one for each"
+    ):
         IID.proxy(labels, n_categories=2, sizes=[3])
 
 

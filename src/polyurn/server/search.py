@@ -12,24 +12,49 @@ Its first round groups the clients in random ways, which makes the starts. Then 
                Pernkopf and Bouchaffra, 2005)
     propose    all: an EM step; the best few: the Hessian and Newton steps of three dampings
 
-A race says what to ask and takes in the answers; it asks no client itself.
+Where there are many clients, a part of them runs the race first: which start is best can be seen from
+some thousand clients, only where exactly its optimum is takes all of them (refining on a subsample:
+Bradley and Fayyad, 1998). A search says what to ask and takes in the answers; it asks no client itself.
+Where rounds reach samples of the clients, the search is that of `sampled.py`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from polyurn.server.em.evaluation import check_possible, evaluate, fingerprint
-from polyurn.server.em.parameters import hessian
-from polyurn.server.em.problem import Problem
-from polyurn.server.few_clients import CLIENTS_EACH, check_components
-from polyurn.server.search.climber import Climber
-from polyurn.server.search.policy import Policy
-from polyurn.server.search.starts import child, starts
-from polyurn.wire import ExpectStatistics, Group, GroupStatistics, Parameters, Query, Statistics
+from polyurn.model.sizes import Sizes
+from polyurn.server.em import (
+    Point,
+    Problem,
+    along_cap,
+    check_possible,
+    evaluate,
+    fingerprint,
+    from_x,
+    hessian,
+    to_x,
+)  # fmt: skip
+from polyurn.server.settings import CLIENTS_EACH, Policy, Settings, check_components
+from polyurn.server.starts import child, starts
+from polyurn.wire import (
+    Batch,
+    BatchStatistics,
+    Expect,
+    ExpectStatistics,
+    Group,
+    GroupStatistics,
+    Parameters,
+    Part,
+    Query,
+    Statistics,
+)  # fmt: skip
+
+# The Hessian's eigenvalues and eigenvectors, and the entries of x that it is about.
+Curvature = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -64,29 +89,140 @@ class Search(Protocol):
         """Take in the answers to `queries`, and decide what comes next."""
 
 
-class Race:
-    """The search for one number of components.
+@dataclass(eq=False)
+class Climber:
+    """Where a climber is, what it knows, and its next trials.
 
-    Parameters
-    ----------
-    groups : list of Group
-        The groupings of the first round; or else `begin`, a Climber, climbs without a race.
-    patience, tol : int, float
-        It stops after so many rounds without a gain of `tol` nats per client.
-    max_upload : int
-        Numbers that a client may send in a round.
-    rng : numpy.random.Generator
-        For recombination.
-    problem, policy : Problem, Policy
+    `curved` are the components whose Hessian is asked for, at the trial `asks`; `n_vain` counts the
+    rounds since one brought a gain; `n_met` the starts that came to the same place, itself included.
     """
 
+    number: int
+    sizes: Sizes
+    trials: list[NDArray[np.float64]]
+    damping: float
+    is_child: bool = False
+    curvature: Curvature | None = None
+    curved: tuple[int, ...] = ()
+    asks: int = 0
+    best: Point | None = None
+    gains: list[float] = field(default_factory=list)
+    tried: list[float] = field(default_factory=list)  # the dampings of the last trials
+    n_vain: int = 0
+    n_met: int = 1
+
+    @classmethod
+    def begin(
+        cls, at: Parameters, number: int, policy: Policy, *, is_child: bool = False,
+        curvature: Curvature | None = None,
+    ) -> "Climber":  # fmt: skip
+        """A climber that is about to ask about where it begins."""
+        x, n_met = to_x(at.weights, at.alphas), 0 if is_child else 1
+        return cls(number, at.sizes, [x], policy.damping, is_child, curvature, n_met=n_met)
+
+    @property
+    def value(self) -> float:
+        return -np.inf if self.best is None else self.best.value
+
+    @property
+    def point(self) -> Point:
+        """The best point; there is one as soon as clients have judged a trial."""
+        assert self.best is not None
+        return self.best
+
+    def queries(self, shape: tuple[int, int]) -> list[Expect]:
+        """One query for each trial; the Hessian is asked for at one of them."""
+        return [
+            Expect(Parameters(*from_x(x, shape), self.sizes), self.curved if i == self.asks else ())
+            for i, x in enumerate(self.trials)
+        ]
+
+    def learn(
+        self, points: list[Point], hessian: NDArray[np.float64] | None, policy: Policy
+    ) -> None:
+        """Move to the best trial if it is better, and remember which damping was."""
+        before, first = self.value, self.best is None
+        found = max(points, key=lambda p: p.value)
+        self.n_vain += 1
+        if found.value > before:
+            self.best, self.n_vain = found, 0
+        self.gains.append(self.value - before)
+        if self.tried:
+            values = [p.value for p in points[-len(self.tried) :]]
+            i = int(np.argmax(values))
+            vain = not values[i] > before
+            self.damping = self.tried[-1] * max(policy.dampings) if vain else self.tried[i]
+            self.damping = float(np.clip(self.damping, 1e-9, 1e2))
+        if not first:  # what it knew when it began serves its first steps
+            self.curvature = None
+        if hessian is not None and self.best is not None:
+            where = self._entries(self.curved)
+            shape = len(self.curved), len(where) // len(self.curved) - 1
+            x, gradient = self.best.x[where], self.best.gradient[where]
+            self.curvature = *np.linalg.eigh(along_cap(hessian, x, gradient, shape)), where
+
+    def forget(self) -> None:
+        """Let go of what other clients said: it moves to its best trial, at least by an EM step."""
+        self.best, self.curvature = None, None
+
+    def propose(self, policy: Policy, *, n_curved: int) -> None:
+        """Try the EM step, and Newton steps; ask for the Hessian of the components with most to gain."""
+        best = self.point
+        self.trials = [best.x + policy.caution**self.n_vain * best.step]
+        self.sizes = Sizes.unchecked(best.sizes.bins, best.masses)
+        self.tried, self.asks = [], 0
+        order = np.argsort(-best.promise, kind="stable")
+        self.curved = tuple(sorted(order[:n_curved].tolist()))
+        if n_curved and self.curvature is not None:
+            values, axes, where = self.curvature
+            along = axes.T @ best.gradient[where]
+            self.tried = [factor * self.damping for factor in policy.dampings]
+            self.asks = 1 + len(self.tried) // 2
+            for damping in self.tried:
+                step = best.step  # of components whose Hessian is not known
+                # Divided by the size of the eigenvalues: saddles repel (Dauphin et al., 2014).
+                step[where] = axes @ (along / (np.abs(values) + damping))
+                step *= min(1.0, policy.longest / max(float(np.abs(step).max()), 1e-300))
+                self.trials.append(best.x + step)
+
+    def remaining(self) -> float:
+        """Nats per client that may be left to gain: by the quadratic model, else by the pace."""
+        if self.best is None:
+            return np.inf
+        promised = float(self.best.promise.sum()) / 2
+        pace = max(promised, *(3 * gain for gain in self.gains[-2:]))
+        if self.curvature is None:
+            return pace
+        values, axes, where = self.curvature
+        along = axes.T @ self.best.gradient[where]
+        saddle = float(values[values > 0].sum()) / 8  # half a logarithm to the side
+        quadratic = float((along**2 / (np.abs(values) + 1e-5)).sum()) / 2 + saddle
+        return max(quadratic, promised if len(where) == len(self.best.x) else pace)
+
+    def is_near(self, other: "Climber", policy: Policy, tol: float) -> bool:
+        """Whether both are at the same place, whatever the order of the components."""
+        if abs(self.value - other.value) >= tol:
+            return False
+        here, there = (c.point.x.reshape(len(c.point.masses), -1) for c in (self, other))
+        apart = np.abs(here[:, None] - there[None]).max(axis=2)
+        return bool(max(apart.min(axis=0).max(), apart.min(axis=1).max()) < policy.met)
+
+    def _entries(self, components: tuple[int, ...]) -> NDArray[np.int64]:
+        """The entries of x of some components."""
+        entries = np.arange(len(self.point.x)).reshape(len(self.point.masses), -1)
+        return np.asarray(entries[list(components)].ravel())
+
+
+class Race:
+    """The search for one number of components, from groupings; or `begin` climbs, without a race."""
+
     def __init__(
-        self, problem: Problem, groups: list[Group], *, policy: Policy, patience: int,
-        max_upload: int, tol: float, rng: np.random.Generator,
-        begin: Climber | None = None,
+        self, problem: Problem, groups: list[Group], settings: Settings, rng: np.random.Generator,
+        *, begin: Climber | None = None,
     ) -> None:  # fmt: skip
-        self.problem, self.max_upload = problem, max_upload
-        self._policy, self._patience, self._tol, self._rng = policy, patience, tol, rng
+        self.problem, self.max_upload = problem, settings.max_upload
+        self._policy, self._patience, self._tol = settings.policy, settings.patience, settings.tol
+        self._rng = rng
         self._groups, self._numbers = groups, count(1)
         # The leader first, once clients have judged.
         self._climbers = [] if begin is None else [begin]
@@ -218,3 +354,46 @@ class Race:
                 n_curved = n_curved - 1 if c is self.leader and n_curved > 2 else 0
             n_newton, budget = n_newton - (n_curved > 0), budget - cost[n_curved]
             c.propose(self._policy, n_curved=n_curved)
+
+
+class Screened:
+    """A race that a part of the clients judges, then the climb of its leader that all of them judge.
+
+    The climb begins with the part's Hessian, so that most clients send a small fraction of what a race
+    takes. Clients whose bucket is below `buckets` are in the part, whose optimum is expected to miss that
+    of all clients by `precision` nats per client.
+    """
+
+    def __init__(
+        self, problem: Problem, groups: list[Group], settings: Settings, rng: np.random.Generator,
+        *, buckets: float, precision: float,
+    ) -> None:  # fmt: skip
+        self.problem, self.max_upload = problem, settings.max_upload
+        self._settings, self._rng = settings, rng
+        self._buckets, self._precision = buckets, precision
+        rough = replace(settings, tol=max(settings.tol, precision / settings.policy.safety))
+        self._race = Race(problem, groups, rough, rng)
+        self._screened: State | None = None  # what the part came to
+
+    def queries(self) -> list[Query[Any]]:
+        """What to ask in the next round."""
+        asked = self._race.queries()
+        if self._screened is not None:
+            return asked
+        return [Part(Batch(tuple(asked)), 0.0, self._buckets)]
+
+    def learn(self, answers: list[Statistics]) -> State:
+        """Take in the answers to `queries`, and decide what comes next."""
+        self._race.max_upload = self.max_upload
+        if self._screened is not None:
+            return replace(self._race.learn(answers), n_agreeing=self._screened.n_agreeing)
+        state = self._race.learn(list(cast(BatchStatistics, answers[0]).answers))
+        if state.converged:
+            leader, self._screened = self._race.leader, state
+            number = max(state.starts) + 1  # for other clients it is another path
+            at, known = leader.point.parameters(), leader.curvature
+            begin = Climber.begin(at, number, self._settings.policy, curvature=known)
+            at_once = replace(self._settings, patience=0)
+            self._race = Race(self.problem, [], at_once, self._rng, begin=begin)
+        promise = state.promise + self._precision
+        return replace(state, converged=False, nearly_done=False, promise=promise)

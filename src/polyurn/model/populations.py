@@ -1,34 +1,51 @@
 """Who the simulated clients are: a population is an object that draws the histograms of its clients.
 
-`MDM` is one, and a mixture given label totals (`model/given_labels.py`). Here are the others: the
-paper's two baselines (`IID`, `Oracle`) and one `Dirichlet`, what the field uses today; `Styled` is any
-of them whose clients differ in their style, too. Which points the clients hold is `partitioning/`.
+`MDM` is one. Here are the others: the paper's two baselines (`IID`, `Oracle`) and one `Dirichlet`, what the
+field uses today; `GivenLabels`, a mixture over finer categories than labels, given label totals; and
+`Styled`, any of them whose clients differ in their style, too. Which points the clients hold is
+`partitioning/`.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polyurn.counts import Counts, check_counts, client_sizes
-from polyurn.errors import ParameterError
+from polyurn.errors import ParameterError, ShortfallError
 from polyurn.memory import check_memory
-from polyurn.model.mdm import MDM
-from polyurn.model.population import Population, check_population
+from polyurn.model.mdm import MDM, dirichlet
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.model.style import Style
-from polyurn.typed.arguments import checked
+from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import FrozenArrays, floats, numbers
 from polyurn.wording.numbers import counted
 
-__all__ = [
-    "IID", "Dirichlet", "Oracle", "Population", "SizesLike", "Styled", "check_population",
-    "drawn_from",
-]  # fmt: skip
-
 # The sizes of clients to draw from, or their distribution.
 SizesLike: TypeAlias = Sizes | ArrayLike
+
+
+@expected_as("a population, an object with n_categories and sample(n_clients, *, rng)")
+@runtime_checkable
+class Population(Protocol):
+    """Clients that can be drawn: what `partition`, `cover`, `compare` and `sweep` take.
+
+    Any object with these two will do; `MDM`, `IID`, `Dirichlet`, `Oracle` and `GivenLabels` have them.
+    The number of categories is declared, because a table (a data frame, say) may have a `sample` of its
+    own.
+    """
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories, C."""
+        ...
+
+    def sample(
+        self, n_clients: int, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the histograms of clients, shape (n_clients, n_categories); each holds a point."""
+        ...
 
 
 @checked
@@ -58,8 +75,7 @@ class IID(FrozenArrays):
     sizes: Sizes
 
     def __init__(self, marginal: ArrayLike, sizes: SizesLike) -> None:
-        object.__setattr__(self, "marginal", _marginal(marginal))
-        object.__setattr__(self, "sizes", _distribution(sizes))
+        self._freeze({"marginal": _marginal(marginal), "sizes": _distribution(sizes)})
 
     @classmethod
     def like(cls, counts: object) -> "IID":
@@ -93,13 +109,8 @@ class IID(FrozenArrays):
         >>> IID.proxy([0, 1, 1, 1], n_categories=3, sizes=[4, 9]).marginal.tolist()
         [0.25, 0.75, 0.0]
         """
-        given = numbers(labels, "labels")
-        whole = given.ndim == 1 and len(given) > 0 and given.dtype.kind in "iu"
-        if not whole or given.min() < 0 or given.max() >= n_categories:
-            raise ParameterError(
-                f"expected labels as categories from 0 to {n_categories - 1}, one for each proxy "
-                "point; raise n_categories if there are more"
-            )
+        advice = ", one for each proxy point; raise n_categories if there are more"
+        given = _categories(labels, "labels", n_categories, advice)
         check_memory(
             8 * n_categories, f"{n_categories:,} categories", "take a smaller n_categories"
         )
@@ -154,8 +165,7 @@ class Dirichlet(FrozenArrays):
                 "Dirichlet(0.1) of 10 categories is [0.1] * 10"
             )
         mdm = MDM([1.0], given[None], _distribution(sizes))  # it checks what is left to check
-        object.__setattr__(self, "alpha", mdm.alphas[0])
-        object.__setattr__(self, "sizes", mdm.sizes)
+        self._freeze({"alpha": mdm.alphas[0], "sizes": mdm.sizes})
 
     @classmethod
     def like(cls, counts: object, *, alpha: float) -> "Dirichlet":
@@ -239,6 +249,161 @@ class Oracle:
 
 @checked
 @dataclass(frozen=True, eq=False)
+class GivenLabels(FrozenArrays):
+    """Clients whose label totals come from one population, and their styles from a mixture given those.
+
+    The mixture is over finer categories than labels: those of a `Codebook`, or a label crossed with
+    another feature. Styles have exactly its conditional law given the label totals and, with them, the
+    size. By the Dirichlet's aggregation and neutrality that law is closed (Connor and Mosimann, 1969).
+    With A_kl, the sum of component k's alphas over the categories of label l, and π_k(n), its probability
+    of size n: p(k | totals) ∝ τ_k π_k(n) DM(totals | A_k1, ..., A_kL), and then the categories of label l
+    ~ DM(total_l, α_k on those categories), independently.
+
+    Parameters
+    ----------
+    mdm : MDM
+        Over the finer categories.
+    labels : Population
+        Over labels.
+    label_of : int array of shape (n_categories,)
+        The label of each category of `mdm`; that of a codebook is `book.label_of`.
+    codes : int array of shape (n_points,), optional
+        The category of each proxy point. Clients are then drawn given, too, that they hold nothing of
+        categories without such a point: their label totals stay. Kept as `possible`, whether clients
+        may hold points of a category.
+
+    Examples
+    --------
+    >>> from polyurn.model.sizes import Sizes
+    >>> mdm = MDM([1.0], [[1.0, 2.0, 3.0, 0.5]], Sizes.constant(5))
+    >>> clients = GivenLabels(mdm, Oracle([[3, 2], [5, 0]]), label_of=[0, 0, 1, 1], codes=[0, 1, 2])
+    >>> drawn = clients.sample(2, rng=0)
+    >>> drawn[:, :2].sum(axis=1).tolist(), drawn[:, 2:].tolist()
+    ([3, 5], [[2, 0], [0, 0]])
+    """
+
+    mdm: MDM
+    labels: Population
+    label_of: NDArray[np.int64]
+    possible: NDArray[np.bool_]
+
+    def __init__(
+        self, mdm: MDM, labels: Population, label_of: ArrayLike, codes: ArrayLike | None = None
+    ) -> None:
+        whose = _categories(label_of, "label_of", check_population(labels).n_categories)
+        if len(whose) != mdm.n_categories:
+            raise ParameterError(
+                f"expected the label of each of {mdm.n_categories} categories, got {len(whose)}"
+            )
+        possible = np.ones(len(whose), bool)
+        if codes is not None:
+            possible = np.isin(np.arange(len(whose)), _categories(codes, "codes", len(whose)))
+        self._freeze({"mdm": mdm, "labels": labels, "label_of": whose, "possible": possible})
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories, C."""
+        return self.mdm.n_categories
+
+    def sample(
+        self, n_clients: int, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the histograms of clients.
+
+        Parameters
+        ----------
+        n_clients : int
+        rng : int or numpy.random.Generator
+
+        Returns
+        -------
+        int array of shape (n_clients, n_categories)
+            Summed over the categories of each label, these are totals that `labels` drew.
+
+        Raises
+        ------
+        ShortfallError
+            Clients hold points of a label none of whose categories is possible.
+        CountsError, SizeError
+            No component of the mixture can have a client with these totals, or of this size.
+        """
+        _checked(n_clients, self.n_categories)
+        rng = np.random.default_rng(rng)
+        return self.fill(self.labels.sample(n_clients, rng=rng), rng=rng)
+
+    def fill(
+        self, totals: object, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the styles of clients whose label totals are known.
+
+        Parameters
+        ----------
+        totals : int array or scipy.sparse of shape (n_clients, n_labels)
+            How many points of each label they hold.
+        rng : int or numpy.random.Generator
+
+        Returns
+        -------
+        int array of shape (n_clients, n_categories)
+            In the order of `totals`: summed over the categories of each label, they are these.
+
+        Raises
+        ------
+        ShortfallError, CountsError, SizeError
+            As `sample`.
+
+        Examples
+        --------
+        >>> from polyurn.model.sizes import Sizes
+        >>> mdm = MDM([1.0], [[1.0, 2.0, 3.0]], Sizes.constant(5))
+        >>> clients = GivenLabels(mdm, MDM([1.0], [[1.0, 1.0]], Sizes.constant(5)), [0, 0, 1])
+        >>> drawn = clients.fill([[5, 0], [2, 3]], rng=0)
+        >>> drawn[:, :2].sum(axis=1).tolist(), drawn[:, 2].tolist()
+        ([5, 2], [0, 3])
+        """
+        given = check_counts(totals, n_categories=self.labels.n_categories)
+        _checked(given.shape[0], self.n_categories)
+        rng = np.random.default_rng(rng)
+        totals = (given if isinstance(given, np.ndarray) else given.toarray()).astype(np.int64)
+        self._check_labels(totals)
+        components = self._components(totals, rng)
+        counts = np.zeros((len(totals), self.n_categories), np.int64)
+        for label in range(totals.shape[1]):
+            holders = np.flatnonzero(totals[:, label])
+            mine = np.flatnonzero((self.label_of == label) & self.possible)
+            if len(holders):
+                shares = dirichlet(self.mdm.alphas[np.ix_(components[holders], mine)], rng)
+                counts[np.ix_(holders, mine)] = rng.multinomial(totals[holders, label], shares)
+        return counts
+
+    def _components(self, totals: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Each client's component, drawn given its totals: responsibilities under the A_kl.
+
+        What is not possible is one more label, of which every client holds nothing.
+        """
+        mdm, n_labels = self.mdm, totals.shape[1]
+        blocks = np.zeros((mdm.n_components, n_labels + 1))
+        np.add.at(blocks.T, np.where(self.possible, self.label_of, n_labels), mdm.alphas.T)
+        nothing = np.zeros((len(totals), 1), np.int64)
+        odds = MDM(mdm.weights, blocks, mdm.sizes).responsibilities(np.hstack([totals, nothing]))
+        with np.errstate(divide="ignore"):  # log 0 is -inf: never the largest
+            return np.asarray((np.log(odds) + rng.gumbel(size=odds.shape)).argmax(axis=1))
+
+    def _check_labels(self, totals: NDArray[np.int64]) -> None:
+        missing = np.setdiff1d(np.flatnonzero(totals.any(axis=0)), self.label_of[self.possible])
+        if len(missing):
+            raise ShortfallError(
+                "clients hold labels of which there is no category, or no proxy point: {}; draw "
+                "clients without them",
+                missing.tolist(),
+            )
+
+    def __repr__(self) -> str:
+        return f"GivenLabels({self.mdm!r}, {self.labels!r})"
+
+
+@checked
+@dataclass(frozen=True, eq=False)
 class Styled:
     """A population whose clients also have a style each, wherever they are given points.
 
@@ -284,6 +449,22 @@ class Styled:
 
     def __repr__(self) -> str:
         return f"Styled({self.population!r}, {self.style!r})"
+
+
+def check_population(population: object) -> Population:
+    """The same population.
+
+    Raises
+    ------
+    ParameterError
+        It is none.
+    """
+    if not isinstance(population, Population) or isinstance(population, type):
+        raise ParameterError(
+            "expected a population, an object with n_categories and sample(n_clients, *, rng), "
+            f"got {type(population).__name__}"
+        )
+    return population
 
 
 def drawn_from(clients: object) -> Population | None:
@@ -340,6 +521,17 @@ def _marginal(marginal: ArrayLike) -> NDArray[np.float64]:
         raise ParameterError(f"expected a marginal of shape (n_categories,), got {given.shape}")
     if not (np.isfinite(given).all() and (given >= 0).all() and given.sum() > 0):
         raise ParameterError("expected a marginal of counts or probabilities, not all of them 0")
-    probabilities = np.asarray(given / given.sum())
-    probabilities.flags.writeable = False
-    return probabilities
+    return np.asarray(given / given.sum())
+
+
+def _categories(
+    values: ArrayLike, what: str, n_categories: int, advice: str = ""
+) -> NDArray[np.int64]:
+    """Numbers of categories, at least one, as a new array."""
+    given = numbers(values, what)
+    whole = given.ndim == 1 and len(given) > 0 and given.dtype.kind in "iu"
+    if not whole or given.min() < 0 or given.max() >= n_categories:
+        raise ParameterError(
+            f"expected {what} as a list of integers from 0 to {n_categories - 1}{advice}"
+        )
+    return given.astype(np.int64)

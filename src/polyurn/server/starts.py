@@ -1,21 +1,31 @@
-"""Where to begin: many starts from two rounds of sums, and children of two starts.
+"""Where to begin: a survey of the clients, many starts from a second round, and children of two starts.
 
-The first round tells how clients vary; the second lets every client join, in each start, the group whose
-random linear score of its features is highest, and returns the groups' moments. Groups are planned to be
-large, but chance can leave one with few clients, whose sum then hides little. Nothing is judged here.
+The first round says how clients vary, and which sizes occur inside each bin: components differ in the
+masses of coarse bins, and the profile inside them is learned once, so that spikes are reproduced. The
+second round lets every client join, in each start, the group whose random linear score of its features
+is highest, and returns the groups' moments. Groups are planned to be large, but chance can leave one
+with few clients, whose sum then hides little. Nothing is judged here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from scipy.special import ndtri
 
+from polyurn.model.rising_factorials import log_rising
 from polyurn.model.sizes import SizeBins, Sizes
-from polyurn.server.em.problem import Problem
+from polyurn.server.em import Problem
 from polyurn.wire import Group, GroupStatistics, Parameters, Survey, SurveyStatistics
 
+# A client is asked for its exact size if there are no more sizes than this: a tenth of an upload.
+_MOST_SIZES = 4_096
+# Otherwise for a bin: widths of 0.3 %, 1 % and 4 % of the size, where the bins of components have 19 %.
+_PER_DOUBLING = 256, 64, 16
+# Beyond these a concentration per size is as good as none, or as an even profile.
+_LOG_CONCENTRATIONS = np.log(1e-6), np.log(1e6)
 # Directions in which clients hardly vary would be noise blown up.
 _SMALLEST_VARIANCE = 1e-9
 # No group is planned to hold less than this share of the clients.
@@ -26,6 +36,59 @@ _EVEN_SHARE = 0.01
 _CONCENTRATIONS = 0.01, 1_000.0
 
 _Scores = tuple[NDArray[np.float64], NDArray[np.float64]]  # of each group: directions, offsets
+
+
+def survey(n_categories: int, bins: SizeBins, *, max_upload: int) -> Survey:
+    """The first round's question: all covariances if a client may send that many numbers.
+
+    Sizes are asked for in the finest bins that leave room for them.
+    """
+    for pairs in (True, False):
+        for fine in _finer_bins(bins):
+            question = Survey(n_categories, fine, pairs=pairs)
+            if question.n_numbers <= max_upload:
+                return question
+    return question
+
+
+def _finer_bins(bins: SizeBins) -> Iterator[SizeBins]:
+    """Bins to count clients in, the finest first and `bins` last; all have the edges of `bins`."""
+    if bins.max_size <= _MOST_SIZES:
+        yield SizeBins.exact(bins.max_size)
+    for per_doubling in _PER_DOUBLING:
+        more = SizeBins.logarithmic(bins.max_size, per_doubling=per_doubling)
+        yield SizeBins(np.union1d(bins.edges, more.edges))
+    yield bins
+
+
+def with_profile(
+    bins: SizeBins, fine: SizeBins, counts: NDArray[np.float64], *, size_prior: float
+) -> SizeBins:
+    """The same bins, with the profile of the clients counted in finer ones, which have all their edges.
+
+    The counts of a bin are taken for those of a Pólya urn whose concentration all bins share. It is
+    fitted to the counts (empirical Bayes), so that a profile without spikes stays even, and one with
+    spikes follows them; at least `size_prior` pseudo-clients per bin are spread evenly over its sizes.
+
+    >>> bins, counts = SizeBins([1, 45, 51]), np.zeros(50)
+    >>> counts[49] = 400  # everybody holds 50 points
+    >>> spiked = with_profile(bins, SizeBins.exact(50), counts, size_prior=1.0)
+    >>> np.exp(spiked.log_inside([49, 50])).round(4).tolist()
+    [0.0004, 0.9979]
+    """
+    within = bins.locate(fine.edges[:-1])
+    in_bin = np.asarray(np.bincount(within, counts, minlength=bins.n_bins), np.float64)
+
+    def surprise(log_concentration: float) -> float:
+        a = np.exp(log_concentration)
+        inside = log_rising(a * fine.widths, counts, scale=a).sum()
+        return float(log_rising(a * bins.widths, in_bin, scale=a).sum() - inside)
+
+    found = minimize_scalar(surprise, bounds=_LOG_CONCENTRATIONS, method="bounded")
+    evenly = fine.widths / bins.widths[within]
+    prior = np.maximum(np.exp(found.x) * fine.widths, size_prior * evenly)
+    total = in_bin + np.bincount(within, prior, minlength=bins.n_bins)
+    return SizeBins(bins.edges, fine.edges, (counts + prior) / total[within])
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.model.sizes import Sizes
-from polyurn.server.em.evaluation import Point, check_possible, evaluate
-from polyurn.server.em.m_step import Surrogate
-from polyurn.server.em.parameters import from_x, hessian, to_x
-from polyurn.server.em.problem import Problem
-from polyurn.server.search.policy import Policy
-from polyurn.server.search.race import State
-from polyurn.server.search.starts import starts
+from polyurn.server.em import (
+    Problem,
+    Surrogate,
+    check_possible,
+    evaluate,
+    from_x,
+    hessian,
+    to_x,
+)  # fmt: skip
+from polyurn.server.search import State
+from polyurn.server.settings import Settings
+from polyurn.server.starts import starts
 from polyurn.wire import (
     Expect,
     ExpectStatistics,
@@ -32,13 +37,11 @@ from polyurn.wire import (
 
 
 class Sampled:
-    """The search for one number of components with sampled cohorts; see `Race` for the parameters."""
+    """The search for one number of components with sampled cohorts."""
 
-    def __init__(
-        self, problem: Problem, groups: list[Group], *, policy: Policy, max_upload: int, tol: float
-    ) -> None:
-        self.problem, self.max_upload = problem, max_upload
-        self._groups, self._policy, self._tol = groups, policy, tol
+    def __init__(self, problem: Problem, groups: list[Group], settings: Settings) -> None:
+        self.problem, self.max_upload = problem, settings.max_upload
+        self._groups, self._settings = groups, settings
         self._starts: list[Parameters] = []
         self._average: Average | None = None
         self._state = State(0.0, 0.0)
@@ -75,13 +78,14 @@ class Sampled:
     def _halve(self, sums: list[ExpectStatistics]) -> tuple[Parameters, float]:
         """Let the better starts take their EM step; the last one begins the averages."""
         self._n_rounds += 1
-        points = evaluate(self.problem, [(to_x(p), p.sizes) for p in self._starts], sums)
+        trials = [(_x(p), p.sizes) for p in self._starts]
+        points = evaluate(self.problem, trials, sums)
         order = np.argsort([-p.value for p in points], kind="stable")
-        n = len(self._groups) >> (self._n_rounds // self._policy.halve_every)
+        n = len(self._groups) >> (self._n_rounds // self._settings.policy.halve_every)
         kept = [points[i] for i in order[: max(1, n)]]
         if len(kept) == 1:
             asked, said = self._starts[order[0]], sums[order[0]]
-            self._average = Average(self.problem, asked, said, self._policy, self._tol)
+            self._average = Average(self.problem, asked, said, self._settings)
         self._starts = [p.image_parameters() for p in kept]
         return self._starts[0], kept[0].value
 
@@ -90,14 +94,14 @@ class Average:
     """What all cohorts so far come to, from the one that begins it: asked about p, it said the sums."""
 
     def __init__(
-        self, problem: Problem, p: Parameters, sums: ExpectStatistics, policy: Policy, tol: float
+        self, problem: Problem, p: Parameters, sums: ExpectStatistics, settings: Settings
     ) -> None:
-        self._problem, self._policy, self._tol = problem, policy, tol
+        self._problem, self._policy, self._tol = problem, settings.policy, settings.tol
         self.value = float(sums.log_likelihood / sums.n_clients)
         self._surrogate = Surrogate.of(p.alphas, sums)
         self._size_counts = sums.size_counts / sums.n_clients
         self._em = self._m_step(p.alphas, sums.n_clients)
-        self._smooth = self._newton = to_x(self._em)
+        self._smooth = self._newton = _x(self._em)
         self._n = 1
         self._quadratic = Quadratic(len(self._newton))
         self._leads: list[float] = []  # of the quadratic models over EM, round by round
@@ -140,7 +144,7 @@ class Average:
         self.value = values[believed]
         if len(sums) > 1 + has_newton:  # what was the answer before is among them
             self._gains.append(values[believed] - values[-1])
-        self._answers.append(self._newton if believed else to_x(self._em))
+        self._answers.append(self._newton if believed else _x(self._em))
         self._learn_em(sums[0])
         if has_newton:
             self._leads.append(values[1] - values[0])
@@ -161,7 +165,7 @@ class Average:
         self._size_counts = (1 - step) * self._size_counts + step * new
         self._em = self._m_step(asked, sums.n_clients)
         share = 1.0 if alone else 4 / (self._n + 3)  # late iterates count most
-        self._smooth = (1 - share) * self._smooth + share * to_x(self._em)
+        self._smooth = (1 - share) * self._smooth + share * _x(self._em)
 
     def _m_step(self, alphas: NDArray[np.float64], n_clients: float) -> Parameters:
         """Where the average leads; priors count against as many clients as a cohort has."""
@@ -173,21 +177,21 @@ class Average:
 
     def _learn_newton(self, sums: ExpectStatistics) -> None:
         asked = self._at(self._newton)
-        x = to_x(asked)  # within the bounds
+        x = _x(asked)  # within the bounds
         curvature = hessian(sums)
         assert curvature is not None
-        point: Point = evaluate(self._problem, [(x, asked.sizes)], [sums])[0]
+        point = evaluate(self._problem, [(x, asked.sizes)], [sums])[0]
         prior = np.full(asked.alphas.shape, self._problem.category_prior / sums.n_clients)
         gradient = point.gradient + np.pad(prior, ((0, 0), (0, 1))).reshape(-1)
         self._quadratic.add(x, gradient, curvature, sums.n_clients, self._policy.full_weight)
         self._newton = self._quadratic.optimum(x)
         # Where the likelihood is flat a model can lose a component: then it begins anew.
         if (self._at(self._newton).weights < self._em.weights / 4).any():
-            self._newton, self._leads = to_x(self._em), []
+            self._newton, self._leads = _x(self._em), []
             self._quadratic = Quadratic(len(x))
 
     def _at(self, x: NDArray[np.float64]) -> Parameters:
-        return from_x(x, self._problem.shape, self._em.sizes)
+        return Parameters(*from_x(x, self._problem.shape), self._em.sizes)
 
 
 class Quadratic:
@@ -219,3 +223,7 @@ class Quadratic:
         along = axes.T @ (self._hessian @ x - self._b)
         step = axes @ (along / (np.abs(values) + 1.0 / self._n_clients))
         return np.asarray(x + step * min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-300)))
+
+
+def _x(p: Parameters) -> NDArray[np.float64]:
+    return to_x(p.weights, p.alphas)

@@ -70,13 +70,12 @@ ONLY_IN = {
     "flwr": {"integrations.flower"},
     "opendp": {"privacy.noise"},
     "psutil": {"integrations.flower.processes"},
-    "h5py": {"datasets.emnist_writers"},
     "pyarrow": {
         "client.candidates", "client.columns", "client.record_tables", "client.tables",
         "datasets.columns", "storage",
     },
     "sklearn": {
-        "comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn",
+        "comparison.two_sample", "datasets.installed", "integrations.sklearn",
     },
     "threadpoolctl": {"aggregate.shard_round", "comparison.two_sample"},
     "distributed": {"aggregate.dask"},

@@ -14,8 +14,7 @@ from polyurn.aggregate.local import LocalAggregator
 from polyurn.comparison.populations import Compared, compare
 from polyurn.comparison.results import Comparison
 from polyurn.datasets.dataset import Dataset, Records
-from polyurn.datasets.nycflights import flights
-from polyurn.datasets.sklearn_digits import digits
+from polyurn.datasets.installed import digits, flights
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.paper_truths import truth

@@ -11,7 +11,6 @@ import pytest
 from cli_walk import assert_refused
 from comparison_cases import HELD_OUT, TRUTH
 from polyurn import MDM, Sizes, Style, save, write_histograms
-from polyurn.storage.models import save
 from style_cases import drawn_world, whole_space
 
 

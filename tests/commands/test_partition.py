@@ -10,7 +10,6 @@ import pytest
 import polyurn
 from cli_walk import COUNTS, EXAMPLE, HEAD, assert_leaves_no_trace, assert_refused
 from polyurn import MDM, Sizes, load_partition, save
-from polyurn.storage.models import save
 from style_cases import plain_style, style_rest
 
 LABELS = np.tile([0, 1, 2], 20)

@@ -55,10 +55,11 @@ def test_a_damaged_checkpoint_is_not_believed_whichever_byte_of_it_is_another(tm
     whole, rounds = place.read_bytes(), kept(tmp_path)
     for i in range(len(whole)):
         place.write_bytes(whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :])
+        if i == len(whole) - 1:  # the end of the last line says nothing
+            assert kept(tmp_path) == rounds
+            continue
         with pytest.raises(FileError, match=r"rounds\.jsonl|other settings|another version"):
             kept(tmp_path)
-            assert i == len(whole) - 1, "only the end of the last line"
-            raise FileError("rounds.jsonl")
     for end in range(len(whole)):
         place.write_bytes(whole[:end])
         assert kept(tmp_path) == rounds[: len(kept(tmp_path))]
@@ -74,7 +75,9 @@ def test_a_round_in_the_place_of_another_or_from_another_run_is_not_believed(tmp
     Journal(tmp_path / "other", {"seed": 2})
     other = tmp_path / "other" / "rounds.jsonl"
     other.write_text(other.read_text() + first)
-    with pytest.raises(FileError, match="line 2, is damaged: .* delete it, and the lines after it"):
+    with pytest.raises(
+        FileError, match=r"line 2, is damaged: .* delete it, and the lines after it"
+    ):
         Journal(tmp_path / "other", {"seed": 2})
 
 

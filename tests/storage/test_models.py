@@ -15,7 +15,7 @@ def test_every_kind_of_model_comes_back_as_it_was(tmp_path, made):
 
 
 def test_a_space_has_as_many_names_as_labels(tmp_path):
-    with pytest.raises(ParameterError, match="expected . different category names"):
+    with pytest.raises(ParameterError, match=r"expected . different category names"):
         pu.save(space(), tmp_path / "nowhere.json", categories=["a"])
 
 

@@ -1,13 +1,13 @@
 """One round over shards: who of each shard takes part, what a shard answers, and who is at hand.
 
-Everything about a shard follows from the shard, the query and seeds, wherever it is computed, and answers
-are added in a tree whose shape depends on their number alone: the sum has the same bits on any number of
-threads or workers. Reading shards and adding answers is `shards.py` here and `dask.py` on a cluster.
+Everything about a shard follows from the shard, the query and seeds, wherever it is computed, and
+answers are added in a tree whose shape depends on their number alone: the sum has the same bits on any
+number of threads or workers. Reading shards and adding answers is `shards.py` here and `dask.py` on a
+cluster.
 """
 
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, TypeAlias, cast
@@ -150,8 +150,8 @@ class ShardRounds:
 class ShardClients:
     """Plays every client of a folder of packed shards; where shards are read and added is a subclass's.
 
-    A subclass has `_sum(query, draws)`, the sum over shards, and `_near(query, draw)`, that over those at
-    hand. On a cluster both are futures, which `_joined` puts together and `_result` waits for.
+    A subclass has `_sum(query, draws)`, the sum over shards, and `_near(query, draw)`, that over those
+    at hand. On a cluster both are futures, which `_joined` puts together and `_result` waits for.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class ShardClients:
             return far if near is None else near
         return self._joined(parts, near, far)
 
-    def _asking(self) -> AbstractContextManager[Any]:
+    def _asking(self) -> Any:
         return one_blas_thread()
 
     def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from polyurn.commands._shared.client_tables import ClientTable
     from polyurn.comparison.populations import Compared
     from polyurn.comparison.results import Comparison
+    from polyurn.model.mdm import MDM
     from polyurn.storage.models import Saved
 
-_KIND, _VERSION = "comparison", 1
 _OF_SWEEPS, _OF_BOTH = {"true", "metric", "last", "target"}, {"held_out", "as_json", "quiet"}
 
 
@@ -230,7 +230,7 @@ def _is_mdm(path: Path) -> bool:
     return path.suffix == ".json"
 
 
-def _categories_of(saved: dict[str, "Saved"]) -> int | tuple[str, ...] | None:
+def _categories_of(saved: dict[str, "Saved[MDM]"]) -> int | tuple[str, ...] | None:
     """The categories that all the MDM files have; None without any."""
     found = {one.categories or one.model.n_categories for one in saved.values()}
     if len(found) > 1:

@@ -24,6 +24,7 @@ from polyurn.commands._shared.options import declared_categories as declared
 from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
+    from polyurn.model.mdm import MDM
     from polyurn.report.material import SavedComparison
     from polyurn.storage.models import Saved
     from polyurn.storage.run_log import RunRecord
@@ -98,9 +99,9 @@ def report_command(
 
     check_output(context, output)
     check_place(output)
-    model: Saved | None = None
+    model: Saved[MDM] | None = None
     comparison: SavedComparison | None = None
-    style: Saved | None = None
+    style: Saved[Style] | None = None
     runs: list[RunRecord] = []
     tables: dict[str, Path] = {}
     for thing in things:

@@ -7,5 +7,5 @@ Records(n_records=334264, n_clients=4043)
 
 from polyurn.datasets.dataset import Dataset as Dataset
 from polyurn.datasets.dataset import Records as Records
-from polyurn.datasets.nycflights import flights as flights
-from polyurn.datasets.sklearn_digits import digits as digits
+from polyurn.datasets.installed import digits as digits
+from polyurn.datasets.installed import flights as flights

@@ -1,7 +1,7 @@
 """Who the simulated clients are: a population is an object that draws the histograms of its clients.
 
-`MDM` is one. Here are the others: the paper's two baselines (`IID`, `Oracle`) and one `Dirichlet`, what the
-field uses today; `GivenLabels`, a mixture over finer categories than labels, given label totals; and
+`MDM` is one. Here are the others: the paper's two baselines (`IID`, `Oracle`) and one `Dirichlet`, what
+the field uses today; `GivenLabels`, a mixture over finer categories than labels, given label totals; and
 `Styled`, any of them whose clients differ in their style, too. Which points the clients hold is
 `partitioning/`.
 """
@@ -255,9 +255,9 @@ class GivenLabels(FrozenArrays):
     The mixture is over finer categories than labels: those of a `Codebook`, or a label crossed with
     another feature. Styles have exactly its conditional law given the label totals and, with them, the
     size. By the Dirichlet's aggregation and neutrality that law is closed (Connor and Mosimann, 1969).
-    With A_kl, the sum of component k's alphas over the categories of label l, and π_k(n), its probability
-    of size n: p(k | totals) ∝ τ_k π_k(n) DM(totals | A_k1, ..., A_kL), and then the categories of label l
-    ~ DM(total_l, α_k on those categories), independently.
+    With A_kl, the sum of component k's alphas over the categories of label l, and π_k(n), its
+    probability of size n: p(k | totals) ∝ τ_k π_k(n) DM(totals | A_k1, ..., A_kL), and then the
+    categories of label l ~ DM(total_l, α_k on those categories), independently.
 
     Parameters
     ----------

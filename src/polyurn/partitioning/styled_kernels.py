@@ -349,9 +349,10 @@ def turned(located, centre, turn):
 def into_boxes(points, urn, change, most):
     """Sort the points of one label, and their names `urn`, into boxes of at most `most` points each.
 
-    A region of too many points is cut in the middle of its widest side, where a unit of direction d counts
-    `change[d]`: in the tails of the pool boxes are as small as others, and have fewer points. Returns
-    where each box begins, and the least and the largest coordinates in it, (n_directions, n_boxes) each.
+    A region of too many points is cut in the middle of its widest side, where a unit of direction d
+    counts `change[d]`: in the tails of the pool boxes are as small as others, and have fewer points.
+    Returns where each box begins, and the least and the largest coordinates in it, (n_directions,
+    n_boxes) each.
     """
     n, m = points.shape
     starts, n_boxes, begin = np.zeros(n + 1, np.int32), 0, 0

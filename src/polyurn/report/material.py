@@ -23,7 +23,7 @@ from polyurn.storage.models import Saved
 from polyurn.storage.provenance import Made
 from polyurn.storage.run_log import RunRecord
 
-Model: TypeAlias = MDM | Saved | Fit | Selection
+Model: TypeAlias = MDM | Saved[MDM] | Fit | Selection
 
 # Clients of a population that are drawn: enough for the eye, few enough for a small page.
 _MOST_CLIENTS = 300
@@ -114,7 +114,7 @@ def gather(
     metric: str,
     notes: Sequence[tuple[str, str]],
     rng: int | np.random.Generator | None,
-    style: Style | Saved | None = None,
+    style: Style | Saved[Style] | None = None,
     features: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> Material:

@@ -43,7 +43,7 @@ def html_report(
     comparison: Comparison | SavedComparison | None = None,
     runs: Sequence[RunRecord] = (),
     clients: Mapping[str, object] | None = None,
-    style: Style | Saved | None = None,
+    style: Style | Saved[Style] | None = None,
     features: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     true: str = "true",

@@ -110,7 +110,7 @@ class StyleMaterial:
 
 
 def gather_style(
-    given: Style | Saved | None, *, features: ArrayLike | None, labels: ArrayLike | None
+    given: Style | Saved[Style] | None, *, features: ArrayLike | None, labels: ArrayLike | None
 ) -> StyleMaterial | None:
     """Bring a style and proxy points into one shape."""
     if (features is None) != (labels is None) or (given is None and features is not None):
@@ -130,7 +130,7 @@ def gather_style(
     )
 
 
-def _names(saved: Saved) -> tuple[str, ...] | None:
+def _names(saved: Saved[Style]) -> tuple[str, ...] | None:
     """What features are called; those of one column with lists have no names of their own."""
     columns = saved.features
     return None if columns is None or len(columns) != saved.model.space.n_features else columns

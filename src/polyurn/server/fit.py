@@ -230,7 +230,7 @@ def select(
         values = {k: c.state.value for k, c in climbs.items() if c.state.best is not None}
         running = tuple(k for k, c in climbs.items() if c.goes_on)
         starts = {k: dict(climbs[k].state.starts) for k in climbing if k in values}
-        done.append(Progress(rounds.n_rounds, values, running, n_clients, n_numbers, starts))
+        done.append(Progress(rounds.n_rounds, n_clients, n_numbers, values, running, starts))
         if on_round is not None:
             on_round(done[-1])
 
@@ -257,8 +257,8 @@ def select(
             break
     assert rounds.scores is not None
     return Selection(
-        chosen.n_components, chosen.mdm, candidates, rounds.n_rounds, int(rounds.scores.n_clients),
-        tuple(done), skipped,
+        chosen.n_components, cast(MDM, chosen.mdm), candidates, rounds.n_rounds,
+        int(rounds.scores.n_clients), tuple(done), skipped,
     )  # fmt: skip
 
 
@@ -370,9 +370,12 @@ class _Rounds:
             self._keep(self._aggregate(self._score()))
 
     def _uploads(self, numbers: Sequence[int]) -> list[int]:
-        """How much each may send: the same number of trials."""
+        """How much each may send: all of it in a fit, else the same number of trials."""
+        if not self._held_out:
+            return [self.settings.max_upload]
         costs = [self.problem(k).trial_cost for k in numbers]
-        return [self.settings.max_upload * cost // sum(costs) for cost in costs]
+        trials = self.settings.max_upload / sum(costs)
+        return [int(trials * cost) for cost in costs]
 
     def _learn(self, numbers: Sequence[int], *, scoring: bool) -> int:
         """One round: what all searches ask, put to the clients at once; how many numbers one sends."""

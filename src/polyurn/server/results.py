@@ -200,22 +200,24 @@ class Progress:
     Attributes
     ----------
     number : int
-    values : dict of int to float
-        The best mean log-likelihood of each number of components.
-    running : tuple of int
-        The numbers of components that still climb.
     n_clients, n_numbers : int
         The fewest clients that a sum is over, and how many numbers each client sent at most.
+    values : dict of int to float
+        The best mean log-likelihood of each number of components. No file keeps this, nor what follows.
+    running : tuple of int
+        The numbers of components that still climb.
     starts : dict of int to dict of int to float
         For each number of components that climbed in this round, the mean log-likelihood of every start.
     """
 
     number: Count
-    values: Mapping[int, float]
-    running: tuple[Count, ...]
     n_clients: Count
     n_numbers: Count
-    starts: Mapping[int, Mapping[int, float]] = field(default_factory=dict, repr=False)
+    values: Mapping[int, float] = field(default_factory=dict, metadata=UNKEPT)
+    running: tuple[Count, ...] = field(default=(), metadata=UNKEPT)
+    starts: Mapping[int, Mapping[int, float]] = field(
+        default_factory=dict, repr=False, metadata=UNKEPT
+    )
 
 
 @checked
@@ -237,6 +239,8 @@ class Selection:
         Every round but those in which clients only scored.
     skipped : tuple of int
         Numbers of components that there were too few clients for.
+    paths : tuple of StartPath
+        The path of every start of the chosen number of components.
     """
 
     n_components: Count
@@ -246,8 +250,12 @@ class Selection:
     n_held_out: Count
     rounds: tuple[Progress, ...] = field(default=(), repr=False)
     skipped: tuple[Count, ...] = ()
+    paths: tuple[StartPath, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
+        if not self.paths:  # what is published of the starts are those of the chosen K only
+            starts = ((r.number, r.starts.get(self.n_components, {})) for r in self.rounds)
+            object.__setattr__(self, "paths", start_paths(starts))
         if self.n_components not in [one.n_components for one in self.candidates]:
             raise ParameterError(
                 f"expected n_components among the candidates, got {self.n_components}"
@@ -257,11 +265,6 @@ class Selection:
     def n_clients(self) -> int:
         """That were fitted."""
         return max(r.n_clients for r in self.rounds)
-
-    @property
-    def paths(self) -> tuple[StartPath, ...]:
-        """The path of every start of the chosen number of components."""
-        return start_paths((r.number, r.starts.get(self.n_components, {})) for r in self.rounds)
 
     @property
     def chosen(self) -> Candidate:

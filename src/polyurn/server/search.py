@@ -360,8 +360,8 @@ class Screened:
     """A race that a part of the clients judges, then the climb of its leader that all of them judge.
 
     The climb begins with the part's Hessian, so that most clients send a small fraction of what a race
-    takes. Clients whose bucket is below `buckets` are in the part, whose optimum is expected to miss that
-    of all clients by `precision` nats per client.
+    takes. Clients whose bucket is below `buckets` are in the part, whose optimum is expected to miss
+    that of all clients by `precision` nats per client.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Values of ours as JSON files: one way to write any of them, and one to read it back, checked.
 
-A file says what it is: {"format": "polyurn.<kind>", "version": 1, "made": {...}, ...}. What the fields
+A file says what it is: {"format": "polyurn.<kind>", "version": 2, "made": {...}, ...}. What the fields
 mean is the business of the class that is kept; how they become JSON is `typed/records.py`.
 """
 
@@ -14,7 +14,7 @@ from polyurn.errors import FileError, InputError
 from polyurn.storage.files import AGAIN, read_regular, write_whole
 from polyurn.typed.records import read_record, shown, to_record
 
-VERSION = 1  # of all our formats
+VERSION = 2  # of all our formats; 1 is that of 0.1.0
 
 Value = TypeVar("Value")
 
@@ -47,7 +47,7 @@ def load_document(path: str | os.PathLike[str], *, kind: str) -> dict[str, Any]:
 
 
 def check_head(record: Any, kind: str, is_other: str, is_damaged: str) -> None:
-    """Refuse what is not of this format, or of a later version; the last two say so in an error."""
+    """Refuse what is not of this format and version; the last two say so in an error."""
     said = record.get("format") if isinstance(record, dict) else None
     if said != f"polyurn.{kind}":
         got = f"got {shown(said)}" if isinstance(said, str) else "and the file names none"
@@ -55,6 +55,10 @@ def check_head(record: Any, kind: str, is_other: str, is_damaged: str) -> None:
     found = record.get("version")
     if type(found) is not int or found < 1:
         raise FileError(f"{is_damaged}: expected a format version, got {shown(found)}; {AGAIN}")
+    if found < VERSION:
+        raise FileError(
+            f"{is_other}: version {found}, and this polyurn reads {VERSION}: make the file again"
+        )
     if found > VERSION:
         raise FileError(f"{is_other}: version {found}, newer than {VERSION}: upgrade polyurn")
 

@@ -38,8 +38,8 @@ def raised_ledger(
 ) -> PrivacyLedger:
     """The ledger in a file, with the budget that whoever keeps it has decided on.
 
-    An `epsilon` beyond that of the file raises its budget, and a line of the file says so; None leaves it as
-    it is, and a new ledger begins with `first`. Less, or another `delta`, is a ParameterError.
+    An `epsilon` beyond that of the file raises its budget, and a line of the file says so; None leaves
+    it as it is, and a new ledger begins with `first`. Less, or another `delta`, is a ParameterError.
     """
     entries = LedgerFile(path)
     budgets = [entry for entry in entries.read() if isinstance(entry, Budget)]

@@ -7,7 +7,7 @@ categories and features and how it came about. Models come back equal to the las
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ class Saved(Generic[Model]):
 
     def __post_init__(self) -> None:
         model: Any = self.model
-        space = model.space if isinstance(model, Style) else model
+        space: Any = model.space if isinstance(model, Style) else model
         n_names = space.n_categories if isinstance(model, MDM) else space.n_labels
         object.__setattr__(self, "categories", check_names(self.categories, n_names))
         if self.features is not None:
@@ -117,7 +117,11 @@ def load(path: str | os.PathLike[str]) -> MDM | Style | StyleSpace | Codebook:
     return model
 
 
-def load_saved(path: str | os.PathLike[str], cls: type[Model] = MDM) -> Saved[Model]:  # type: ignore[assignment]
+@overload
+def load_saved(path: str | os.PathLike[str]) -> Saved[MDM]: ...
+@overload
+def load_saved(path: str | os.PathLike[str], cls: type[Model]) -> Saved[Model]: ...
+def load_saved(path: str | os.PathLike[str], cls: Any = MDM) -> Saved[Any]:
     """Read a model's file, with all that stands in it."""
     kind = next(name for name, known in _KINDS.items() if known is cls)
     record = load_document(path, kind=kind)

@@ -1,8 +1,8 @@
-"""What a node keeps: the secret key of its clients' buckets, its policy (TOML), and its log of questions.
+"""What a node keeps: the secret key of its clients' buckets, its policy (TOML), its log of questions.
 
 The key is a file of 32 bytes, drawn once and never overwritten (`client/buckets.py` uses it). The policy
-has the names of `client.node_policy.NodePolicy`. The log is a text file to which whole lines are appended,
-and nothing is ever rewritten; what a line says is `client/node_log.py`.
+has the names of `client.node_policy.NodePolicy`. The log is a text file to which whole lines are
+appended, and nothing is ever rewritten; what a line says is `client/node_log.py`.
 """
 
 import contextlib

@@ -5,6 +5,8 @@ rows are in another order are sorted first. After each shard a line is added to 
 a run that was stopped goes on with the next. The format of the folder is `shards.py`.
 """
 
+import contextlib
+import json
 import os
 import shutil
 from collections import deque
@@ -27,17 +29,21 @@ from polyurn.errors import CountsError, FileError, ParameterError
 from polyurn.storage.documents import save_document
 from polyurn.storage.files import own_folder
 from polyurn.storage.long_rows import LongTables, Lot, by_client, find_files, open_tables
-from polyurn.storage.packing_log import PackingLog, Step
+from polyurn.storage.record_log import RecordLog
 from polyurn.storage.shards import (
     MANIFEST,
     UNFINISHED,
+    Shard,
     ShardFolder,
     Totals,
+    is_unchanged,
     open_shards,
+    total_of,
     write_shard,
 )
 from polyurn.storage.tables import parquet_rows
 from polyurn.typed.arguments import Json, checked
+from polyurn.typed.records import Count
 
 # Clients of a shard: enough that the tables of a round cost little beside them, few enough that what a
 # thread holds stays small.
@@ -178,6 +184,93 @@ def pack_shards(
     log.remove()
     shutil.rmtree(place / _SORTING, ignore_errors=True)
     return open_shards(place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One shard more, or none where no client of the rows was left, and where the next rows begin."""
+
+    totals: Totals
+    next_file: Count
+    next_row: Count
+    shard: Shard | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """A step; or that the rows were sorted: how many, and how many different (client, category)."""
+
+    step: Step | None = None
+    sorted: tuple[Count, Count] | None = None
+
+
+class PackingLog:
+    """How far packing has come: a chained log with a line for each shard, appended when it is whole.
+
+    `settings` are what the shards depend on, as JSON values. A record made with others is refused. A
+    step whose line is damaged, or whose shard is not there as it was written, is forgotten, with all
+    after it.
+    """
+
+    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+        self._folder = folder
+        head = {"settings": json.loads(json.dumps(settings))}
+        self._log = RecordLog(
+            folder / UNFINISHED, _Line, kind="packing", name="the record of a packing",
+            head=head, advice="delete the folder to pack again",
+        )  # fmt: skip
+        if self._log.head != head:
+            raise FileError(
+                f"{folder} holds a packing of other tables, or with other settings; repeat its "
+                "command, or take an empty folder"
+            )
+        self.is_sorted: tuple[int, int] | None = None
+        self.steps: list[Step] = []
+        self.totals = total_of([])
+        for i, line in enumerate(self._log.read(until_damage=True)):
+            if line.step is None:
+                self.is_sorted = line.sorted
+            elif line.step.shard is None or is_unchanged(folder, line.step.shard):
+                self._add(line.step)
+            else:
+                self._log.keep(i)
+                break
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        return tuple(step.shard for step in self.steps if step.shard is not None)
+
+    @property
+    def next_place(self) -> tuple[int, int]:
+        """The file and the row where the rows that are in no shard begin."""
+        return (self.steps[-1].next_file, self.steps[-1].next_row) if self.steps else (0, 0)
+
+    def append(self, step: Step) -> None:
+        """Note one shard more, which is whole."""
+        self._log.append(_Line(step=step))
+        self._add(step)
+
+    def note_sorted(self, n_rows: int, n_distinct: int) -> None:
+        """Note that the rows are sorted."""
+        self._log.append(_Line(sorted=(n_rows, n_distinct)))
+        self.is_sorted = n_rows, n_distinct
+
+    def restart(self) -> None:
+        """Forget all shards, and delete them."""
+        for shard in self.shards:
+            (self._folder / shard.name).unlink(missing_ok=True)
+        self.steps.clear()
+        self.totals = total_of([])
+        self._log.keep(0)
+
+    def remove(self) -> None:
+        """Delete the record of a folder that is whole."""
+        with contextlib.suppress(OSError):
+            self._log.path.unlink()
+
+    def _add(self, step: Step) -> None:
+        self.steps.append(step)
+        self.totals = total_of([self.totals, step.totals])
 
 
 class OutOfOrder(Exception):  # noqa: N818 - not an error: whoever cuts sorts first

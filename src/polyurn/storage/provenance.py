@@ -137,7 +137,7 @@ class Made:
         """What `to_record` or a user wrote; a foreign record is left out, and `left_out` says so.
 
         Version, seed, command and data are only ever shown: what a user says there is taken as a text.
-        A fit or a selection is that of the `model`.
+        A fit or a selection is that of the `model`, and a fit's guarantee is that of the file.
         """
         if not isinstance(record, Mapping):
             return cls(left_out=(f"{where}: expected an object, got {shown(record)}",))
@@ -155,7 +155,10 @@ class Made:
                 if value is None or (name == "data" and not _is_table(value)):
                     values[name] = _text(value)
                 elif name in ("fit", "selection"):
-                    values[name] = read_record(kind, value, where=place, parsed={"mdm": model})
+                    known = {"mdm": model}
+                    if name == "fit" and (privacy := values.get("privacy")) is not None:
+                        known["guarantee"] = privacy.guarantee
+                    values[name] = read_record(kind, value, where=place, parsed=known)
                 else:
                     values[name] = read_value(kind, value, place)
             except FileError as error:
@@ -181,13 +184,13 @@ def _is_table(value: object) -> bool:
     return isinstance(value, Mapping) and names <= set(value)
 
 
-# What has a form of ours; each can be left out without the rest.
+# What has a form of ours; each can be left out without the rest. A fit has the guarantee of `privacy`.
 _RECORDS: dict[str, Any] = {
     "data": DataRecord,
     "interrupted_after_round": Count,
+    "privacy": PrivacyRecord,
     "fit": Fit,
     "selection": Selection,
-    "privacy": PrivacyRecord,
     "crossed": Crossed,
 }
 _KNOWN = {item.name for item in fields(Made)} - {"more", "left_out"}

@@ -1,9 +1,10 @@
 """Records appended to a file, a line of JSON each: on disk when that returns, or not there at all.
 
-The first line says what the file is: {"format": "polyurn.<kind>", "version": 1, ...}. In a chained log
+The first line says what the file is: {"format": "polyurn.<kind>", "version": 2, ...}. In a chained log
 every other line has "check", a checksum of itself and of all lines before it, so that none can be
 changed or taken out from between. Nothing is ever rewritten. A last line that was cut off was never
-written; that whole lines are gone from the end cannot be seen. What a record says is its class's business.
+written; that whole lines are gone from the end cannot be seen. What a record says is its class's
+business.
 """
 
 import hashlib
@@ -145,8 +146,8 @@ class RecordLog(AppendedFile, Generic[Value]):
         # For the first line and each record: where it ends, and its checksum.
         self._marks = [(len(line) + 1, _digest("", line))]
 
-    def read(self) -> list[Value]:
-        """All records."""
+    def read(self, *, until_damage: bool = False) -> list[Value]:
+        """All records; or those ahead of a damaged line, which the next one is written in place of."""
         values, marks = [], self._marks[:1]
         lines = self._whole().removesuffix(b"\n").split(b"\n")[1:]
         for number, line in enumerate(lines, start=2):
@@ -154,6 +155,8 @@ class RecordLog(AppendedFile, Generic[Value]):
             try:
                 value, check = self._parsed(line, before)
             except (FileError, InputError, ValueError) as error:
+                if until_damage:
+                    break
                 raise FileError(
                     f"{self.path}, line {number}, is damaged: {error}; {self._advice}"
                 ) from error

@@ -1,8 +1,8 @@
 """The record of a sweep on disk: one line of JSON per finished run, appended when it ends.
 
 A folder holds `runs.jsonl`: its first line says what was asked, every other what came of a run. A line
-is forced to disk; one that was cut off by a crash is dropped, and its run is done again. What runs mean is
-`sweeps/verdict.py`.
+is forced to disk; one that was cut off by a crash is dropped, and its run is done again; one that lacks
+only its end is whole. What runs mean is `sweeps/verdict.py`.
 """
 
 import json

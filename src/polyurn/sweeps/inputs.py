@@ -18,7 +18,7 @@ from scipy import sparse
 
 from polyurn.client.layout import column_text
 from polyurn.client.tables import table_histograms
-from polyurn.datasets.sklearn_digits import digits
+from polyurn.datasets.installed import digits
 from polyurn.errors import FileError, ParameterError, StyleWarning
 from polyurn.model.populations import Oracle
 from polyurn.model.style import Style

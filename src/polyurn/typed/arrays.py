@@ -5,6 +5,7 @@ histograms have their own gate, `counts.check_counts`.
 """
 
 import math
+from collections import Counter, defaultdict
 from dataclasses import fields
 from functools import cache
 from typing import Annotated, Any, TypeAlias, cast, get_args, get_origin, get_type_hints
@@ -160,17 +161,26 @@ class ShapedArrays(EqualArrays):
         self._check_arrays()
 
     def _check_arrays(self, **lengths: int) -> None:
-        """Check the arrays, axes of these lengths among theirs."""
-        for name, axes in _axes_of(cast(Any, type(self))).items():
-            if (value := getattr(self, name)) is None:
-                continue
-            array = finite_array(value, name)
-            known = [lengths.get(axis, n) for axis, n in zip(axes, array.shape, strict=False)]
-            if array.ndim != len(axes) or list(array.shape) != known:
-                shape = ", ".join(str(lengths.get(axis, axis)) for axis in axes)
+        """Check the arrays, axes of these lengths among theirs.
+
+        An axis of unknown length has the one that most arrays give it; that of the first, if no length
+        is given more often.
+        """
+        declared = _axes_of(cast(Any, type(self)))
+        given = {name: getattr(self, name) for name in declared}
+        arrays = {n: finite_array(value, n) for n, value in given.items() if value is not None}
+        found: dict[str, Counter[int]] = defaultdict(Counter)
+        for name, array in arrays.items():
+            if array.ndim == len(declared[name]):
+                for axis, n in set(zip(declared[name], array.shape, strict=True)):
+                    found[axis][n] += 1
+        lengths = {axis: counts.most_common(1)[0][0] for axis, counts in found.items()} | lengths
+        for name, array in arrays.items():
+            expected = [lengths.get(axis, axis) for axis in declared[name]]
+            if list(array.shape) != expected:
+                shape = ", ".join(map(str, expected))
                 raise ParameterError(f"expected {name} of shape ({shape}), got {array.shape}")
-            lengths |= dict(zip(axes, array.shape, strict=True))
-            self._freeze({name: array})
+        self._freeze(arrays)
 
 
 @cache

@@ -115,6 +115,7 @@ def read_record(
 
 def read_value(kind: Any, value: Any, where: str) -> Any:
     """A value of the annotated kind, as in `read_record`."""
+    kind = _without_axes(kind)
     if is_dataclass(kind):
         return read_record(kind, value, where=where)  # type: ignore[arg-type]
     inner = get_args(kind)
@@ -226,8 +227,15 @@ def _array_record(array: NDArray[Any]) -> Any:
     return array.tolist()
 
 
+def _without_axes(kind: Any) -> Any:
+    """The kind of an array that is declared with its axes; its owner checks those."""
+    is_array = get_origin(kind) is Annotated and kind not in _PLAIN
+    return get_args(kind)[0] if is_array else kind
+
+
 def _expected(kind: Any) -> str:
     """What a value of this kind is called in an error."""
+    kind = _without_axes(kind)
     if kind in _PLAIN:
         return _PLAIN[kind][0]
     match get_origin(kind):

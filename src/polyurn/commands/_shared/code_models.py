@@ -37,7 +37,7 @@ class CodeModel:
 
     book_path: Path
     mdm_path: Path
-    book: Saved
+    book: Saved[Codebook]
     mdm: MDM
     categories: tuple[str, ...]
 

@@ -78,7 +78,7 @@ def encode_file(
 
 def _of_table(
     path: Path,
-    saved: Saved,
+    saved: Saved[Codebook],
     book: Path,
     label: str | None,
     client: str | None,
@@ -111,7 +111,9 @@ def _of_table(
         return columns, table_features_of(table, names), labels
 
 
-def _of_archive(path: Path, saved: Saved) -> tuple[dict[str, Any], NDArray[Any], NDArray[np.int64]]:
+def _of_archive(
+    path: Path, saved: Saved[Codebook]
+) -> tuple[dict[str, Any], NDArray[Any], NDArray[np.int64]]:
     if saved.categories is not None:
         raise FileError(
             f"expected a table, whose labels have names as in the codebook, got {path.name!r}"

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from polyurn.model.codebooks import Codebook
 from polyurn.storage.models import Saved, codes_of
 from polyurn.wording.numbers import counted
 
 
-def book_table(saved: Saved) -> Table:
+def book_table(saved: Saved[Codebook]) -> Table:
     """One row per label: how many styles it has, and how far from their centres points may be."""
     book = saved.model
     table = Table(
@@ -28,7 +29,7 @@ def book_table(saved: Saved) -> Table:
     return table
 
 
-def book_record(saved: Saved) -> dict[str, Any]:
+def book_record(saved: Saved[Codebook]) -> dict[str, Any]:
     """The same numbers and more, for JSON."""
     book = saved.model
     return {
@@ -43,5 +44,5 @@ def book_record(saved: Saved) -> dict[str, Any]:
     }
 
 
-def _labels(saved: Saved) -> tuple[str, ...]:
+def _labels(saved: Saved[Codebook]) -> tuple[str, ...]:
     return saved.categories or tuple(str(label) for label in range(saved.model.n_labels))

@@ -6,10 +6,11 @@ The format is `storage/mdm_json.py`.
 from pathlib import Path
 
 from polyurn.commands._shared.console import warn
+from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved, load_saved
 
 
-def read_model(path: Path) -> Saved:
+def read_model(path: Path) -> Saved[MDM]:
     """What an MDM file holds; a line for each record that is left out."""
     saved = load_saved(path)
     for line in saved.made.left_out:

@@ -14,6 +14,7 @@ from polyurn.client.record_tables import number_columns, table_features_of
 from polyurn.client.tables import category_codes
 from polyurn.commands._shared.client_tables import naming
 from polyurn.errors import ParameterError
+from polyurn.model.style import Style
 from polyurn.storage.models import Saved
 from polyurn.storage.record_files import read_record_arrays
 from polyurn.storage.tables import read_table
@@ -21,7 +22,7 @@ from polyurn.storage.tables import read_table
 
 def read_proxy_points(
     path: Path | None,
-    style: Saved | None,
+    style: Saved[Style] | None,
     *,
     label: str | None,
     features: str | None,

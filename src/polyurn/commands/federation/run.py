@@ -39,6 +39,7 @@ from polyurn.typed.records import to_record
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
+    from polyurn.model.mdm import MDM
     from polyurn.storage.models import Saved
 
 
@@ -144,7 +145,7 @@ def run_command(
     _show(saved, as_json=as_json, is_kept=output is not None)
 
 
-def _sentences(saved: "Saved") -> list[str]:
+def _sentences(saved: "Saved[MDM]") -> list[str]:
     from polyurn.commands._shared.fitted_mdm import component_sentences
 
     if (fit := saved.made.fit) is not None:
@@ -161,7 +162,7 @@ def _sentences(saved: "Saved") -> list[str]:
     return said + component_sentences(choice.chosen)
 
 
-def _show(saved: "Saved", *, as_json: bool, is_kept: bool) -> None:
+def _show(saved: "Saved[MDM]", *, as_json: bool, is_kept: bool) -> None:
     from polyurn.commands._shared.fitted_mdm import mdm_record, mdm_table
     from polyurn.commands._shared.selections import selection_table
     from polyurn.server.private.fitting import PrivateCandidate

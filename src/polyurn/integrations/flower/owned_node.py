@@ -135,6 +135,6 @@ def warm_up() -> None:
     """
     counts = np.random.default_rng(0).multinomial(9, [0.5, 0.3, 0.2], size=60)
     select(LocalAggregator(counts, rng=0), (1, 2), n_categories=3, max_size=9, max_rounds=6, rng=0)
-    space = StyleSpace([[0.0], [0.0]], [[1.0]], [[[1.0]], [[1.0]]], radius=1.0)
+    space = StyleSpace(np.zeros((2, 1)), np.ones((1, 1)), np.ones((2, 1, 1)), radius=1.0)
     records = Records([[0.5], [1.0]], [0, 1], [0, 0])
     LocalAggregator(records).aggregate(StyleMoments(space), None)

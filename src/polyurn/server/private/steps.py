@@ -1,16 +1,16 @@
-"""The rounds of a private fit: what is asked, with which noise, and the step that a noised sum stands for.
+"""The rounds of a private fit: what is asked, with which noise, and the step a noised sum stands for.
 
 A survey says how many clients there are, their sizes, and one Dirichlet-multinomial. From it the server
 draws simulated clients, which cost no privacy: everything that a later round needs to know beforehand
 (information, clips, biases) is computed from them.
 
 A score round: let s be a client's score and I = E[s s'] its information under the current mixture, θ
-(log α_k1, ..., log α_kC and the logit of τ_k, component after component). Clients send z = W's clipped at
-S, with W'IW = 1: every direction of θ is measured in its own standard deviations, so that noise costs the
-same in each, d (σ S / n)² / 2 nats in all. Clipping biases the mean by E[clip(z) - z] and flattens its
-response to θ to D = E[clip(z) z']; both are computed under the current mixture, and the step
-W D⁻¹ (mean - bias) is Fisher scoring. Several mixtures climb in the same rounds; scores and comparisons
-are shares of one release. Which rounds there are is `fitting.py`.
+(log α_k1, ..., log α_kC and the logit of τ_k, component after component). Clients send z = W's clipped
+at S, with W'IW = 1: every direction of θ is measured in its own standard deviations, so that noise
+costs the same in each, d (σ S / n)² / 2 nats in all. Clipping biases the mean by E[clip(z) - z] and
+flattens its response to θ to D = E[clip(z) z']; both are computed under the current mixture, and the
+step W D⁻¹ (mean - bias) is Fisher scoring. Several mixtures climb in the same rounds; scores and
+comparisons are shares of one release. Which rounds there are is `fitting.py`.
 """
 
 from collections.abc import Callable
@@ -64,8 +64,9 @@ _NOISE, _LARGEST_BOUND = 0.003, 10.0
 class Population:
     """What a noised survey says of the clients as a whole.
 
-    `n_clients` is as the noise left it, `proportions` (C,) are positive, `sizes` are those of all clients,
-    `single` is the Dirichlet-multinomial with the survey's moments, and `cap` the largest α_0 of a round.
+    `n_clients` is as the noise left it, `proportions` (C,) are positive, `sizes` are those of all
+    clients, `single` is the Dirichlet-multinomial with the survey's moments, and `cap` the largest α_0
+    of a round.
     """
 
     n_clients: float

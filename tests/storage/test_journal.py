@@ -55,9 +55,6 @@ def test_a_damaged_checkpoint_is_not_believed_whichever_byte_of_it_is_another(tm
     whole, rounds = place.read_bytes(), kept(tmp_path)
     for i in range(len(whole)):
         place.write_bytes(whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :])
-        if i == len(whole) - 1:  # the end of the last line says nothing
-            assert kept(tmp_path) == rounds
-            continue
         with pytest.raises(FileError, match=r"rounds\.jsonl|other settings|another version"):
             kept(tmp_path)
     for end in range(len(whole)):

@@ -94,12 +94,13 @@ def test_a_file_cut_off_anywhere_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        (3, "version 3, newer than 1: upgrade polyurn"),
+        (3, "version 3, newer than 2: upgrade polyurn"),
+        (1, "version 1, and this polyurn reads 2: make the file again"),
         (0, "expected a format version"),
-        ("1", "expected a format version"),
+        ("2", "expected a format version"),
     ],
 )
-def test_a_file_of_a_later_or_no_version_is_refused(damaged, version, message):
+def test_a_file_of_another_or_no_version_is_refused(damaged, version, message):
     with pytest.raises(FileError, match=message):
         load(damaged(lambda record: record.update(version=version)))
 

@@ -1,6 +1,7 @@
 """What stands under "made" in our files."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 import polyurn as pu
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
+from polyurn.privacy.ledger import Charge
+from polyurn.privacy.statement import Guarantee
 from polyurn.storage.models import load_saved, save
 from polyurn.storage.provenance import DataRecord, Made
 from report_material import crossed_record, fitted, selection
@@ -45,6 +48,15 @@ MADE = st.builds(
 def test_how_a_file_came_about_comes_back_from_its_record(made):
     text = json.dumps(made.to_record(), allow_nan=False)
     assert Made.from_record(json.loads(text), model=fitted().mdm).to_record() == made.to_record()
+
+
+def test_a_fit_that_is_read_has_the_guarantee_of_its_file(tmp_path):
+    guarantee = Guarantee.of([Charge("survey", 6.0, 20)], 1e-6)
+    done = replace(fitted(), guarantee=guarantee)
+    save(done.mdm, tmp_path / "mdm.json", made=Made(fit=done), guarantee=guarantee)
+    assert load_saved(tmp_path / "mdm.json").made.fit.guarantee == guarantee
+    save(done.mdm, tmp_path / "mdm.json", made=Made(fit=fitted()))
+    assert load_saved(tmp_path / "mdm.json").made.fit.guarantee is None
 
 
 def test_an_mdm_file_keeps_it(tmp_path):

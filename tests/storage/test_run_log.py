@@ -16,7 +16,7 @@ RUN = runs(seeds=(0,))[0]
 
 def written(folder, *lines):
     """The folder of a sweep with these lines."""
-    head = {"format": "polyurn.runs", "version": 1, "a": 1}
+    head = {"format": "polyurn.runs", "version": 2, "a": 1}
     texts = (line if isinstance(line, str) else json.dumps(line) for line in (head, *lines))
     (folder / "runs.jsonl").write_text("".join(f"{text}\n" for text in texts))
     return folder
@@ -70,6 +70,17 @@ def test_a_damaged_line_says_what_is_wrong_with_which_field(tmp_path, changes, s
     assert str(error.value).endswith("; delete the line and repeat the sweep")
 
 
+def test_a_run_whose_line_lacks_only_its_end_is_not_repeated(tmp_path):
+    with RunLog(tmp_path, {"a": 1}) as log:
+        log.append([RUN])
+    place = tmp_path / "runs.jsonl"
+    place.write_bytes(place.read_bytes().removesuffix(b"\n"))
+    with RunLog(tmp_path, {"a": 1}) as log:
+        assert log.runs == [RUN]
+        log.append([RUN])
+    assert read_runs(tmp_path) == [RUN, RUN]
+
+
 def test_two_sweeps_cannot_write_to_one_folder(tmp_path):
     with RunLog(tmp_path, {"a": 1}), pytest.raises(FileError, match="another sweep is running"):
         RunLog(tmp_path, {"a": 1})
@@ -83,8 +94,11 @@ def test_a_damaged_line_is_named(tmp_path):
         log.write_text("\n".join([lines[0], damage, *lines[2:], ""]))
         with pytest.raises(FileError, match=r"runs\.jsonl, line 2, is damaged: "):
             read_runs(tmp_path)
-    log.write_text(lines[0].replace('"version": 1', '"version": 2') + "\n")
-    with pytest.raises(FileError, match="newer than 1: upgrade polyurn"):
+    log.write_text(lines[0].replace('"version": 2', '"version": 3') + "\n")
+    with pytest.raises(FileError, match="newer than 2: upgrade polyurn"):
+        read_runs(tmp_path)
+    log.write_text(lines[0].replace('"version": 2', '"version": 1') + "\n")
+    with pytest.raises(FileError, match="version 1, and this polyurn reads 2"):
         read_runs(tmp_path)
     with pytest.raises(FileError, match="cannot read"):
         read_runs(tmp_path / "nowhere")

@@ -97,7 +97,7 @@ class Fit:
     converged: bool
     stopped: str
     n_dropped: Count = 0
-    n_agreeing: Count | None = None
+    n_agreeing: Count | None = field(default=None, metadata=UNKEPT)
     guarantee: Guarantee | None = field(default=None, metadata=UNKEPT)
 
     @property
@@ -178,7 +178,7 @@ class Candidate:
     n_rounds: Count
     converged: bool
     outdone: bool = False
-    n_agreeing: Count | None = None
+    n_agreeing: Count | None = field(default=None, metadata=UNKEPT)
     n_parameters: Count = 0
     n_dropped: Count = 0
     multinomial: tuple[Count, ...] = ()

@@ -182,6 +182,14 @@ def test_another_file_and_a_later_version_are_refused(path):
         opened(path)
 
 
+@pytest.mark.parametrize("text", [b"my diary", b"3", b'{"a": 1}', b"{'"])
+def test_another_file_is_left_as_it_is_even_if_its_only_line_has_no_end(path, text):
+    path.write_bytes(text)
+    with pytest.raises(FileError, match="is not a privacy ledger"):
+        opened(path)
+    assert path.read_bytes() == text
+
+
 def test_a_ledger_is_its_owners(path):
     opened(path)
     assert os.stat(path).st_mode & 0o077 == 0

@@ -81,6 +81,13 @@ def test_a_run_whose_line_lacks_only_its_end_is_not_repeated(tmp_path):
     assert read_runs(tmp_path) == [RUN, RUN]
 
 
+def test_reading_a_record_that_was_not_begun_writes_nothing(tmp_path):
+    (tmp_path / "runs.jsonl").touch()
+    with pytest.raises(FileError, match="is not the record of a sweep"):
+        read_runs(tmp_path)
+    assert (tmp_path / "runs.jsonl").read_bytes() == b""
+
+
 def test_two_sweeps_cannot_write_to_one_folder(tmp_path):
     with RunLog(tmp_path, {"a": 1}), pytest.raises(FileError, match="another sweep is running"):
         RunLog(tmp_path, {"a": 1})

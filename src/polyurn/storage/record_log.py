@@ -105,7 +105,7 @@ class RecordLog(AppendedFile, Generic[Value]):
     Parameters
     ----------
     path : path
-        Begun if it is not there.
+        Begun if it is not there, or its first line was cut off.
     cls : type
         A dataclass, as `read_record` reads it.
     kind, name : str
@@ -115,6 +115,8 @@ class RecordLog(AppendedFile, Generic[Value]):
     chained : bool
     advice : str
         What to do about a line that is damaged.
+    begin : bool
+        Without it a file that was not begun is refused: whoever only reads writes nothing.
 
     Attributes
     ----------
@@ -132,15 +134,15 @@ class RecordLog(AppendedFile, Generic[Value]):
         advice: str,
         head: Mapping[str, Any] | None = None,
         chained: bool = True,
+        begin: bool = True,
     ) -> None:
         super().__init__(path)
         self._cls, self._kind, self._name, self._advice = cls, kind, name, advice
         self._chained = chained
-        first = {"format": f"polyurn.{kind}", "version": VERSION, **(head or {})}
-        if not self._whole():
+        if begin and not self._whole():
             with self.turn():
                 if not self._whole():
-                    self.append_bytes(json_bytes(json.dumps(first) + "\n"), after=0)
+                    self._begin(head or {})
         line = self._whole().partition(b"\n")[0]
         self.head = self._checked_head(line)
         # For the first line and each record: where it ends, and its checksum.
@@ -188,6 +190,15 @@ class RecordLog(AppendedFile, Generic[Value]):
             b"\n" + b"".join(lines), after=self._marks[-1][0] - 1, consequence=consequence
         )
         self._marks = marks
+
+    def _begin(self, head: Mapping[str, Any]) -> None:
+        """Write the first line, in the place of one that was cut off, and of nothing else."""
+        first = {"format": f"polyurn.{self._kind}", "version": VERSION, **head}
+        line, found = json_bytes(json.dumps(first) + "\n"), read_regular(self.path)
+        same = line[: line.index(b",")]  # up to the format: what follows may be another's settings
+        if not (found.startswith(same) or same.startswith(found)):
+            raise FileError(f"{self.path} is not {self._name}: it holds something else")
+        self.append_bytes(line, after=0)
 
     def _whole(self) -> bytes:
         """The lines that have an end, and a last one that lacks nothing else."""

@@ -144,5 +144,5 @@ class RunLog:
 def _log(folder: Path, asked: Mapping[str, Any] | None = None) -> RecordLog[RunRecord]:
     return RecordLog(
         folder / _FILE, RunRecord, kind="runs", name="the record of a sweep", head=asked,
-        chained=False, advice="delete the line and repeat the sweep",
+        chained=False, advice="delete the line and repeat the sweep", begin=asked is not None,
     )  # fmt: skip

@@ -209,6 +209,7 @@ TESTS = Path(__file__).parent
 # Folders whose tests are of other code than the package's; the harness stands beside its tests.
 OTHER_FOLDERS = {"experiments": TESTS.parent / "experiments", "fuzz": TESTS / "fuzz"}
 
+
 def place_of(test):
     """The folder of the code that a test file's folder stands for."""
     folder = test.parent.relative_to(TESTS)

@@ -1,6 +1,6 @@
 """MDM files as the commands read them: with a line about what of them is not ours.
 
-The format is `storage/mdm_json.py`.
+The format is `storage/models.py`.
 """
 
 from pathlib import Path

@@ -141,7 +141,9 @@ def _rounds(job: MixtureJob) -> Iterator[Callable[[dict[str, Any]], None]]:
 
             def on_selection(event: dict[str, Any]) -> None:
                 if not kept(event):
-                    on_round(read_record(Progress, event))
+                    values = {int(k): value for k, value in event["values"].items()}
+                    shown = {"values": values, "running": tuple(event["running"])}
+                    on_round(read_record(Progress, event, parsed=shown))
 
             yield on_selection
         return

@@ -167,7 +167,10 @@ def _searched(
     if job.selects:
         choice = select(
             asked, job.components or "auto", held_out=job.held_out,
-            on_round=lambda done: folder.tell(to_record(done)), **common,
+            on_round=lambda done: folder.tell(
+                {**to_record(done), "values": dict(done.values), "running": done.running}
+            ),
+            **common,
         )  # fmt: skip
         return choice.mdm, {**made, "selection": to_record(choice)}
     done = fit(

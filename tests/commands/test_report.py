@@ -69,8 +69,8 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(run, tmp_p
 
 def test_a_comparison_of_a_later_version_is_refused(run, tmp_path):
     save_document(comparison().to_dict(), "likeness.json", kind="comparison")
-    change(tmp_path / "likeness.json", lambda record: record.update(version=3))
-    assert_refused(run("report", "likeness.json"), "version 3, newer than 2: upgrade polyurn")
+    change(tmp_path / "likeness.json", lambda record: record.update(version=4))
+    assert_refused(run("report", "likeness.json"), "version 4, newer than 3: upgrade polyurn")
 
 
 def test_what_a_user_says_about_a_model_is_on_the_page(run, tmp_path):

@@ -74,8 +74,8 @@ def test_contents_that_are_malformed_or_contradict_each_other_are_refused(damage
 
 
 def test_a_file_of_a_later_version_is_refused(damaged):
-    with pytest.raises(FileError, match="newer than 2: upgrade polyurn"):
-        load(damaged(lambda record: record.update(version=3)))
+    with pytest.raises(FileError, match="newer than 3: upgrade polyurn"):
+        load(damaged(lambda record: record.update(version=4)))
 
 
 def test_names_of_labels_and_columns_come_back_and_name_the_categories(tmp_path):

@@ -5,7 +5,7 @@
 Half of MNIST's writers are the server's pool, the others the clients. Each population has two numbers:
 how much clients' features differ given their labels (n |mean residual|² / tr Cov, 1 without styles), and
 how much their labels do (mean chi-square over its degrees of freedom, 1 for a multinomial). Needs the
-pictures: see polyurn.datasets.mnist_by_writer.
+pictures: see sources.mnist_by_writer.
 """
 
 import sys
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import sources
 from numpy.typing import NDArray
 
 import polyurn as pu
-from polyurn import datasets
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 import features
@@ -94,7 +94,7 @@ def run(seed: int) -> dict[str, Any]:
 
 def halves(seed: int) -> tuple[Side, Side]:
     """The pool and the clients: no writer is in both."""
-    records = datasets.mnist_by_writer().records("train")
+    records = sources.mnist_by_writer().records("train")
     assert records.clients is not None
     assert records.features is not None
     small = features.pooled(records.features, SETTINGS.pooled).reshape(records.n_records, -1)

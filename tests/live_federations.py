@@ -18,7 +18,7 @@ from polyurn.federation.flower.processes import alive, end_processes
 from polyurn.federation.folder import bucket_key, read_node
 from polyurn.federation.one_machine import start_node
 from polyurn.model.paper_truths import truth
-from polyurn.storage.mdm_json import load_saved
+from polyurn.storage.models import load_saved
 from polyurn.storage.tables import read_table
 
 PATIENCE = 600.0  # seconds that anything may take on a machine that does other things, too

@@ -22,7 +22,7 @@ ROOMS = {
     "counts": {"errors", "typed"},
     "memory": {"errors"},
     "model": {"counts", "errors", "memory", "typed", "wording"},
-    "wire": {"errors", "model", "typed"},
+    "wire": {"errors", "model", "typed", "wording"},
     "client": {"counts", "errors", "model", "privacy", "typed", "wire", "wording"},
     "privacy": {"errors", "typed", "wire", "wording"},
     "aggregate": {"client", "counts", "errors", "storage", "typed", "wire", "wording"},
@@ -31,29 +31,28 @@ ROOMS = {
         "wire", "wording",
     },
     "server": {"comparison", "errors", "model", "privacy", "typed", "wire", "wording"},
-    "populations": {"counts", "errors", "memory", "model", "typed", "wording"},
-    "partitioning": {"counts", "errors", "memory", "model", "populations", "typed", "wording"},
-    "comparison": {"counts", "errors", "memory", "model", "populations", "typed", "wording"},
+    "partitioning": {"counts", "errors", "memory", "model", "typed", "wording"},
+    "comparison": {"counts", "errors", "memory", "model", "typed", "wording"},
     "storage": {
         "client", "counts", "errors", "model", "partitioning", "privacy", "server", "training",
-        "typed",
+        "typed", "wire",
     },
     "datasets": {"client", "errors", "storage"},
     "training": {"errors", "partitioning", "typed", "wording"},
     "sweeps": {
-        "client", "comparison", "datasets", "errors", "partitioning", "populations", "storage",
+        "client", "comparison", "datasets", "errors", "model", "partitioning", "storage",
         "training", "typed", "wording",
     },
     "report": {
-        "comparison", "counts", "errors", "model", "partitioning", "populations", "server",
-        "storage", "sweeps", "typed", "wording",
+        "comparison", "counts", "errors", "model", "partitioning", "server",
+        "storage", "sweeps", "typed", "wire", "wording",
     },
     "integrations": {
-        "aggregate", "client", "counts", "errors", "model", "partitioning", "populations",
+        "aggregate", "client", "counts", "errors", "model", "partitioning",
         "privacy", "server", "storage", "typed", "wire", "wording",
     },
     "demo": {
-        "aggregate", "comparison", "datasets", "errors", "model", "partitioning", "populations",
+        "aggregate", "comparison", "datasets", "errors", "model", "partitioning",
         "server", "sweeps", "training", "wording",
     },
 }  # fmt: skip
@@ -63,10 +62,10 @@ TOP = {"cli", "commands"}
 EVERYWHERE = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 ONLY_IN = {
     "numba": {
-        "client.kernels", "client.simd", "comparison.line_kernel", "model.score_kernels",
-        "model.style_kernels", "model.urn_kernels", "partitioning.kernels",
-        "partitioning.pool_kernels", "partitioning.styled_kernels", "report.tsne_kernel",
-        "server.em.m_step_kernel",
+        "client.kernels", "client.simd", "comparison.line_kernel", "model.kernels",
+        "partitioning.kernels",
+        "partitioning.styled_kernels", "report.tsne_kernel",
+        "server.m_step_kernel",
     },
     "llvmlite": {"client.simd"},
     "cryptography": {"federation"},
@@ -74,13 +73,12 @@ ONLY_IN = {
     "flwr": {"federation.flower"},
     "opendp": {"privacy.noise"},
     "psutil": {"federation.flower.processes"},
-    "h5py": {"datasets.emnist_writers"},
     "pyarrow": {
         "client.candidates", "client.columns", "client.record_tables", "client.tables",
         "datasets.columns", "storage",
     },
     "sklearn": {
-        "comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn",
+        "comparison.two_sample", "datasets.installed", "integrations.sklearn",
     },
     "threadpoolctl": {"aggregate.shard_round", "comparison.two_sample"},
     "distributed": {"aggregate.dask"},
@@ -189,8 +187,9 @@ def test_every_public_name_can_be_loaded():
         _ = polyurn.nothing
 
 
-# Older than the rule, and what the flow is drawn with; nothing is added to it.
-NAMED_AS_THE_FLOW = {"client.answer", "client.histogram", "server.fit", "server.select"}
+# Older than the rule, and what the flow is drawn with. `wire.crossed` is what crossed between nodes and
+# the server, and `crossed` a table of crossed columns: one of the two words has to go (issue 34).
+NAMED_AS_THE_FLOW = {"client.answer", "client.histogram", "server.fit", "wire.crossed"}
 
 
 def test_no_module_shares_its_name_with_a_function_of_the_package():
@@ -214,8 +213,14 @@ TESTS = Path(__file__).parent
 OTHER_FOLDERS = {"experiments": TESTS.parent / "experiments", "fuzz": TESTS / "fuzz"}
 
 
+def place_of(test):
+    """The folder of the code that a test file's folder stands for."""
+    folder = test.parent.relative_to(TESTS)
+    first = folder.parts[0] if folder.parts else ""
+    return OTHER_FOLDERS.get(first, ROOT / folder)
+
+
 def test_every_folder_of_tests_is_a_room():
-    for folder in sorted({test.parent for test in TESTS.rglob("test_*.py")}):
-        place = folder.relative_to(TESTS)
-        first = place.parts[0] if place.parts else ""
-        assert OTHER_FOLDERS.get(first, ROOT / place).is_dir(), f"there is no room for {folder}"
+    folders = {test.parent for test in TESTS.rglob("test_*.py")}
+    for folder in sorted(folders):
+        assert place_of(folder / "test_.py").is_dir(), f"there is no room for {folder}"

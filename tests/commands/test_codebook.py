@@ -12,8 +12,8 @@ import pytest
 from cli_walk import EXAMPLE, assert_leaves_no_trace, assert_refused
 from polyurn import load, save
 from polyurn.federation.folder import read_node
-from polyurn.storage.codebook_json import load_codebook
-from polyurn.storage.mdm_json import load_saved
+from polyurn.model.codebooks import Codebook
+from polyurn.storage.models import codes_of, load_saved
 from polyurn.storage.partitions import load_partition
 from polyurn.storage.tables import read_table
 
@@ -96,13 +96,13 @@ def test_from_tables_to_clients_labels_are_exact_and_codes_as_dispersed_as_the_t
     asked = coded("histogram", "simulated.csv", "--json").json()
     by_label = histograms("pool.csv", parts, "label", NAMES)
     assert by_label.tolist() == asked["counts"]
-    book = load_codebook("book.json")
-    simulated = histograms("pool.csv", parts, "code", book.categories)
+    book = load_saved("book.json", Codebook)
+    simulated = histograms("pool.csv", parts, "code", codes_of(book))
     true = read_table("coded.parquet")
     rows = {who: i for i, who in enumerate(dict.fromkeys(true["writer"].to_pylist()))}
-    held = np.zeros((len(rows), len(book.categories)))
+    held = np.zeros((len(rows), len(codes_of(book))))
     for who, code in zip(true["writer"].to_pylist(), true["code"].to_pylist(), strict=True):
-        held[rows[who], book.categories.index(code)] += 1
+        held[rows[who], codes_of(book).index(code)] += 1
     # Clients are of two kinds, which decides most of the χ²; the share of one kind has a standard error
     # of 3 %, and the χ² follows it. A fifth is six times that. Without styles the index is 1.
     assert dispersion(held) > 3
@@ -128,7 +128,10 @@ def test_covering_every_point_draws_clients_with_codes_given_labels(coded):
     )  # fmt: skip
     assert "2,000 points given, 2,000 of 2,000 proxy points used" in done.err
     simulated = histograms(
-        "pool.csv", load_partition("parts.json"), "code", load_codebook("book.json").categories
+        "pool.csv",
+        load_partition("parts.json"),
+        "code",
+        codes_of(load_saved("book.json", Codebook)),
     )
     assert dispersion(simulated) > 3
 
@@ -178,11 +181,11 @@ def test_make_writes_a_book_with_the_names_of_labels_and_columns(run, files):
     ran = run(*MAKE, "-o", "book.json")
     assert "2 features, from proxy.csv" in ran.err
     assert "wrote book.json: 6 categories of 2 labels" in ran.err
-    saved = load_codebook("book.json")
-    assert saved.labels == ("cat", "dog")
+    saved = load_saved("book.json", Codebook)
+    assert saved.categories == ("cat", "dog")
     assert saved.features == ("width", "slant")
-    assert saved.categories[:3] == ("cat × style 0", "cat × style 1", "cat × other")
-    assert load("book.json") == saved.book
+    assert codes_of(saved)[:3] == ("cat × style 0", "cat × style 1", "cat × other")
+    assert load("book.json") == saved.model
     assert (
         "polyurn codebook make proxy.csv"
         in json.loads(Path("book.json").read_text())["made"]["command"]
@@ -207,11 +210,11 @@ def test_encoded_points_are_the_rows_of_the_table_with_client_label_and_code(run
     assert coded.column_names == ["writer", "label", "code"]
     for name in ("writer", "label"):
         assert coded[name].to_pylist() == records[name].to_pylist()
-    saved = load_codebook("book.json")
+    saved = load_saved("book.json", Codebook)
     features = np.column_stack([records[f].to_numpy().astype(float) for f in saved.features])
-    labels = [saved.labels.index(name) for name in records["label"].to_pylist()]
-    codes = saved.book.encode(features, labels)
-    assert coded["code"].to_pylist() == [saved.categories[code] for code in codes]
+    labels = [saved.categories.index(name) for name in records["label"].to_pylist()]
+    codes = saved.model.encode(features, labels)
+    assert coded["code"].to_pylist() == [codes_of(saved)[code] for code in codes]
     assert run(*ENCODE, "records.csv", "--client", "writer").out == Path("coded.csv").read_text()
 
 
@@ -239,7 +242,7 @@ def test_features_may_be_a_column_of_lists_whose_name_the_book_keeps(run, files)
         "-o",
         "book.json",
     )
-    assert load_codebook("book.json").features == ("pixels",)
+    assert load_saved("book.json", Codebook).features == ("pixels",)
     assert run(*ENCODE, "proxy.parquet", "-o", "coded.parquet").code == 0
     assert_refused(run(*ENCODE, "proxy.csv"), "proxy.csv", "'pixels'")
 
@@ -379,7 +382,7 @@ def test_a_federation_is_set_up_for_the_codes_of_a_book(run, files):
     )
     assert made.code == 0
     declared = read_node(Path("fed/nodes/node-1")).federation.declared
-    assert declared == load_codebook("book.json").categories
+    assert declared == codes_of(load_saved("book.json", Codebook))
 
 
 def test_declared_categories_in_a_file_of_another_kind_are_refused(run):

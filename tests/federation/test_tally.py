@@ -5,7 +5,8 @@ import json
 from federations import Federation, garbage, silent
 from polyurn import fit
 from polyurn.federation.tally import Tally
-from polyurn.server.crossed_record import CrossedRecord
+from polyurn.typed.records import read_record, to_record
+from polyurn.wire.crossed import Crossed
 
 
 def tallied():
@@ -53,8 +54,8 @@ def test_the_record_of_a_fit_over_nodes_is_read_from_json_as_it_was_counted(tmp_
     clients = federation.aggregator(min_fraction=0.6)
     done = fit(clients, n_components=1, n_categories=10, max_size=20, max_rounds=4, rng=2)
     crossed = clients.crossed
-    record = CrossedRecord.from_record(json.loads(json.dumps(crossed.to_record())))
-    assert record.to_record() == crossed.to_record()
+    record = read_record(Crossed, json.loads(json.dumps(to_record(crossed))))
+    assert record == crossed
     assert [one.number for one in record.rounds] == [one.number for one in done.rounds]
     assert [one.n_numbers for one in record.rounds] == [one.n_numbers for one in done.rounds]
     assert [node.n_summed for node in record.nodes] == [0, 0] + [record.n_rounds] * 3

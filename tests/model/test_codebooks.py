@@ -214,7 +214,7 @@ def test_points_that_the_book_does_not_know_are_refused(features, labels, messag
         ([[0.0], [1.0]], [3], [1.0], "sum to 2"),
         ([[0.0], [1.0]], [2.0], [1.0], "n_styles as integers"),
         ([[0.0], [1.0]], [-1, 3], [1.0, 1.0], "n_styles as integers"),
-        ([[0.0], [1.0]], [1, 1], [1.0], "a reach of at least 0 for each of 2 labels"),
+        ([[0.0], [1.0]], [1, 1], [1.0], "reach of shape"),
         ([[0.0], [1.0]], [2], [-1.0], "a reach of at least 0"),
         ([[0.0], [1e200]], [2], [1.0], "too large to square"),
         (np.zeros((0, 2)), [0], [0.0], "at least two categories"),

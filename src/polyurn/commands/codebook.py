@@ -53,8 +53,8 @@ def make_command(
     from polyurn.client.histogram import category_names
     from polyurn.commands._shared.made_codebook import book_record, book_table
     from polyurn.commands._shared.record_tables import read_points
-    from polyurn.model.pool_styles import codebook
-    from polyurn.storage.codebook_json import SavedCodebook, save_codebook
+    from polyurn.model.codebooks import codebook
+    from polyurn.storage.models import Saved, save
 
     check_json_place(context, output, "the codebook")
     read = read_points(
@@ -66,11 +66,9 @@ def make_command(
         read.features, read.labels, styles, n_labels=n_labels, coverage=coverage, rng=seed
     )
     names = read.declared if isinstance(read.declared, tuple) else None
-    made = SavedCodebook(book, names, read.columns)
+    made = Saved(book, names, features=read.columns)
     if output is not None:
-        save_codebook(
-            book, output, labels=made.labels, features=made.features, made=made_by(context, seed)
-        )
+        save(book, output, categories=names, features=read.columns, made=made_by(context, seed))
         say(f"wrote {output}: {counted(book.n_categories, 'category')} of {n_labels:,} labels")
     if as_json:
         print_json(book_record(made))
@@ -109,7 +107,7 @@ def encode_command(
     Example: `polyurn codebook encode book.json records.csv --client writer -o clients.parquet`
     """
     from polyurn.commands._shared.coded_points import encode_file
-    from polyurn.storage.table_files import check_table_place, table_text, write_table
+    from polyurn.storage.tables import check_table_place, table_text, write_table
 
     if output is not None:
         check_output(context, output)

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from polyurn.commands._shared.client_tables import ClientTable
     from polyurn.comparison.populations import Compared
     from polyurn.comparison.results import Comparison
-    from polyurn.storage.mdm_json import SavedMDM
+    from polyurn.model.mdm import MDM
+    from polyurn.storage.models import Saved
 
-_KIND, _VERSION = "comparison", 1
 _OF_SWEEPS, _OF_BOTH = {"true", "metric", "last", "target"}, {"held_out", "as_json", "quiet"}
 
 
@@ -132,7 +132,7 @@ def compare_command(
     from polyurn.commands._shared.model_files import read_model
     from polyurn.commands._shared.packed_clients import read_some
     from polyurn.comparison.populations import compare
-    from polyurn.storage.atomic import save_record
+    from polyurn.storage.documents import save_document
 
     _check_style(context, style, proxy, of=held_out, packed=packed)
     if not populations:
@@ -155,13 +155,13 @@ def compare_command(
     others = reading.after(read)
     everything = read.categories or read.shape[1]
     compared: dict[str, Compared] = {
-        name: saved[name].mdm
+        name: saved[name].model
         if name in saved
         else read_some(path, others, everything, seed=seed).counts
         for name, path in places.items()
     }
     known = None if fitted is None else _ids(read_some(fitted, others, everything, seed=seed))
-    mdms = {name: one.mdm for name, one in saved.items()}
+    mdms = {name: one.model for name, one in saved.items()}
     rows = compared_styles(
         style, features, proxy, read, mdms, n_clients=clients or read.shape[0], seed=seed
     )
@@ -179,7 +179,7 @@ def compare_command(
     record = verdict.to_dict() | styles_record(rows)
     if output is not None:
         made = made_by(context, seed)
-        save_record(record, output, kind=_KIND, version=_VERSION, made=made)
+        save_document(record, output, kind="comparison", made=made)
         say(f"wrote {output}")
     if as_json:
         print_json(record)
@@ -230,9 +230,9 @@ def _is_mdm(path: Path) -> bool:
     return path.suffix == ".json"
 
 
-def _categories_of(saved: dict[str, "SavedMDM"]) -> int | tuple[str, ...] | None:
+def _categories_of(saved: dict[str, "Saved[MDM]"]) -> int | tuple[str, ...] | None:
     """The categories that all the MDM files have; None without any."""
-    found = {one.categories or one.mdm.n_categories for one in saved.values()}
+    found = {one.categories or one.model.n_categories for one in saved.values()}
     if len(found) > 1:
         raise ParameterError("expected MDM files with the same categories, got different ones")
     return found.pop() if found else None

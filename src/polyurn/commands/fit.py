@@ -39,6 +39,7 @@ from polyurn.commands._shared.options import (
     declared_categories,
 )
 from polyurn.commands._shared.private_fits import N_ROUNDS, private_budget
+from polyurn.typed.records import to_record
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -101,11 +102,11 @@ def fit_command(
     from polyurn.commands._shared.client_tables import Reading, largest_size
     from polyurn.commands._shared.packed_clients import clients_of, read_all
     from polyurn.commands._shared.progress import fit_progress
-    from polyurn.server.few_clients import few_clients
     from polyurn.server.fit import fit
     from polyurn.server.paper import fit_paper
     from polyurn.server.private.fitting import fit_private
-    from polyurn.storage.atomic import check_place
+    from polyurn.server.settings import few_clients
+    from polyurn.storage.files import check_place
     from polyurn.storage.provenance import Made
 
     budget = private_budget(context, epsilon=epsilon, delta=delta)
@@ -163,17 +164,16 @@ def _write(
 ) -> None:
     """The file, and what is shown."""
     from polyurn.commands._shared.fitted_mdm import mdm_record, mdm_table
-    from polyurn.server.records import FitRecord
-    from polyurn.storage.mdm_json import save
+    from polyurn.storage.models import save
     from polyurn.storage.provenance import PrivacyRecord
 
-    record, privacy = FitRecord.of(done), PrivacyRecord.of(done.guarantee)
+    privacy = PrivacyRecord.of(done.guarantee)
     if output is not None:
-        made = replace(made, fit=record, privacy=privacy)
-        save(done.mdm, output, categories=categories, made=made.to_record())
+        made = replace(made, fit=done, privacy=privacy)
+        save(done.mdm, output, categories=categories, made=made)
         say(f"wrote {output}")
     if as_json:
-        shown = {**record.to_record(), **mdm_record(done.mdm, categories)}
+        shown = {**to_record(done), **mdm_record(done.mdm, categories)}
         print_json({**shown, "privacy": privacy.statement})
     elif output is None:
         show(mdm_table(done.mdm, categories))
@@ -210,7 +210,7 @@ def _keep_interrupted(
     made: "Made",
 ) -> NoReturn:
     """Write the parameters of the last round, if there are any and a place for them; then end."""
-    from polyurn.storage.mdm_json import save
+    from polyurn.storage.models import save
 
     last = kept[-1] if kept else None
     again = f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
@@ -221,6 +221,6 @@ def _keep_interrupted(
         say(f"interrupted after round {last.number}; {again}{why}")
     else:
         made = replace(made, interrupted_after_round=last.number)
-        save(last.mdm, output, categories=categories, made=made.to_record())
+        save(last.mdm, output, categories=categories, made=made)
         say(f"interrupted; the parameters after round {last.number} are in {output}")
     raise typer.Exit(INTERRUPTED)

@@ -64,8 +64,7 @@ def histogram_command(
     from polyurn.client.tables import column_numbers, table_layout
     from polyurn.commands._shared.client_tables import Reading, histograms_of, naming
     from polyurn.counts import client_sizes
-    from polyurn.storage.table_files import check_table_place
-    from polyurn.storage.tables import csv_text, read_table, write_histograms
+    from polyurn.storage.tables import check_table_place, csv_text, read_table, write_histograms
 
     if width is None:
         refuse_options(context, ["start"], "without --width")

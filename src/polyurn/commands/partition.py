@@ -107,16 +107,17 @@ def partition_command(
     from polyurn.commands._shared.client_tables import Reading
     from polyurn.commands._shared.partition_memory import say_memory
     from polyurn.commands._shared.proxy_clients import read_proxy
+    from polyurn.model.style import Style
     from polyurn.partitioning.assign import cover, partition
+    from polyurn.storage.models import load_saved
     from polyurn.storage.partitions import check_partition_place, partition_json, save_partition
-    from polyurn.storage.style_json import load_style
 
     _check_options(context, clients, cover_all, shortfall, population, style)
     _check_codebook(context, codebook, codes, shortfall)
     if output is not None:
         check_output(context, output)
         check_partition_place(output)
-    n_features = 0 if style is None else load_style(style).style.space.n_features
+    n_features = 0 if style is None else load_saved(style, Style).model.space.n_features
     say_memory(labels, clients, count, say, n_features=n_features)
     reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
     declared = declared_categories(categories)

@@ -24,10 +24,10 @@ from polyurn.commands._shared.options import declared_categories as declared
 from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
+    from polyurn.model.mdm import MDM
     from polyurn.report.material import SavedComparison
-    from polyurn.storage.mdm_json import SavedMDM
+    from polyurn.storage.models import Saved
     from polyurn.storage.run_log import RunRecord
-    from polyurn.storage.style_json import SavedStyle
 
 _COMPARISON = 1  # the newest version of a comparison file that this can read
 
@@ -91,16 +91,17 @@ def report_command(
     from polyurn.commands._shared.client_tables import Reading, read_clients
     from polyurn.commands._shared.model_files import read_model
     from polyurn.commands._shared.proxy_points import read_proxy_points
+    from polyurn.model.style import Style
     from polyurn.report.page import html_report
-    from polyurn.storage.atomic import check_place, write_whole
+    from polyurn.storage.files import check_place, write_whole
+    from polyurn.storage.models import load_saved
     from polyurn.storage.run_log import read_runs
-    from polyurn.storage.style_json import load_style
 
     check_output(context, output)
     check_place(output)
-    model: SavedMDM | None = None
+    model: Saved[MDM] | None = None
     comparison: SavedComparison | None = None
-    style: SavedStyle | None = None
+    style: Saved[Style] | None = None
     runs: list[RunRecord] = []
     tables: dict[str, Path] = {}
     for thing in things:
@@ -110,7 +111,7 @@ def report_command(
             case "comparison" if comparison is None:
                 comparison = _comparison(thing, alone=len(things) == 1)
             case "style" if style is None:
-                style = load_style(thing)
+                style = load_saved(thing, Style)
             case "runs":
                 runs += read_runs(thing)
             case "clients":
@@ -122,7 +123,7 @@ def report_command(
                 raise ParameterError(f"expected one {kind} file, got {thing!r} as well")
     _check_options(context, model is not None, bool(runs), bool(tables), proxy)
     points, labels = read_proxy_points(proxy, style, label=label, features=features, shape=shape)
-    names = declared(categories) or (model and (model.categories or model.mdm.n_categories))
+    names = declared(categories) or (model and (model.categories or model.model.n_categories))
     clients = {}
     reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
     reading = reading if model is None else reading.like(model)
@@ -174,9 +175,9 @@ def _check_options(
 def _comparison(path: str, *, alone: bool) -> "SavedComparison | None":
     """What a comparison file holds; one that is not ours is left out, unless there is nothing else."""
     from polyurn.report.material import SavedComparison
-    from polyurn.storage.atomic import load_record
+    from polyurn.storage.documents import load_document
 
-    record = load_record(path, kind="comparison", version=_COMPARISON)
+    record = load_document(path, kind="comparison")
     try:
         found = SavedComparison.from_record(record)
     except FileError as error:
@@ -191,7 +192,7 @@ def _comparison(path: str, *, alone: bool) -> "SavedComparison | None":
 
 def _kind(thing: str) -> str:
     """What an argument stands for."""
-    from polyurn.storage.atomic import format_of
+    from polyurn.storage.documents import format_of
 
     path = Path(thing)
     # os.path takes a name that is too long for a file's as none; pathlib stops there.

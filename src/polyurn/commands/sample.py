@@ -16,7 +16,7 @@ from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from polyurn.model.population import Population
+    from polyurn.model.populations import Population
 
 
 def sample_command(
@@ -55,8 +55,7 @@ def sample_command(
     from polyurn.commands._shared.model_files import read_model
     from polyurn.commands._shared.progress import drawing_progress
     from polyurn.storage.drawn_clients import write_drawn
-    from polyurn.storage.table_files import check_table_place
-    from polyurn.storage.tables import csv_text, write_histograms
+    from polyurn.storage.tables import check_table_place, csv_text, write_histograms
 
     if clients < 1:
         raise ParameterError(f"expected at least one client, got {clients}")
@@ -69,7 +68,7 @@ def sample_command(
         saved, made = read_model(mdm), made_by(context, seed)
         with drawing_progress(talk, clients) as on_progress:
             n_files = write_drawn(
-                saved.mdm, clients, output, rng=seed, categories=saved.categories, made=made,
+                saved.model, clients, output, rng=seed, categories=saved.categories, made=made,
                 on_progress=on_progress,
             )  # fmt: skip
         say(f"wrote {counted(clients, 'client')} to {counted(n_files, 'file')} in {output}")
@@ -103,7 +102,7 @@ def _population(
 
     if codebook is None or labels is None:
         saved = read_model(mdm)
-        return saved.mdm, saved.categories
+        return saved.model, saved.categories
     from polyurn.client.columns import as_arrow
     from polyurn.client.histogram import category_names
     from polyurn.commands._shared.code_models import read_code_model
@@ -114,8 +113,8 @@ def _population(
     if proxy is not None:
         codes = model.codes_of(as_arrow(read_table(proxy, on_remark=say)), proxy)
         held = codes[codes >= 0]
-    names = category_names(of_labels.categories or of_labels.mdm.n_categories)
-    return model.given_labels(of_labels.mdm, names, held), model.categories
+    names = category_names(of_labels.categories or of_labels.model.n_categories)
+    return model.given_labels(of_labels.model, names, held), model.categories
 
 
 def _is_folder(output: Path) -> bool:

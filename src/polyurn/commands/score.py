@@ -43,13 +43,13 @@ def score_command(
     from polyurn.commands._shared.packed_clients import read_all
 
     saved = read_model(mdm)
-    declared = saved.categories or saved.mdm.n_categories
+    declared = saved.categories or saved.model.n_categories
     reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty).like(saved)
     read = read_all(table, reading, declared)
     joint, given_size = _Mean(), _Mean()
     for counts in read.blocks():
-        joint.add(saved.mdm.logpmf(counts))
-        given_size.add(saved.mdm.logpmf_given_size(counts))
+        joint.add(saved.model.logpmf(counts))
+        given_size.add(saved.model.logpmf_given_size(counts))
     result = {
         "n_clients": read.shape[0],
         **joint.record("log_likelihood"),

@@ -41,10 +41,11 @@ from polyurn.commands._shared.options import (
 )
 from polyurn.commands._shared.private_fits import N_ROUNDS, candidates_table, private_budget
 from polyurn.errors import ParameterError
+from polyurn.typed.records import to_record
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from polyurn.server.private.choosing import PrivateSelection
+    from polyurn.server.private.fitting import PrivateSelection
     from polyurn.server.results import Selection
     from polyurn.storage.provenance import Made
 
@@ -96,11 +97,10 @@ def select_command(
     from polyurn.commands._shared.packed_clients import clients_of, read_all
     from polyurn.commands._shared.progress import fit_progress, selection_progress
     from polyurn.commands._shared.selections import selection_table
-    from polyurn.server.private.choosing import select_private
-    from polyurn.server.records import SelectionRecord
-    from polyurn.server.select import select
-    from polyurn.storage.atomic import check_place
-    from polyurn.storage.mdm_json import save
+    from polyurn.server.fit import select
+    from polyurn.server.private.fitting import select_private
+    from polyurn.storage.files import check_place
+    from polyurn.storage.models import save
     from polyurn.storage.provenance import Made, PrivacyRecord
 
     budget = private_budget(context, epsilon=epsilon, delta=delta)
@@ -151,16 +151,15 @@ def select_command(
         raise typer.Exit(INTERRUPTED) from None
     for sentence in _sentences(choice):
         say(sentence)
-    record = SelectionRecord.of(choice)
     if output is not None:
         privacy = PrivacyRecord.of(None)
-        made = replace(made, data=read.record, selection=record, privacy=privacy)
-        save(choice.mdm, output, categories=read.categories, made=made.to_record())
+        made = replace(made, data=read.record, selection=choice, privacy=privacy)
+        save(choice.mdm, output, categories=read.categories, made=made)
         say(f"wrote {output}")
     if as_json:
-        print_json({**record.to_record(), **mdm_record(choice.mdm, read.categories)})
+        print_json({**to_record(choice), **mdm_record(choice.mdm, read.categories)})
     else:
-        show(selection_table(record))
+        show(selection_table(choice))
 
 
 def _write_private(
@@ -173,22 +172,21 @@ def _write_private(
     """What a private choice came to, in words, in its file, and as a table or JSON."""
     from polyurn.commands._shared.fitted_mdm import component_sentences, mdm_record
     from polyurn.privacy.statement import in_words
-    from polyurn.server.records import FitRecord
-    from polyurn.storage.mdm_json import save
+    from polyurn.storage.models import save
     from polyurn.storage.provenance import PrivacyRecord
 
     done = choice.fit
     say(f"{counted(choice.n_components, 'component')}, {done.stopped}")
     for sentence in (*component_sentences(done), in_words(done.guarantee)):
         say(sentence)
-    record, privacy = FitRecord.of(done), PrivacyRecord.of(done.guarantee)
+    privacy = PrivacyRecord.of(done.guarantee)
     if output is not None:
-        made = replace(made, fit=record, privacy=privacy)
-        save(done.mdm, output, categories=categories, made=made.to_record())
+        made = replace(made, fit=done, privacy=privacy)
+        save(done.mdm, output, categories=categories, made=made)
         say(f"wrote {output}")
     if as_json:
         candidates = [asdict(candidate) for candidate in choice.candidates]
-        shown = {**record.to_record(), **mdm_record(done.mdm, categories)}
+        shown = {**to_record(done), **mdm_record(done.mdm, categories)}
         print_json({**shown, "candidates": candidates, "privacy": privacy.statement})
         return
     show(candidates_table(choice.candidates, choice.n_components))

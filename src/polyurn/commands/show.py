@@ -30,7 +30,7 @@ def show_command(
 
     Example: `polyurn show mdm.json`
     """
-    from polyurn.storage.atomic import format_of
+    from polyurn.storage.documents import format_of
 
     match format_of(mdm):
         case "polyurn.style":
@@ -56,9 +56,9 @@ def _show_mdm(path: Path, as_json: bool) -> None:
         record: dict[str, Any] = {"statement": saved.made.privacy_in_words, "guarantee": None}
         if privacy is not None and privacy.guarantee is not None:
             record["guarantee"] = privacy.guarantee.to_record()
-        print_json({**mdm_record(saved.mdm, saved.categories), "privacy": record})
+        print_json({**mdm_record(saved.model, saved.categories), "privacy": record})
     else:
-        show(mdm_table(saved.mdm, saved.categories))
+        show(mdm_table(saved.model, saved.categories))
         show(Text(f"privacy: {saved.made.privacy_in_words}"))
         if saved.made.crossed is not None:
             say(f"crossed: {saved.made.crossed.line}")
@@ -68,26 +68,28 @@ def _show_style(path: Path, as_json: bool) -> None:
     from rich.text import Text
 
     from polyurn.commands._shared.fitted_style import style_record, style_table
-    from polyurn.storage.style_json import load_style
+    from polyurn.model.style import Style
+    from polyurn.storage.models import load_saved
 
-    saved = load_style(path)
+    saved = load_saved(path, Style)
     if as_json:
         statement = {"statement": saved.made.privacy_in_words}
-        print_json({**style_record(saved.style, saved.categories), "privacy": statement})
+        print_json({**style_record(saved.model, saved.categories), "privacy": statement})
     else:
-        show(style_table(saved.style))
+        show(style_table(saved.model))
         show(Text(f"privacy: {saved.made.privacy_in_words}"))
-        if saved.style.alarm is not None:
-            say(f"alarm: {saved.style.alarm}")
+        if saved.model.alarm is not None:
+            say(f"alarm: {saved.model.alarm}")
         if saved.made.crossed is not None:
             say(f"crossed: {saved.made.crossed.line}")
 
 
 def _show_codebook(path: Path, as_json: bool) -> None:
     from polyurn.commands._shared.made_codebook import book_record, book_table
-    from polyurn.storage.codebook_json import load_codebook
+    from polyurn.model.codebooks import Codebook
+    from polyurn.storage.models import load_saved
 
-    saved = load_codebook(path)
+    saved = load_saved(path, Codebook)
     if as_json:
         print_json(book_record(saved))
     else:

@@ -78,11 +78,11 @@ def style_command(
     from polyurn.aggregate.local import LocalAggregator
     from polyurn.commands._shared.fitted_style import style_record, style_table
     from polyurn.commands._shared.record_tables import read_records
-    from polyurn.model.proxy_space import style_space
+    from polyurn.model.style_coordinates import style_space
     from polyurn.privacy.statement import in_words
     from polyurn.server.style import fit_style
+    from polyurn.storage.models import save
     from polyurn.storage.provenance import PrivacyRecord
-    from polyurn.storage.style_json import save_style
     from polyurn.typed.records import to_record
 
     _check_options(context, epsilon, delta, ledger)
@@ -122,7 +122,7 @@ def style_command(
         privacy = to_record(PrivacyRecord.of(guarantee))
         made = {**made_by(context, 0), "data": clients.name, "privacy": privacy}
         del made["seed"]  # nothing is drawn
-        save_style(style, output, categories=read.categories, features=read.columns, made=made)
+        save(style, output, categories=read.categories, features=read.columns, made=made)
         say(f"wrote {output}: {counted(style.n_clients, 'client')}")
     if as_json:
         print_json(style_record(style, read.categories))

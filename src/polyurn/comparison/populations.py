@@ -33,7 +33,7 @@ from polyurn.comparison.two_sample import two_sample_auc
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import CountsError, ParameterError
 from polyurn.model.mdm import MDM
-from polyurn.populations import Population, drawn_from
+from polyurn.model.populations import Population, drawn_from
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import ids_of
 from polyurn.wording.numbers import counted

@@ -27,7 +27,6 @@ from polyurn.errors import (
 from polyurn.federation.exchange import Exchange
 from polyurn.federation.messages import N_TAG_BYTES, Ask, Reply, tag_of
 from polyurn.federation.tally import Tally
-from polyurn.server.crossed_record import CrossedRecord
 from polyurn.typed.arguments import checked, got
 from polyurn.typed.declared import Above, AtLeast, Between, check_declared
 from polyurn.typed.records import Finite
@@ -39,6 +38,7 @@ from polyurn.wire import (
     encode_query,
     node_bounds,
 )
+from polyurn.wire.crossed import Crossed
 from polyurn.wire.query import ROUNDING
 from polyurn.wording.numbers import counted
 
@@ -161,7 +161,7 @@ class FederatedAggregator:
         return self._tally.benched
 
     @property
-    def crossed(self) -> CrossedRecord:
+    def crossed(self) -> Crossed:
         """All that crossed so far."""
         return self._tally.crossed(
             secure=self._terms.secure, clients_per_node=self._clients_per_node, known=self._known

@@ -31,11 +31,10 @@ from polyurn.federation.certificates import (
     make_server,
 )
 from polyurn.federation.roster import Roster
-from polyurn.storage.atomic import AGAIN, load_record, save_record
-from polyurn.storage.places import read_regular
-from polyurn.typed.records import Count, read_record, to_record
+from polyurn.storage.documents import load_document, read_document, save_document
+from polyurn.storage.files import read_regular, read_secret, write_secret
+from polyurn.typed.records import UNKEPT, Count
 
-_VERSION = 1
 MOST_NODES = 100_000
 TRANSPORT_KEY, SIGNING_KEY = "transport.key", "signing.key"
 _N_BUCKET_KEY_BYTES = 32
@@ -206,8 +205,8 @@ class FederationFolder:
 
     def take_certificate(self, server: Certified) -> None:
         """Put a key and certificate of the SuperLink in the place of the old ones."""
-        write_private(self.key, server.key)
-        write_private(self.certificate, server.certificate)
+        write_secret(self.key, server.key)
+        write_secret(self.certificate, server.certificate)
 
     def check_certificate(self) -> None:
         """Nothing, if the SuperLink's certificate is valid; else `FederationError`."""
@@ -223,7 +222,7 @@ class FederationFolder:
         place = self.server / "registered.json"
         if not place.exists():
             return {}
-        record = load_record(place, kind="registered", version=_VERSION)
+        record = load_document(place, kind="registered")
         try:
             return {int(key): int(number) for key, number in record["nodes"].items()}
         except (KeyError, ValueError, AttributeError, TypeError) as error:
@@ -232,18 +231,23 @@ class FederationFolder:
     def register(self, flower_ids: Mapping[int, int]) -> None:
         """Keep which of Flower's ids is which node."""
         nodes = {str(key): number for key, number in flower_ids.items()}
-        save_record(
-            {"nodes": nodes}, self.server / "registered.json", kind="registered", version=_VERSION
-        )
+        save_document({"nodes": nodes}, self.server / "registered.json", kind="registered")
 
 
 @dataclass(frozen=True)
 class NodeFolder:
-    """What the owner of a node has: its number, and what all have agreed on."""
+    """What the owner of a node has: but for its `path`, what stands in node.json.
 
-    path: Path
-    number: int
+    Once the node has joined, the file `flower_id` has the id that Flower gave it.
+    """
+
+    path: Path = field(metadata=UNKEPT)
+    number: Count
     federation: Federation = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.number <= len(self.federation.nodes):
+            raise ParameterError(f"there is no node {self.number}")
 
     @property
     def name(self) -> str:
@@ -259,27 +263,17 @@ class NodeFolder:
 
     @property
     def flower_id(self) -> Path:
-        """A file with the id that Flower gave it; there once the node has joined."""
         return self.path / "flower.id"
 
     def secret(self, name: str) -> bytes:
         """A private key of the folder: "transport.key" or "signing.key"."""
-        return _read_private(self.path / name)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _NodeFile:
-    number: Count
-    federation: Federation
+        return read_secret(self.path / name)
 
 
 def read_node(path: str | os.PathLike[str]) -> NodeFolder:
     """The folder of a node, as `init` made it."""
     place = Path(os.path.abspath(path))
-    file = _read(place / "node.json", _NodeFile, "node", "init")
-    if not 1 <= file.number <= len(file.federation.nodes):
-        raise FileError(f"{place / 'node.json'} is damaged: there is no node {file.number}")
-    return NodeFolder(place, file.number, file.federation)
+    return replace(_read(place / "node.json", NodeFolder, "node", "init"), path=place)
 
 
 def set_up(
@@ -331,8 +325,8 @@ def set_up(
         made = FederationFolder(place)
         for inner in (made.authority, made.runs, made.flower_home, made.nodes):
             inner.mkdir(parents=True)
-        _save(federation, made.path / "federation.json", "federation")
-        write_private(made.authority / "ca.key", authority.key)
+        save_document(federation, made.path / "federation.json", kind="federation")
+        write_secret(made.authority / "ca.key", authority.key)
         for copy in (made.authority / "ca.crt", made.ca_certificate):
             copy.write_bytes(authority.certificate)
         made.take_certificate(server)
@@ -342,12 +336,13 @@ def set_up(
         for node in federation.nodes:
             home = made.node(node.name)
             home.mkdir(mode=0o700)
-            _save(_NodeFile(number=node.number, federation=federation), home / "node.json", "node")
+            folder = NodeFolder(home, node.number, federation)
+            save_document(folder, home / "node.json", kind="node")
             (home / "ca.crt").write_bytes(authority.certificate)
             (home / "policy.toml").write_text(policy)
             if (own := keys.get(node.number)) is not None:
-                write_private(home / TRANSPORT_KEY, own.transport)
-                write_private(home / SIGNING_KEY, own.signing)
+                write_secret(home / TRANSPORT_KEY, own.transport)
+                write_secret(home / SIGNING_KEY, own.signing)
     return target
 
 
@@ -360,15 +355,15 @@ def make_keys(path: str | os.PathLike[str], name: str) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot write {folder}: {error.strerror}") from error
-    write_private(folder / TRANSPORT_KEY, keys.transport)
-    write_private(folder / SIGNING_KEY, keys.signing)
+    write_secret(folder / TRANSPORT_KEY, keys.transport)
+    write_secret(folder / SIGNING_KEY, keys.signing)
     entry = NodeEntry(
         number=1,
         name=name,
         transport=keys.transport_public.decode(),
         signing=keys.signing_public.decode(),
     )
-    _save(entry, folder / f"{name}.json", "node-keys")
+    save_document(entry, folder / f"{name}.json", kind="node-keys")
     return folder / f"{name}.json"
 
 
@@ -384,44 +379,27 @@ def bucket_key(path: str | os.PathLike[str]) -> bytes:
     """
     place = Path(path)
     if not os.path.lexists(place):
-        # A whole file or none, and that of whoever is first.
-        neighbour = place.with_name(f".polyurn-{secrets.token_hex(8)}")
-        try:
-            write_private(neighbour, secrets.token_bytes(_N_BUCKET_KEY_BYTES), named=place)
-            with contextlib.suppress(FileExistsError):
-                os.link(neighbour, place)
-        except FileError:
-            raise
-        except OSError as error:
-            raise FileError(f"cannot write {place}: {error.strerror or error}") from error
-        finally:
-            neighbour.unlink(missing_ok=True)
-    key = read_regular(place)
+        _draw_bucket_key(place)
+    key = read_secret(place)
     if len(key) != _N_BUCKET_KEY_BYTES:
         raise FileError(
             f"{place} is no key: expected {_N_BUCKET_KEY_BYTES} bytes, got {len(key)}; take your copy "
             "of it"
         )
-    return _read_private(place)
-
-
-def write_private(path: Path, data: bytes, *, named: Path | None = None) -> None:
-    """Write a file that nobody but its owner may read; errors may name another in its place."""
-    try:
-        path.unlink(missing_ok=True)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise FileError(f"cannot write {named or path}: {error.strerror or error}") from error
-
-
-def _read_private(place: Path) -> bytes:
-    key = read_regular(place)
-    if os.name == "posix" and place.stat().st_mode & 0o077:
-        raise FileError(f"others than its owner may read {place}: run chmod 600 on it")
     return key
+
+
+def _draw_bucket_key(place: Path) -> None:
+    """A whole file or none, and that of whoever is first."""
+    neighbour = place.with_name(f".polyurn-{secrets.token_hex(8)}")
+    try:
+        write_secret(neighbour, secrets.token_bytes(_N_BUCKET_KEY_BYTES))
+        with contextlib.suppress(FileExistsError):
+            os.link(neighbour, place)
+    except OSError as error:
+        raise FileError(f"cannot write {place}: {error.strerror or error}") from error
+    finally:
+        neighbour.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -461,18 +439,10 @@ def _check_empty(folder: Path) -> None:
         raise FileError(f"cannot use {folder}: {error.strerror}") from error
 
 
-def _save(value: object, place: Path, kind: str) -> None:
-    save_record(to_record(value), place, kind=kind, version=_VERSION)
-
-
 def _read(place: Path, kind: type[Value], name: str, made_by: str) -> Value:
     if not os.path.lexists(place):
         raise FileError(
             f"there is no {place.name} in {place.parent}: expected a folder, or a file, that "
             f"`polyurn federation {made_by}` made"
         )
-    record = load_record(place, kind=name, version=_VERSION)
-    try:
-        return read_record(kind, record)
-    except FileError as error:
-        raise FileError(f"{place} is damaged: {error}; {AGAIN}") from error
+    return read_document(kind, place, kind=name)

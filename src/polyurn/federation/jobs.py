@@ -11,17 +11,16 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from polyurn.errors import FileError, InputError, ParameterError
+from polyurn.errors import FileError, ParameterError
 from polyurn.federation.aggregator import Terms
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import Budget
-from polyurn.storage.atomic import AGAIN, load_record, save_record
-from polyurn.storage.style_json import check_feature_names, space_from_record, space_to_record
-from polyurn.typed.records import Count, Finite, read_record, to_record
+from polyurn.storage.documents import load_document, read_document, save_document
+from polyurn.storage.files import AGAIN
+from polyurn.typed.records import Count, Finite, to_record
 
-_VERSION = 1
 # Who can add noise, by whether sums are secure: a share of it hides nothing in a plain answer.
 _ADDERS = {True: ("distributed", "central", "local"), False: ("central", "local")}
 
@@ -57,15 +56,6 @@ class Job(Terms):
     def __post_init__(self) -> None:
         self._check_guarantee()
         super().__post_init__()
-
-    def to_record(self) -> dict[str, Any]:
-        """The fields, for JSON."""
-        return to_record(self)
-
-    @classmethod
-    def from_record(cls, record: dict[str, Any]) -> Self:
-        """What `to_record` wrote, checked."""
-        return read_record(cls, record)
 
     def _check_guarantee(self) -> None:
         rest = (self.delta, self.trust, self.ledger_epsilon)
@@ -166,17 +156,11 @@ class StyleJob(Job):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_feature_names(self.features, self.space)
-
-    def to_record(self) -> dict[str, Any]:
-        """The fields, for JSON."""
-        return {**to_record(self), "space": space_to_record(self.space)}
-
-    @classmethod
-    def from_record(cls, record: dict[str, Any]) -> Self:
-        """What `to_record` wrote, checked."""
-        space = space_from_record(record.get("space"), where="space")
-        return read_record(cls, record, parsed={"space": space})
+        if self.features is not None and len(self.features) != self.space.n_features:
+            raise ParameterError(
+                f"expected a name for each of {self.space.n_features} features, got "
+                f"{len(self.features)}"
+            )
 
 
 _KINDS: dict[str, type[MixtureJob] | type[StyleJob]] = {
@@ -203,21 +187,18 @@ class JobFolder:
             folder._events.touch()
         except OSError as error:
             raise FileError(f"cannot write {runs}: {error.strerror}") from error
-        record = {"asks": job.asks, **job.to_record()}
-        save_record(record, folder.path / "job.json", kind="job", version=_VERSION)
+        record = {"asks": job.asks, **to_record(job)}
+        save_document(record, folder.path / "job.json", kind="job")
         return folder
 
     def read(self) -> MixtureJob | StyleJob:
         """What is asked for."""
         place = self.path / "job.json"
-        record = load_record(place, kind="job", version=_VERSION)
+        record = load_document(place, kind="job")
         kind = _KINDS.get(str(record.get("asks")))
-        try:
-            if kind is None:
-                raise FileError(f"asks: expected {' or '.join(_KINDS)}")
-            return kind.from_record(record)
-        except (FileError, InputError) as error:
-            raise FileError(f"{place} is damaged: {error}; {AGAIN}") from error
+        if kind is None:
+            raise FileError(f"{place} is damaged: asks: expected {' or '.join(_KINDS)}; {AGAIN}")
+        return read_document(kind, place, kind="job", record=record)
 
     def tell(self, event: Mapping[str, Any]) -> None:
         """One more line about what happens."""
@@ -226,14 +207,14 @@ class JobFolder:
 
     def fail(self, reason: str) -> None:
         """The run has ended without a result."""
-        save_record({"reason": reason}, self._failed, kind="failed", version=_VERSION)
+        save_document({"reason": reason}, self._failed, kind="failed")
 
     @property
     def failure(self) -> str | None:
         """Why the run has ended without a result; None if it has not."""
         if not self._failed.exists():
             return None
-        return str(load_record(self._failed, kind="failed", version=_VERSION).get("reason"))
+        return str(load_document(self._failed, kind="failed").get("reason"))
 
     def events(self) -> Iterator[dict[str, Any] | None]:
         """The lines so far and those to come, without end; None where there is no new one yet."""

@@ -24,18 +24,14 @@ from polyurn.privacy.accounting import epsilon_of, sigma_for, spent
 from polyurn.privacy.aggregator import PrivateAggregator
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
-from polyurn.server.fit import fit
-from polyurn.server.private.choosing import select_private
-from polyurn.server.private.fitting import fit_private
-from polyurn.server.records import FitRecord, SelectionRecord
+from polyurn.server.fit import fit, select
+from polyurn.server.private.fitting import fit_private, select_private
 from polyurn.server.results import Progress, Round
-from polyurn.server.select import select
 from polyurn.server.style import fit_style
 from polyurn.storage.journal import Journal
 from polyurn.storage.ledger_file import raised_ledger
-from polyurn.storage.mdm_json import save
+from polyurn.storage.models import save
 from polyurn.storage.provenance import PrivacyRecord
-from polyurn.storage.style_json import save_style
 from polyurn.typed.records import to_record
 from polyurn.wire import Aggregator
 from polyurn.wording.numbers import counted
@@ -93,7 +89,7 @@ def _learn_style(
             )
         guarantee = private.guarantee()
     privacy = to_record(PrivacyRecord.of(guarantee))
-    save_style(
+    save(
         style,
         folder.result,
         categories=place.read().categories,
@@ -105,7 +101,7 @@ def _learn_style(
 def _made(nodes: FederatedAggregator, place: FederationFolder, job: Job) -> dict[str, Any]:
     """How a model came about, whatever it is a model of."""
     names = {node.number: node.name for node in place.read().nodes}
-    return {"command": job.command, "crossed": nodes.crossed.named(names).to_record()}
+    return {"command": job.command, "crossed": to_record(nodes.crossed.named(names))}
 
 
 @contextmanager
@@ -140,9 +136,9 @@ def _searched(
     made: dict[str, Any] = {"privacy": to_record(PrivacyRecord.of(None))}
     if job.selects:
         choice = select(asked, job.components or "auto", held_out=job.held_out, **common)
-        return choice.mdm, {**made, "selection": SelectionRecord.of(choice).to_record()}
+        return choice.mdm, {**made, "selection": to_record(choice)}
     done = fit(asked, n_components=job.components[0], **common)
-    return done.mdm, {**made, "fit": FitRecord.of(done).to_record()}
+    return done.mdm, {**made, "fit": to_record(done)}
 
 
 def _searched_in_private(
@@ -157,19 +153,16 @@ def _searched_in_private(
             made["candidates"] = [asdict(candidate) for candidate in choice.candidates]
         else:
             done = fit_private(asked, n_components=job.components[0], **guarantee, **common)
-    made["fit"] = FitRecord.of(done).to_record()
+    made["fit"] = to_record(done)
     made["privacy"] = to_record(PrivacyRecord.of(done.guarantee))
     return done.mdm, made
 
 
 def _event(done: Round | Progress) -> dict[str, Any]:
-    """A round in a few words; how likely clients find it is not there at first, nor with noise."""
-    event: dict[str, Any] = {"round": done.number, "n_clients": done.n_clients}
+    """A round for whoever watches: what a file keeps of it, and how far a selection is."""
     if isinstance(done, Progress):
-        values = {str(k): value for k, value in done.values.items()}
-        return {**event, "values": values, "running": list(done.running)}
-    value = None if math.isnan(done.log_likelihood) else done.log_likelihood
-    return {**event, "log_likelihood": value}
+        return {**to_record(done), "values": dict(done.values), "running": done.running}
+    return to_record(done)
 
 
 # -------------------------------------------------------------------------------- a guarantee

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Self
 
 from polyurn.federation.messages import Refusal
-from polyurn.storage.appended import AppendedFile
+from polyurn.storage.record_log import AppendedFile
 
 _TIME = "%Y-%m-%d %H:%M:%S UTC"
 _SENDS_NUMBERS = ("plain", "mask")
@@ -124,7 +124,7 @@ class NodeLogFile:
             before = os.fstat(descriptor).st_size
             cut_off = before > 0 and _read(descriptor, 1, before - 1) != b"\n"
         text = ("\n" if cut_off else "") + entry.line() + "\n"
-        self._file.append(text.encode(), after=before)
+        self._file.append_bytes(text.encode(), after=before)
 
     def _backwards(self) -> Iterator[str]:
         with self._file.opened() as descriptor:

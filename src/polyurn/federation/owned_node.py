@@ -22,7 +22,7 @@ from polyurn.federation.roster import SigningKey
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
-from polyurn.server.select import select
+from polyurn.server.fit import select
 from polyurn.storage.ledger_file import raised_ledger
 from polyurn.wire import StyleMoments
 from polyurn.wording.numbers import counted
@@ -136,6 +136,6 @@ def warm_up() -> None:
     """
     counts = np.random.default_rng(0).multinomial(9, [0.5, 0.3, 0.2], size=60)
     select(LocalAggregator(counts, rng=0), (1, 2), n_categories=3, max_size=9, max_rounds=6, rng=0)
-    space = StyleSpace([[0.0], [0.0]], [[1.0]], [[[1.0]], [[1.0]]], radius=1.0)
+    space = StyleSpace(np.zeros((2, 1)), np.ones((1, 1)), np.ones((2, 1, 1)), radius=1.0)
     records = Records([[0.5], [1.0]], [0, 1], [0, 0])
     LocalAggregator(records).aggregate(StyleMoments(space), None)

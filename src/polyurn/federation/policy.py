@@ -14,7 +14,7 @@ import numpy as np
 from polyurn.errors import FileError, ParameterError
 from polyurn.federation.messages import Refusal
 from polyurn.privacy.accounting import check_budget
-from polyurn.storage.places import read_regular
+from polyurn.storage.files import read_regular
 from polyurn.typed.arguments import checked
 from polyurn.typed.declared import AtLeast, Between
 from polyurn.typed.records import read_record, shown

@@ -1,7 +1,7 @@
 """What crosses between a server and its nodes, counted, and which nodes are not asked any more.
 
 Counts and names of nodes only; no number of an answer is here. What a model's file keeps of it is
-`server/crossed_record.py`.
+`wire/crossed.py`.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-from polyurn.server.crossed_record import CrossedRecord, NodeCrossed, RoundCrossed
+from polyurn.wire.crossed import Crossed, NodeCrossed, RoundCrossed
 
 
 class Tally:
@@ -93,22 +93,14 @@ class Tally:
         if node not in self._for_good:
             self._benched.pop(node, None)
 
-    def crossed(
-        self, *, secure: bool, clients_per_node: int, known: Collection[int]
-    ) -> CrossedRecord:
+    def crossed(self, *, secure: bool, clients_per_node: int, known: Collection[int]) -> Crossed:
         """All of it as a value; nodes are called by their numbers."""
         nodes = sorted({*known, *self._summed, *self._benched, *self._refused})
-        return CrossedRecord(
+        return Crossed(
             secure=secure,
-            n_nodes=len(nodes),
             clients_per_node=clients_per_node,
-            n_rounds=sum(one.n_nodes > 0 for one in self._rounds),
-            n_attempts=self.n_attempts,
             n_asks=self.n_asks,
             n_timeouts=self.n_timeouts,
-            bytes_down=self.bytes_down,
-            bytes_up=self.bytes_up,
-            seconds=sum(one.seconds for one in self._rounds),
             rounds=tuple(self._rounds),
             nodes=tuple(
                 NodeCrossed(

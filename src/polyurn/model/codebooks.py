@@ -1,24 +1,27 @@
 """A codebook: each point's label and its nearest style centre as one category, the same bits everywhere.
 
-The server makes a book of its proxy data (`pool_styles.py`) and sends it to clients; here it is used, on
-either side. Histograms over its codes are fitted as any others are. No client is known here.
+The server makes a book of its proxy data, by k-means inside each label, and sends it to clients; both
+use it. Histograms over its codes are fitted as any others are. No client is known here.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polyurn.counts import check_names
 from polyurn.errors import ParameterError
-from polyurn.model.given_labels import GivenLabels
+from polyurn.memory import check_memory
+from polyurn.model.k_means import k_means
 from polyurn.model.mdm import MDM
-from polyurn.model.population import Population
+from polyurn.model.populations import GivenLabels, Population
 from polyurn.model.style_coordinates import feature_rows, label_codes
 from polyurn.typed.arguments import checked, expected_as
-from polyurn.typed.arrays import EqualArrays, finite_array, numbers
+from polyurn.typed.arrays import ShapedArrays, numbers
+from polyurn.typed.declared import Floats, Shape
+from polyurn.wording.numbers import counted
 
 # Larger features are damage: the sum of their squares would not be finite.
 _LARGEST = 1e150
@@ -28,8 +31,8 @@ _BLOCK_DISTANCES = 2**16
 
 @checked
 @expected_as("a Codebook", advice="make one of proxy data with codebook")
-@dataclass(frozen=True, eq=False, init=False)
-class Codebook(EqualArrays):
+@dataclass(frozen=True, eq=False)
+class Codebook(ShapedArrays):
     """Categories of points: a label and a style, or a label and "other" for what the pool lacks.
 
     Categories are in order of their labels; a label's styles come first, its "other" last.
@@ -52,15 +55,29 @@ class Codebook(EqualArrays):
     [0, 1, 2, 4]
     """
 
-    centres: NDArray[np.float64]
+    centres: Annotated[Floats, Shape("n_centres", "n_features")]
     n_styles: NDArray[np.int64]
-    reach: NDArray[np.float64]
+    reach: Annotated[Floats, Shape("n_labels")]
 
-    def __init__(self, centres: ArrayLike, n_styles: ArrayLike, reach: ArrayLike) -> None:
-        places, reached = finite_array(centres, "centres"), finite_array(reach, "reach")
-        of_labels = _whole(n_styles)
-        _check_book(places, of_labels, reached)
-        self._freeze({"centres": places, "n_styles": of_labels, "reach": reached})
+    def __post_init__(self) -> None:
+        given = numbers(self.n_styles, "n_styles")
+        if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) == 0 or given.min() < 0:
+            raise ParameterError("expected n_styles as integers of at least 0, one for each label")
+        self._freeze({"n_styles": given.astype(np.int64)})
+        self._check_arrays(n_labels=len(given))
+        check_features(self.centres)
+        n_centres, n_features = self.centres.shape
+        if n_features == 0:
+            raise ParameterError(f"expected at least one feature, got {self.centres.shape}")
+        if n_centres + self.n_labels < 2:
+            raise ParameterError("expected at least two categories, got one label without a style")
+        if sum(given.tolist()) != n_centres:
+            raise ParameterError(
+                f"expected n_styles that sum to {n_centres}, the number of centres, got "
+                f"{sum(given.tolist())}"
+            )
+        if (self.reach < 0).any():
+            raise ParameterError(f"expected a reach of at least 0, got {self.reach.min()}")
 
     @property
     def n_labels(self) -> int:
@@ -176,27 +193,80 @@ class Codebook(EqualArrays):
         return f"Codebook({shape}, n_categories={self.n_categories})"
 
 
+@checked
+def codebook(
+    features: ArrayLike,
+    labels: ArrayLike,
+    n_styles: int = 16,
+    *,
+    n_labels: int | None = None,
+    coverage: float = 0.99,
+    rng: int | np.random.Generator | None = None,
+) -> Codebook:
+    """Make a codebook of proxy points: label × style, and "other" for what they lack.
+
+    The styles of a label are the clusters of its points by k-means, the largest first. Features count as
+    they are: scale or project them first if some should not count more than others.
+
+    Parameters
+    ----------
+    features : array of shape (n_points, n_features)
+        Pixels, columns, an embedding, or the coordinates of a `StyleSpace`; further axes are flattened.
+    labels : int array of shape (n_points,)
+        0 to n_labels - 1.
+    n_styles : int
+        Styles of each label, at most: a label with fewer different points has fewer, and one without
+        points has none.
+    n_labels : int, optional
+        By default the largest label and one.
+    coverage : float
+        The share of a label's proxy points, 0 to 1, that have a style: a point is "other" if it is
+        farther from its nearest centre than these are from theirs. Fewer than 1 / (1 - coverage) points
+        all have one.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    Codebook
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(2, size=400)
+    >>> slanted = rng.choice([-3.0, 3.0], size=400)
+    >>> features = rng.normal(size=(400, 2)) + np.column_stack([labels, slanted])
+    >>> book = codebook(features, labels, n_styles=2, rng=0)
+    >>> book.categories[:3], book.n_categories
+    (('0 × style 0', '0 × style 1', '0 × other'), 6)
+    >>> [round(float(y), 1) for y in sorted(book.centres[:2, 1])]
+    [-3.0, 3.0]
+    """
+    rows = feature_rows(features)
+    check_features(rows)
+    codes = label_codes(labels, len(rows), n_labels=n_labels)
+    n_all = int(codes.max(initial=-1)) + 1 if n_labels is None else n_labels
+    _check_settings(rows, n_all, n_styles, coverage)
+    rng = np.random.default_rng(rng)
+    n_of_label, reach = np.zeros(n_all, np.int64), np.zeros(n_all)
+    centres = []
+    for label, mine in points_by_label(codes):
+        found = _clusters(rows[mine].astype(np.float64), n_styles, rng.spawn(1)[0])
+        _, squared = nearest(rows, mine, found)
+        # A distance of the pool itself, not one between two: rounding cannot put its point outside.
+        reach[label] = np.quantile(squared, coverage, method="inverted_cdf")
+        n_of_label[label] = len(found)
+        centres.append(found)
+    return Codebook(np.concatenate(centres), n_of_label, reach)
+
+
 def nearest(
     rows: NDArray[Any], mine: NDArray[np.int64], centres: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The nearest centre of some points, and its squared distance; infinity without centres.
+    """The first nearest centre of the points `mine`, and its squared distance; infinity without centres.
 
     Squares are added feature by feature, in float64, by operations on single elements only: each is
     rounded once as IEEE 754 says, and nothing that depends on the machine (a matrix product, a fused
     multiply-add, the order of a sum) decides which centre is nearest.
-
-    Parameters
-    ----------
-    rows : array of shape (n_points, n_features)
-    mine : int array of shape (n,)
-        Which of the points.
-    centres : float array of shape (n_centres, n_features)
-
-    Returns
-    -------
-    which : int array of shape (n,)
-        The first of the centres that are nearest.
-    squared : float array of shape (n,)
     """
     which, squared = np.zeros(len(mine), np.int64), np.full(len(mine), np.inf)
     if len(centres) == 0:
@@ -236,30 +306,24 @@ def check_features(rows: NDArray[Any]) -> None:
         )
 
 
-def _whole(n_styles: ArrayLike) -> NDArray[np.int64]:
-    given = numbers(n_styles, "n_styles")
-    if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) == 0 or given.min() < 0:
-        raise ParameterError("expected n_styles as integers of at least 0, one for each label")
-    return given.astype(np.int64)
+def _clusters(
+    points: NDArray[np.float64], n_styles: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """The centres of clusters that have points, those of most points first."""
+    n_groups = min(n_styles, len(points))
+    centres, joined = k_means(points, n_groups, rng)
+    sizes = np.bincount(joined, minlength=n_groups)
+    order = np.argsort(-sizes, kind="stable")
+    return centres[order[: np.count_nonzero(sizes)]]
 
 
-def _check_book(
-    centres: NDArray[np.float64], n_styles: NDArray[np.int64], reach: NDArray[np.float64]
-) -> None:
-    if centres.ndim != 2 or centres.shape[1] == 0:
+def _check_settings(rows: NDArray[Any], n_labels: int, n_styles: int, coverage: float) -> None:
+    if rows.size == 0:
+        raise ParameterError(f"expected proxy points with features, got shape {rows.shape}")
+    if n_labels < 1 or n_styles < 1:
         raise ParameterError(
-            f"expected centres of shape (n_centres, n_features), got {centres.shape}"
+            f"expected at least one label and n_styles of at least 1, got {n_labels} and {n_styles}"
         )
-    check_features(centres)
-    if sum(n_styles.tolist()) != len(centres):
-        raise ParameterError(
-            f"expected n_styles that sum to {len(centres)}, the number of centres, got "
-            f"{sum(n_styles.tolist())}"
-        )
-    if reach.shape != n_styles.shape or (reach < 0).any():
-        raise ParameterError(
-            f"expected a reach of at least 0 for each of {len(n_styles)} labels, got shape "
-            f"{reach.shape}"
-        )
-    if len(centres) + len(n_styles) < 2:
-        raise ParameterError("expected at least two categories, got one label without a style")
+    if not 0 < coverage <= 1:
+        raise ParameterError(f"expected a coverage above 0 and at most 1, got {coverage}")
+    check_memory(16 * n_labels, counted(n_labels, "label"), "number labels without gaps")

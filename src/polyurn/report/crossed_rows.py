@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from polyurn.report.parts import Rows
-from polyurn.server.crossed_record import CrossedRecord, NodeCrossed
+from polyurn.wire.crossed import Crossed, NodeCrossed
 from polyurn.wording.numbers import counted
 
 # As many as there are shapes that an eye tells apart; further kinds of question are drawn as one.
@@ -18,7 +18,7 @@ MOST_NODES, MOST_ODD = 24, 10
 OTHER = "other"
 
 
-def round_rows(crossed: CrossedRecord) -> Rows:
+def round_rows(crossed: Crossed) -> Rows:
     """One row per round: what was asked, and what crossed; `asked` is the kind without its numbers."""
     asked = [_asked(one.kind) for one in crossed.rounds]
     names = [*dict.fromkeys(asked)]
@@ -58,7 +58,7 @@ class ShownNodes:
     more: tuple[NodeCrossed, ...]
 
 
-def shown_nodes(crossed: CrossedRecord) -> ShownNodes:
+def shown_nodes(crossed: Crossed) -> ShownNodes:
     """All nodes of a small federation; of a large one those of whom something is to be said.
 
     Benched ones come first, then those whose replies were not used most often.
@@ -83,7 +83,7 @@ def span(numbers: list[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def what_the_server_saw(crossed: CrossedRecord) -> str:
+def what_the_server_saw(crossed: Crossed) -> str:
     """Sums only, or every node's answer."""
     sums = crossed.sums
     if not crossed.secure:

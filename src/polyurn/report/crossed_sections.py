@@ -14,7 +14,7 @@ from polyurn.report.crossed_rows import (
 )
 from polyurn.report.material import Material
 from polyurn.report.parts import DataTable, Figure, Panel, Rows, Section, table_of
-from polyurn.server.crossed_record import CrossedRecord, NodeCrossed
+from polyurn.wire.crossed import Crossed, NodeCrossed
 from polyurn.wording.numbers import counted, in_bytes, in_time
 
 # What the kinds of question ask, for readers who know the page and not the code.
@@ -45,7 +45,7 @@ def crossed_section(material: Material) -> Section | None:
     )
 
 
-def _lead(crossed: CrossedRecord) -> str:
+def _lead(crossed: Crossed) -> str:
     saw = "sums over nodes, and no node’s answer" if crossed.secure else "every node’s answer"
     return (
         f"The clients’ data stayed at the {counted(crossed.n_nodes, 'node')} of a federation. In "
@@ -53,7 +53,7 @@ def _lead(crossed: CrossedRecord) -> str:
     )
 
 
-def _facts(crossed: CrossedRecord) -> tuple[tuple[str, str], ...]:
+def _facts(crossed: Crossed) -> tuple[tuple[str, str], ...]:
     return (
         ("What the server saw", f"{what_the_server_saw(crossed)}."),
         ("What a node sent at most", _sent(crossed)),
@@ -68,7 +68,7 @@ def _facts(crossed: CrossedRecord) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _sent(crossed: CrossedRecord) -> str:
+def _sent(crossed: Crossed) -> str:
     most = max((one.n_numbers for one in crossed.rounds), default=0)
     per_node = counted(crossed.clients_per_node, "client")
     return (
@@ -77,7 +77,7 @@ def _sent(crossed: CrossedRecord) -> str:
     )
 
 
-def _rounds(crossed: CrossedRecord) -> str:
+def _rounds(crossed: Crossed) -> str:
     said = f"{counted(crossed.n_rounds, 'sum')} in {counted(crossed.n_attempts, 'attempt')}"
     if crossed.sums:
         said += f", over {span([one.n_nodes for one in crossed.sums])} nodes each"
@@ -94,7 +94,7 @@ def _timeouts(n: int) -> str:
     return f"{ended} at its timeout because some node did not reply"
 
 
-def _volume(crossed: CrossedRecord) -> str:
+def _volume(crossed: Crossed) -> str:
     up, down = crossed.bytes_up, crossed.bytes_down
     said = f"{in_bytes(up)} from nodes and {in_bytes(down)} to them"
     n_heard = sum(node.n_summed > 0 for node in crossed.nodes)
@@ -104,7 +104,7 @@ def _volume(crossed: CrossedRecord) -> str:
     return f"{said}. What the transport adds (TLS, acknowledgements) is not counted."
 
 
-def _bytes(crossed: CrossedRecord, rows: Rows) -> Figure:
+def _bytes(crossed: Crossed, rows: Rows) -> Figure:
     return Figure(
         name="crossed-bytes",
         title="Bytes of each round",
@@ -143,7 +143,7 @@ def _meanings(rows: Rows) -> str:
     return f"{text}." if text else ""
 
 
-def _nodes(crossed: CrossedRecord) -> DataTable:
+def _nodes(crossed: Crossed) -> DataTable:
     nodes = shown_nodes(crossed)
     rows = [_node_cells(node) for node in nodes.own]
     if nodes.more:

@@ -14,18 +14,16 @@ from polyurn.comparison.results import Comparison
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
+from polyurn.model.populations import IID
 from polyurn.model.style import Style
-from polyurn.populations import IID
 from polyurn.report.population_rows import some_clients
 from polyurn.report.style_material import StyleMaterial, gather_style
-from polyurn.server.records import FitRecord, SelectionRecord
 from polyurn.server.results import Fit, Selection
-from polyurn.storage.mdm_json import SavedMDM
+from polyurn.storage.models import Saved
 from polyurn.storage.provenance import Made
 from polyurn.storage.run_log import RunRecord
-from polyurn.storage.style_json import SavedStyle
 
-Model: TypeAlias = MDM | SavedMDM | Fit | Selection
+Model: TypeAlias = MDM | Saved[MDM] | Fit | Selection
 
 # Clients of a population that are drawn: enough for the eye, few enough for a small page.
 _MOST_CLIENTS = 300
@@ -116,7 +114,7 @@ def gather(
     metric: str,
     notes: Sequence[tuple[str, str]],
     rng: int | np.random.Generator | None,
-    style: Style | SavedStyle | None = None,
+    style: Style | Saved[Style] | None = None,
     features: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> Material:
@@ -206,10 +204,10 @@ def _model(model: Model | None) -> tuple[MDM | None, tuple[str, ...] | None, Mad
     """The MDM, the names of its categories and how it came about."""
     match model:
         case Fit():
-            return model.mdm, None, Made(fit=FitRecord.of(model))
+            return model.mdm, None, Made(fit=model)
         case Selection():
-            return model.mdm, None, Made(selection=SelectionRecord.of(model))
-        case SavedMDM():
-            return model.mdm, model.categories, model.made
+            return model.mdm, None, Made(selection=model)
+        case Saved():
+            return model.model, model.categories, model.made
         case _:
             return model, None, Made()

@@ -13,8 +13,7 @@ from scipy.special import rel_entr
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SUM_TOLERANCE
 from polyurn.report.parts import Rows
-from polyurn.server.records import SelectionRecord, StartPath
-from polyurn.server.results import HALF_WIDTH
+from polyurn.server.results import HALF_WIDTH, Selection, StartPath
 
 # More lines than colours that an eye tells apart, and more columns than fit on a page.
 MOST_COMPONENTS, MOST_CATEGORIES = 8, 64
@@ -106,7 +105,7 @@ def size_rows(mdm: MDM) -> Rows:
     ]
 
 
-def candidate_rows(selection: SelectionRecord) -> Rows:
+def candidate_rows(selection: Selection) -> Rows:
     """One row per number of components: held-out log-likelihood with its 95 % interval."""
     return [
         {
@@ -122,7 +121,7 @@ def candidate_rows(selection: SelectionRecord) -> Rows:
             "n_parameters": c.n_parameters,
             "converged": c.converged,
             "outdone": c.outdone,
-            "chosen": c.n_components == selection.chosen,
+            "chosen": c is selection.chosen,
         }
         for c in selection.candidates
     ]

@@ -19,8 +19,8 @@ from polyurn.report.model_rows import (
     telling_rows,
 )
 from polyurn.report.parts import Figure, Panel, Rows, Section, table_of
-from polyurn.server.few_clients import few_held_out
-from polyurn.server.records import SelectionRecord
+from polyurn.server.results import Selection
+from polyurn.server.settings import few_held_out
 from polyurn.wording.numbers import counted
 
 
@@ -56,16 +56,16 @@ def choice_section(material: Material) -> Section | None:
         return None
     asked = f"Clients were asked in {counted(record.n_rounds, 'round')}."
     rows = path_rows(record.paths)
-    if isinstance(record, SelectionRecord):
+    if isinstance(record, Selection):
         few = few_held_out(record.n_held_out)
         few = f" But {few}." if few else ""
-        paths = [_paths(rows, of=f" of K = {record.chosen}", stopped=_stopped(record))]
+        paths = [_paths(rows, of=f" of K = {record.n_components}", stopped=record.stopped)]
         return Section(
             name="choice",
             title="The choice of K, and the rounds",
             lead=(
                 f"{asked} {counted(record.n_held_out, 'held-out client')} judged every number of "
-                f"components; {record.chosen} is the smallest that is not clearly worse than the "
+                f"components; {record.n_components} is the smallest that is not clearly worse than the "
                 f"best.{few}"
             ),
             figures=(_candidates(record), *(paths if rows else ())),
@@ -195,7 +195,7 @@ def _first(mdm: MDM) -> str:
     return f"; the {MOST_COMPONENTS} heaviest of {mdm.n_components} components" if more else ""
 
 
-def _candidates(selection: SelectionRecord) -> Figure:
+def _candidates(selection: Selection) -> Figure:
     rows = candidate_rows(selection)
     drawn = [row for row in rows if all(map(math.isfinite, row.values()))]
     return Figure(
@@ -255,12 +255,6 @@ def _paths(rows: Rows, *, of: str, stopped: str) -> Figure:
             ),
         ),
     )
-
-
-def _stopped(selection: SelectionRecord) -> str:
-    """What ended the rounds; older files only say whether the chosen number of components converged."""
-    done = selection.chosen_candidate.converged
-    return selection.stopped or ("it converged" if done else "it was stopped, not yet converged")
 
 
 def _sentence(text: str) -> str:

@@ -25,8 +25,8 @@ from polyurn.report.provenance import provenance_section
 from polyurn.report.style_sections import style_section
 from polyurn.report.sweep_sections import sweep_section
 from polyurn.report.vega import javascript
+from polyurn.storage.models import Saved
 from polyurn.storage.run_log import RunRecord
-from polyurn.storage.style_json import SavedStyle
 from polyurn.typed.arguments import checked
 
 try:
@@ -43,7 +43,7 @@ def html_report(
     comparison: Comparison | SavedComparison | None = None,
     runs: Sequence[RunRecord] = (),
     clients: Mapping[str, object] | None = None,
-    style: Style | SavedStyle | None = None,
+    style: Style | Saved[Style] | None = None,
     features: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     true: str = "true",
@@ -66,7 +66,7 @@ def html_report(
     clients : mapping of name to counts of shape (n_clients, n_categories), optional
         Populations to show side by side. If the true one is among them, clients of the model ("mdm")
         and IID clients ("iid") are drawn, unless they are given.
-    style : Style or SavedStyle, optional
+    style : Style or Saved, optional
         What clients differ in besides their labels.
     features, labels : arrays of shapes (n_points, ...) and (n_points,), optional
         Of proxy points, with a style: points along its directions are shown, and clients of the model,

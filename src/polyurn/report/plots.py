@@ -16,7 +16,6 @@ from polyurn.model.mdm import MDM
 from polyurn.report import model_rows, population_rows, sweep_rows
 from polyurn.report.palette import FILLS, TONES, Look, fill_number, population_looks
 from polyurn.report.parts import Rows
-from polyurn.server.records import FitRecord, SelectionRecord
 from polyurn.server.results import Fit, Selection
 from polyurn.storage.run_log import RunRecord
 
@@ -103,7 +102,7 @@ def plot_component_sizes(mdm: MDM, *, ax: "Axes | None" = None) -> "Axes":
 def plot_candidates(choice: Selection, *, ax: "Axes | None" = None) -> "Axes":
     """The held-out log-likelihood of each number of components, with 95 % intervals."""
     ax = _axes(ax)
-    rows = model_rows.candidate_rows(SelectionRecord.of(choice))
+    rows = model_rows.candidate_rows(choice)
     for row in rows:
         reach = row["high"] - row["log_likelihood"]
         ax.errorbar(
@@ -123,8 +122,7 @@ def plot_candidates(choice: Selection, *, ax: "Axes | None" = None) -> "Axes":
 def plot_paths(done: Fit | Selection, *, ax: "Axes | None" = None) -> "Axes":
     """The likelihood of every start, round by round; the one that won is heavy."""
     ax = _axes(ax)
-    record = FitRecord.of(done) if isinstance(done, Fit) else SelectionRecord.of(done)
-    rows = model_rows.path_rows(record.paths)
+    rows = model_rows.path_rows(done.paths)
     for start in _values(rows, "start"):
         mine = [row for row in rows if row["start"] == start]
         won = mine[0]["winner"]

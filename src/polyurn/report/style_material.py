@@ -14,11 +14,10 @@ from polyurn.counts import Counts
 from polyurn.errors import ParameterError, StyleWarning
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import label_codes
-from polyurn.partitioning.assign import partition
+from polyurn.partitioning.assign import in_stock, partition
 from polyurn.partitioning.result import Partition, PartitionReport, StyleReport
-from polyurn.partitioning.stock import in_stock
+from polyurn.storage.models import Saved
 from polyurn.storage.provenance import Made
-from polyurn.storage.style_json import SavedStyle
 from polyurn.typed.arrays import numbers
 
 
@@ -111,7 +110,7 @@ class StyleMaterial:
 
 
 def gather_style(
-    given: Style | SavedStyle | None, *, features: ArrayLike | None, labels: ArrayLike | None
+    given: Style | Saved[Style] | None, *, features: ArrayLike | None, labels: ArrayLike | None
 ) -> StyleMaterial | None:
     """Bring a style and proxy points into one shape."""
     if (features is None) != (labels is None) or (given is None and features is not None):
@@ -120,21 +119,21 @@ def gather_style(
         )
     if given is None:
         return None
-    saved = given if isinstance(given, SavedStyle) else SavedStyle(given)
-    numbered = tuple(str(label) for label in range(saved.style.space.n_labels))
+    saved = given if isinstance(given, Saved) else Saved(given)
+    numbered = tuple(str(label) for label in range(saved.model.space.n_labels))
     return StyleMaterial(
-        style=saved.style,
+        style=saved.model,
         labels=saved.categories or numbered,
         features=_names(saved),
         made=saved.made,
-        pool=None if features is None or labels is None else _pool(saved.style, features, labels),
+        pool=None if features is None or labels is None else _pool(saved.model, features, labels),
     )
 
 
-def _names(saved: SavedStyle) -> tuple[str, ...] | None:
+def _names(saved: Saved[Style]) -> tuple[str, ...] | None:
     """What features are called; those of one column with lists have no names of their own."""
     columns = saved.features
-    return None if columns is None or len(columns) != saved.style.space.n_features else columns
+    return None if columns is None or len(columns) != saved.model.space.n_features else columns
 
 
 def _pool(style: Style, features: ArrayLike, labels: ArrayLike) -> Pool:

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import FileError
-from polyurn.storage.atomic import AGAIN
-from polyurn.storage.places import open_regular
+from polyurn.storage.files import AGAIN, open_regular
 
 # What reading an archive with other bytes than were written can raise; a RuntimeError is a password.
 _DAMAGE = (
@@ -44,13 +43,7 @@ class RecordArrays:
 
 
 def read_record_arrays(path: str | os.PathLike[str]) -> RecordArrays:
-    """Read an archive; nothing in it is executed.
-
-    Raises
-    ------
-    FileError
-        It cannot be read, or has no features and labels.
-    """
+    """Read an archive; nothing in it is executed."""
     path = Path(path)
     with open_regular(path) as file:
         arrays = _arrays(file, path)

@@ -6,8 +6,8 @@ What the file says in, a population out. Points are given to its clients by `inp
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.model.populations import IID, Dirichlet, Population, SizesLike
 from polyurn.partitioning.result import Partition
-from polyurn.populations import IID, Dirichlet, Population, SizesLike
 from polyurn.sweeps.config import ClientsConfig
 
 

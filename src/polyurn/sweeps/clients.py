@@ -10,9 +10,9 @@ from typing import TypeAlias
 import numpy as np
 
 from polyurn.errors import ParameterError
+from polyurn.model.populations import Population, Styled
 from polyurn.partitioning.assign import partition
 from polyurn.partitioning.result import Partition
-from polyurn.populations import Population, Styled
 from polyurn.sweeps.scores import AGAIN
 from polyurn.training.examples import Examples, check_clients
 

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Any
 
 from polyurn.errors import FileError, ParameterError
-from polyurn.storage.places import read_regular
+from polyurn.storage.files import read_regular
 from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.training.settings import EngineName, FedAvg, is_number
 from polyurn.typed.records import shown

@@ -18,16 +18,15 @@ from scipy import sparse
 
 from polyurn.client.layout import column_text
 from polyurn.client.tables import table_histograms
-from polyurn.datasets.sklearn_digits import digits
+from polyurn.datasets.installed import digits
 from polyurn.errors import FileError, ParameterError, StyleWarning
-from polyurn.partitioning.assign import partition
+from polyurn.model.populations import Oracle
+from polyurn.model.style import Style
+from polyurn.partitioning.assign import in_stock, partition, stocked
 from polyurn.partitioning.result import Partition
-from polyurn.partitioning.stock import in_stock, stocked
-from polyurn.populations import Oracle
-from polyurn.storage.mdm_json import load_saved
+from polyurn.storage.files import open_regular
+from polyurn.storage.models import load_saved
 from polyurn.storage.partitions import load_partition
-from polyurn.storage.places import open_regular
-from polyurn.storage.style_json import load_style
 from polyurn.storage.tables import read_table
 from polyurn.sweeps.baselines import baseline
 from polyurn.sweeps.categories import (
@@ -163,7 +162,7 @@ def _left_out(
     """What to say about an MDM's categories of which the data have no points."""
     if entry.mdm is None:
         return []
-    asked = load_saved(config.folder / entry.mdm).mdm.mean()
+    asked = load_saved(config.folder / entry.mdm).model.mean()
     text = out_of_stock(asked, stocked(codes, len(asked)), names)
     return [f"[clients.{name}] {text}"] if text else []
 
@@ -189,7 +188,7 @@ def _clients(
         check_clients(kept, n_points=len(codes), name=entry.partition)
         return lambda _: kept
     counts = _counts(entry, config, codes, earlier)
-    style = None if entry.style is None else load_style(config.folder / entry.style).style
+    style = None if entry.style is None else load_saved(config.folder / entry.style, Style).model
     features = None if style is None else _style_features(entry, table)[chosen]
 
     def drawn(seed: int) -> Partition:
@@ -223,7 +222,7 @@ def _counts(
     """A function of the seed and of a random stream that returns histograms of clients."""
     n_categories, n_clients = _n_categories(config, codes), entry.n_clients
     if entry.mdm is not None:
-        mdm = load_saved(config.folder / entry.mdm).mdm
+        mdm = load_saved(config.folder / entry.mdm).model
         return lambda _, rng: mdm.sample(n_clients or 1, rng=rng)
     path = config.folder / str(entry.oracle)
     if entry.oracle is not None and path.suffix in (".csv", ".tsv", ".gz", ".parquet"):
@@ -368,13 +367,15 @@ def _category_names(config: SweepConfig) -> tuple[str, ...] | None:
         if entry.mdm is not None:
             found.append((name, entry.mdm, load_saved(config.folder / entry.mdm).categories))
         if entry.style is not None:
-            found.append((name, entry.style, load_style(config.folder / entry.style).categories))
+            found.append(
+                (name, entry.style, load_saved(config.folder / entry.style, Style).categories)
+            )
     return agreed_names(found)
 
 
 def _n_categories(config: SweepConfig, codes: NDArray[np.int64]) -> int:
     for entry in config.clients.values():
         if entry.mdm is not None:
-            known = load_saved(config.folder / entry.mdm).mdm.n_categories
+            known = load_saved(config.folder / entry.mdm).model.n_categories
             return max(known, int(codes.max()) + 1)
     return int(codes.max()) + 1

@@ -23,7 +23,7 @@ from polyurn.sweeps.task import Training, engine_of, has_style, run_columns
 from polyurn.training.federated import Evaluation
 from polyurn.training.settings import FedAvg
 from polyurn.typed.options import check_options
-from polyurn.typed.records import shown
+from polyurn.typed.records import read_record, shown, to_record
 
 DIVERGED_SCORE = -math.inf  # what Optuna is told of a run that diverged: worse than any other
 _FILES = {"journal": "optuna.journal", "sqlite": "optuna.db"}
@@ -107,7 +107,7 @@ class Studies:
 
     def _records(self, population: str, seed: int) -> Iterator[RunRecord]:
         for trial in self._finished(population, seed):
-            yield RunRecord.from_json(trial.user_attrs["record"])
+            yield read_record(RunRecord, trial.user_attrs["record"])
 
     def _finished(self, population: str, seed: int) -> list[Any]:
         study = _optuna().load_study(
@@ -166,7 +166,7 @@ def run_trial(
             trial=trial.number,
             styled=has_style(clients),
         )
-    trial.set_user_attr("record", run.to_json())
+    trial.set_user_attr("record", to_record(run))
     if run.pruned:
         study.tell(trial, state=optuna.trial.TrialState.PRUNED)
     else:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from polyurn.errors import InputError, ParameterError
 from polyurn.typed.arguments import got
+from polyurn.typed.declared import axes_of, check_shapes
 
 
 def numbers(
@@ -126,6 +127,13 @@ class FrozenArrays:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
+    def _freeze(self, values: dict[str, Any]) -> None:
+        """Set the fields, in a constructor; arrays become read-only."""
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
 
 class EqualArrays(FrozenArrays):
     """A frozen dataclass of arrays and plain values that equals another one if all its fields do."""
@@ -138,12 +146,23 @@ class EqualArrays(FrozenArrays):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _freeze(self, values: dict[str, Any]) -> None:
-        """Set the fields, in a constructor; arrays become read-only."""
-        for name, value in values.items():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
+
+class ShapedArrays(EqualArrays):
+    """A frozen dataclass whose arrays are declared with a `Shape`, by which they are checked.
+
+    Arrays of finite numbers are copied and read-only; one that may be None and is None is passed over.
+    """
+
+    def __post_init__(self) -> None:
+        self._check_arrays()
+
+    def _check_arrays(self, **lengths: int) -> None:
+        """Check the arrays, axes of these lengths among theirs."""
+        kind: Any = type(self)
+        given = {name: getattr(self, name) for name in axes_of(kind)}
+        arrays = {n: finite_array(value, n) for n, value in given.items() if value is not None}
+        check_shapes({name: array.shape for name, array in arrays.items()}, kind, **lengths)
+        self._freeze(arrays)
 
 
 def _same(a: Any, b: Any) -> bool:

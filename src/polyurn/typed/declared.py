@@ -5,9 +5,21 @@ How a field becomes bytes stands there, too: codecs find it with `marks_of`.
 """
 
 import math
-from dataclasses import dataclass, fields
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Protocol, TypeAlias, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    Protocol,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,24 +91,14 @@ class Shape:
     def __init__(self, *axes: str) -> None:
         self.axes = axes
 
-    def check(self, name: str, value: Any, lengths: dict[str, int]) -> None:
-        shape = np.shape(value)
-        fits = len(shape) == len(self.axes) and all(
-            n > 0 and lengths.setdefault(axis, n) == n
-            for axis, n in zip(self.axes, shape, strict=True)
-        )
-        if not fits:
-            raise ParameterError(
-                f"expected {name} of shape ({', '.join(self.axes)}), got {shape} beside {lengths}"
-            )
-
 
 @cache
 def ranges_of(annotation: Any) -> tuple[Any, list[Range]]:
-    """A type without the ranges beside it, and these."""
+    """A type without what is declared beside it, and the ranges; a text makes a type of its own."""
     plain, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
-    ranges = [mark for mark in marks if hasattr(mark, "fits")]
-    return (plain if ranges else annotation), ranges
+    if any(isinstance(mark, str) for mark in marks):
+        return annotation, []
+    return plain, [mark for mark in marks if hasattr(mark, "fits")]
 
 
 def check_declared(value: Any) -> None:
@@ -116,16 +118,53 @@ def check_declared(value: Any) -> None:
     for name, range_ in marks_of(kind, "fits"):
         if not range_.fits(given := getattr(value, name)):
             raise ParameterError(f"expected {name} {range_.text}, got {given}")
-    lengths: dict[str, int] = {}
-    for name, shape in marks_of(kind, "axes"):
-        shape.check(name, getattr(value, name), lengths)
+    check_shapes({name: np.shape(getattr(value, name)) for name in axes_of(kind)}, kind)
+
+
+def check_shapes(given: Mapping[str, tuple[int, ...]], kind: Any, **lengths: int) -> None:
+    """Refuse shapes of a class's arrays that are not as declared; these lengths of axes are known.
+
+    Another axis has the length that most arrays give it; that of the first, if none is given more often.
+    """
+    shapes = [(name, axes) for name, axes in axes_of(kind).items() if name in given]
+    known = dict(lengths)
+    if all(_fits(given[name], axes, known) for name, axes in shapes):
+        return
+    found: dict[str, Counter[int]] = defaultdict(Counter)
+    for name, axes in shapes:
+        if len(given[name]) == len(axes):
+            for axis, n in set(zip(axes, given[name], strict=True)):
+                found[axis][n] += 1
+    known = {axis: counts.most_common(1)[0][0] for axis, counts in found.items()} | lengths
+    for name, axes in shapes:
+        if not _fits(given[name], axes, known):
+            shape = ", ".join(str(known.get(axis) or axis) for axis in axes)
+            raise ParameterError(f"expected {name} of shape ({shape}), got {given[name]}")
+
+
+def _fits(shape: tuple[int, ...], axes: tuple[str, ...], lengths: dict[str, int]) -> bool:
+    """Whether a shape has these axes; the lengths of new ones are taken down."""
+    return len(shape) == len(axes) and all(
+        n > 0 and lengths.setdefault(axis, n) == n for axis, n in zip(axes, shape, strict=True)
+    )
 
 
 @cache
-def declared_axes(kind: Any) -> dict[str, tuple[str, ...]]:
-    """The axes of each field that is an array; () of one that is a single number."""
-    axes = {name: shape.axes for name, shape in marks_of(kind, "axes")}
-    return {field.name: axes.get(field.name, ()) for field in fields(kind)}
+def axes_of(kind: Any) -> dict[str, tuple[str, ...]]:
+    """The axes of each field that is an array, or None."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        name: mark.axes
+        for name, annotation in hints.items()
+        for one in (annotation, *_members(annotation))
+        if get_origin(one) is Annotated
+        for mark in get_args(one)[1:]
+        if isinstance(mark, Shape)
+    }
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else ()
 
 
 @cache

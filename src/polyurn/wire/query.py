@@ -22,7 +22,7 @@ from polyurn.model.sizes import SizeBins
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.typed.arguments import expected_as
 from polyurn.typed.arrays import plain_array
-from polyurn.typed.declared import Floats, check_declared, declared_axes
+from polyurn.typed.declared import Floats, axes_of, check_declared
 
 # The square of a larger number need not be finite, and no parameter is near it.
 LARGEST = 1e150
@@ -136,8 +136,9 @@ class Query(ABC, Generic[S]):
     def shapes(self) -> Shapes:
         """The shape of each block of the answer, in the order of its fields."""
         kind: Any = self.answer_type
-        axes, lengths = declared_axes(kind), self.lengths
-        return {name: tuple(lengths[axis] for axis in found) for name, found in axes.items()}
+        axes, lengths = axes_of(kind), self.lengths
+        names = [field.name for field in fields(kind)]
+        return {name: tuple(lengths[axis] for axis in axes.get(name, ())) for name in names}
 
     @property
     def n_numbers(self) -> int:

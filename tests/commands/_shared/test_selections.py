@@ -3,7 +3,8 @@
 from rich.console import Console
 
 from polyurn.commands._shared.selections import selection_table
-from polyurn.server.records import CandidateRecord, SelectionRecord
+from polyurn.model.paper_truths import truth
+from polyurn.server.results import Candidate, Selection
 
 
 def candidate(n_components, **settings):
@@ -14,18 +15,14 @@ def candidate(n_components, **settings):
         "behind_error": 0.1,
         "n_rounds": 7,
         "n_parameters": 1000 * n_components,
-        "n_dropped": 0,
-        "multinomial": (),
+        "mdm": None,
         "converged": True,
     }
-    return CandidateRecord(n_components=n_components, **{**usual, **settings})
+    return Candidate(n_components=n_components, **{**usual, **settings})
 
 
 def shown(*candidates, chosen=2):
-    choice = SelectionRecord(
-        chosen=chosen, n_rounds=7, n_clients=80, n_held_out=20, n_numbers=5,
-        n_numbers_by_round=(5,), candidates=candidates, paths=(),
-    )  # fmt: skip
+    choice = Selection(chosen, truth("low/1"), candidates, n_rounds=7, n_held_out=20)
     console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     with console.capture() as capture:
         console.print(selection_table(choice))

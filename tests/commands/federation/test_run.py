@@ -9,8 +9,7 @@ from cli_walk import assert_refused
 from polyurn import LocalAggregator, select_private
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.jobs import JobFolder
-from polyurn.server.records import FitRecord
-from polyurn.storage.mdm_json import save
+from polyurn.storage.models import save
 from polyurn.storage.provenance import PrivacyRecord
 from polyurn.typed.records import to_record
 
@@ -108,9 +107,9 @@ def played(monkeypatch, fed):
             max_size=12, rng=0,
         )  # fmt: skip
         for done in choice.fit.rounds:
-            folder.tell({"round": done.number, "n_clients": 4, "log_likelihood": None})
+            folder.tell({**to_record(done), "n_clients": 4, "log_likelihood": None})
         made = {
-            "fit": FitRecord.of(choice.fit).to_record(),
+            "fit": to_record(choice.fit),
             "privacy": to_record(PrivacyRecord.of(choice.fit.guarantee)),
             "candidates": [asdict(candidate) for candidate in choice.candidates],
         }

@@ -15,10 +15,10 @@ from polyurn.errors import (
     ParameterError,
 )
 from polyurn.federation.learning import perform, reporters
+from polyurn.model.style import Style
 from polyurn.privacy.accounting import epsilon_of
 from polyurn.storage.ledger_file import LedgerFile
-from polyurn.storage.mdm_json import load_saved
-from polyurn.storage.style_json import load_style
+from polyurn.storage.models import load_saved
 
 GUARANTEE = {"epsilon": 1.0, "delta": 1e-6, "trust": "distributed", "components": (1,)}
 
@@ -247,14 +247,14 @@ def test_a_private_style_is_charged_once_and_says_what_it_guarantees(with_record
     here = with_records
     folder = here.style_job(**STYLE)
     perform(here.exchange, folder)
-    saved = load_style(folder.result)
+    saved = load_saved(folder.result, Style)
     guarantee = saved.made.privacy.guarantee
     assert guarantee.epsilon == pytest.approx(200.0)
     assert (guarantee.n_rounds, guarantee.trust) == (1, "distributed")
     (charge,) = charges(here.made.ledger)
     assert (charge.what, charge.trust) == ("style", "distributed")
     assert asked_of(here, 2) == {"noised bounded_style"}
-    assert saved.style.n_clients == pytest.approx(60, abs=2)
+    assert saved.model.n_clients == pytest.approx(60, abs=2)
 
 
 def test_a_style_and_a_mixture_are_charged_to_the_same_ledger(with_records):
@@ -266,7 +266,7 @@ def test_a_style_and_a_mixture_are_charged_to_the_same_ledger(with_records):
     assert len(here.grid.sent) == n_sent
     folder = here.style_job(**STYLE)
     perform(here.exchange, folder)
-    guarantee = load_style(folder.result).made.privacy.guarantee
+    guarantee = load_saved(folder.result, Style).made.privacy.guarantee
     assert guarantee.epsilon == pytest.approx(200.0)
     assert guarantee.total_epsilon > 200.0
 
@@ -306,7 +306,7 @@ def test_a_style_that_the_budget_does_not_allow_to_begin_again_says_why_there_wa
 def test_whoever_adds_the_noise_of_a_style_is_named(with_records, trust):
     folder = with_records.style_job(**{**STYLE, "epsilon": 2000.0, "trust": trust})
     perform(with_records.exchange, folder)
-    assert load_style(folder.result).made.privacy.guarantee.trust == trust
+    assert load_saved(folder.result, Style).made.privacy.guarantee.trust == trust
 
 
 def test_owners_who_demand_noise_are_asked_for_their_style_on_the_same_account(tmp_path, clock):

@@ -16,10 +16,10 @@ from polyurn.commands._shared.client_tables import naming
 from polyurn.commands._shared.coded_points import CODE
 from polyurn.commands._shared.model_files import read_model
 from polyurn.errors import CountsError, FileError, ParameterError, RowError, ShortfallError
-from polyurn.model.given_labels import GivenLabels
+from polyurn.model.codebooks import Codebook
 from polyurn.model.mdm import MDM
-from polyurn.model.population import Population
-from polyurn.storage.codebook_json import SavedCodebook, load_codebook
+from polyurn.model.populations import GivenLabels, Population
+from polyurn.storage.models import Saved, codes_of, labels_of, load_saved
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class CodeModel:
     Attributes
     ----------
     book_path, mdm_path : Path
-    book : SavedCodebook
+    book : Saved
     mdm : MDM
     categories : tuple of str
         The codes that the mixture knows: all of the book's, or those that its clients had.
@@ -37,14 +37,14 @@ class CodeModel:
 
     book_path: Path
     mdm_path: Path
-    book: SavedCodebook
+    book: Saved[Codebook]
     mdm: MDM
     categories: tuple[str, ...]
 
     @property
     def labels(self) -> int | tuple[str, ...]:
         """How many labels the book has, or their names."""
-        return self.book.labels or self.book.book.n_labels
+        return self.book.categories or self.book.model.n_labels
 
     def codes_of(
         self,
@@ -72,14 +72,14 @@ class CodeModel:
             )
         again = f"; encode these points with {self.book_path}"
         with naming(where):
-            codes = known_codes(points, self.book.categories, category=CODE)
+            codes = known_codes(points, codes_of(self.book), category=CODE)
             if (codes < 0).any():
                 raise RowError(
                     f"column {CODE!r}: expected codes of {self.book_path}, got others, the first",
                     int(np.argmax(codes < 0)), again,
                 )  # fmt: skip
             if labels is not None:
-                wrong = self._numbered(names)[self.book.book.label_of[codes]] != labels
+                wrong = self._numbered(names)[self.book.model.label_of[codes]] != labels
                 if wrong.any():
                     raise RowError(
                         f"column {CODE!r}: expected codes of each point's own label, got another's, "
@@ -103,7 +103,7 @@ class CodeModel:
         codes : int array of shape (n_points,), optional
             Of the proxy points: clients hold nothing that these lack.
         """
-        label_of = self._numbered(names)[self.book.label_of(self.categories)]
+        label_of = self._numbered(names)[labels_of(self.book, self.categories)]
         given = GivenLabels(self.mdm, labels, label_of, codes)
         if isinstance(labels, MDM):  # which can draw any label
             lacking = np.setdiff1d(np.arange(len(names)), label_of[given.possible])
@@ -117,7 +117,7 @@ class CodeModel:
 
     def _numbered(self, names: Sequence[str]) -> NDArray[np.int64]:
         """The number of each label of the book among `names`, which are the same labels."""
-        own = self.book.labels or tuple(str(label) for label in range(self.book.book.n_labels))
+        own = self.book.categories or tuple(map(str, range(self.book.model.n_labels)))
         if sorted(own) != sorted(names):
             raise ParameterError(
                 f"expected clients with the labels of {self.book_path}, {_listed(own)}, got "
@@ -128,17 +128,17 @@ class CodeModel:
 
 def read_code_model(book: Path, mdm: Path) -> CodeModel:
     """A codebook file, and the MDM file of a fit to its codes."""
-    saved, fitted = load_codebook(book), read_model(mdm)
+    saved, fitted = load_saved(book, Codebook), read_model(mdm)
     names = fitted.categories
-    if names is None and fitted.mdm.n_categories == saved.book.n_categories:
-        names = saved.categories
+    if names is None and fitted.model.n_categories == saved.model.n_categories:
+        names = codes_of(saved)
     try:
-        saved.label_of(names or tuple(str(j) for j in range(fitted.mdm.n_categories)))
+        labels_of(saved, names or tuple(map(str, range(fitted.model.n_categories))))
     except ParameterError as error:
         raise CountsError(
             f"{mdm} is no mixture over the codes of {book}: {error}; fit it with --category {CODE}"
         ) from None
-    return CodeModel(book, mdm, saved, fitted.mdm, names or ())
+    return CodeModel(book, mdm, saved, fitted.model, names or ())
 
 
 def _listed(names: Sequence[str]) -> str:

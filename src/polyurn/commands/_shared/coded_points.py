@@ -27,9 +27,9 @@ from polyurn.commands._shared.record_tables import (
     refuse_columns,
 )
 from polyurn.errors import CountsError, FileError, ParameterError
-from polyurn.storage.codebook_json import SavedCodebook, load_codebook
-from polyurn.storage.table_files import table_with_names
-from polyurn.storage.tables import read_table
+from polyurn.model.codebooks import Codebook
+from polyurn.storage.models import Saved, codes_of, load_saved
+from polyurn.storage.tables import read_table, table_with_names
 from polyurn.typed.arrays import ids_of
 
 CODE = "code"  # the column of codes
@@ -61,24 +61,24 @@ def encode_file(
     say: Say,
 ) -> Encoded:
     """The points of a table or an archive, encoded; what the options do not name stands in the book."""
-    saved = load_codebook(book)
+    saved = load_saved(book, Codebook)
     if is_archive(path):
         refuse_columns(label, client, features)
         columns, points, labels = _of_archive(path, saved)
     else:
         columns, points, labels = _of_table(path, saved, book, label, client, features, say)
-    check_n_features(points.shape[1], path, saved.book.n_features, book)
+    check_n_features(points.shape[1], path, saved.model.n_features, book)
     try:
-        codes = saved.book.encode(points, labels)
+        codes = saved.model.encode(points, labels)
     except ParameterError as error:  # numbers that cannot be squared
         raise CountsError(f"{path}: {error}") from None
-    table = table_with_names(columns, CODE, saved.categories, codes)
-    return Encoded(table, saved.book.is_other[codes])
+    table = table_with_names(columns, CODE, codes_of(saved), codes)
+    return Encoded(table, saved.model.is_other[codes])
 
 
 def _of_table(
     path: Path,
-    saved: SavedCodebook,
+    saved: Saved[Codebook],
     book: Path,
     label: str | None,
     client: str | None,
@@ -103,7 +103,7 @@ def _of_table(
         raise ParameterError(
             f"{path}: the column of codes will be called {CODE!r}; rename the one that is there"
         )
-    known = saved.labels or saved.book.n_labels
+    known = saved.categories or saved.model.n_labels
     with naming(path):
         columns = {name: plain_column(table, name) for name in kept}
         check_labels(table, known, label, f"{book} has no style")
@@ -112,13 +112,13 @@ def _of_table(
 
 
 def _of_archive(
-    path: Path, saved: SavedCodebook
+    path: Path, saved: Saved[Codebook]
 ) -> tuple[dict[str, Any], NDArray[Any], NDArray[np.int64]]:
-    if saved.labels is not None:
+    if saved.categories is not None:
         raise FileError(
             f"expected a table, whose labels have names as in the codebook, got {path.name!r}"
         )
-    held, points = archive_arrays(path, saved.book.n_labels)
+    held, points = archive_arrays(path, saved.model.n_labels)
     whose = {} if held.clients is None else {"client": ids_of(held.clients, "clients")}
     if any(len(ids) != len(points.labels) for ids in whose.values()):
         raise CountsError(f"{path}: expected a client for each of {len(points.labels):,} points")

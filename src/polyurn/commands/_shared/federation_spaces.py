@@ -18,10 +18,9 @@ from polyurn.commands._shared.options import DIRECTIONS
 from polyurn.commands._shared.record_tables import proxy_columns
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
 from polyurn.federation.folder import Federation
-from polyurn.model.proxy_space import style_space
-from polyurn.model.style_coordinates import StyleSpace, feature_rows, label_codes
+from polyurn.model.style_coordinates import StyleSpace, feature_rows, label_codes, style_space
+from polyurn.storage.models import load_saved
 from polyurn.storage.record_files import read_record_arrays
-from polyurn.storage.style_json import load_space
 from polyurn.storage.tables import read_table
 from polyurn.wording.numbers import counted
 
@@ -45,7 +44,7 @@ class _Points(NamedTuple):
 
 def saved_space(path: Path, federation: Federation) -> NamedSpace:
     """The style space of a file, if it has as many labels as the federation has categories."""
-    space = load_space(path)
+    space = load_saved(path, StyleSpace).model
     if space.n_labels != federation.n_categories:
         raise FileError(
             f"{path}: expected a space of {counted(federation.n_categories, 'label')}, the federation's "

@@ -12,7 +12,6 @@ from polyurn.model.mdm import MDM
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:  # showing a file does not wait for the search to be loaded
-    from polyurn.server.records import CandidateRecord, FitRecord
     from polyurn.server.results import Candidate, Fit
 
 
@@ -52,7 +51,7 @@ def mdm_record(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
     }
 
 
-def component_sentences(done: "Fit | Candidate | FitRecord | CandidateRecord") -> list[str]:
+def component_sentences(done: "Fit | Candidate") -> list[str]:
     """What there is to say about the components besides their parameters."""
     said = []
     if done.n_dropped:

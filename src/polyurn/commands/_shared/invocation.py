@@ -33,7 +33,7 @@ def check_output(context: typer.Context, output: Path) -> None:
 
 def check_json_place(context: typer.Context, output: Path | None, what: str) -> None:
     """Refuse to write JSON to a file of another kind, or over one that is read; None is no file."""
-    from polyurn.storage.atomic import check_place
+    from polyurn.storage.files import check_place
 
     if output is None:
         return

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from polyurn.storage.codebook_json import SavedCodebook
+from polyurn.model.codebooks import Codebook
+from polyurn.storage.models import Saved, codes_of
 from polyurn.wording.numbers import counted
 
 
-def book_table(saved: SavedCodebook) -> Table:
+def book_table(saved: Saved[Codebook]) -> Table:
     """One row per label: how many styles it has, and how far from their centres points may be."""
-    book = saved.book
+    book = saved.model
     table = Table(
         title=f"codebook of {counted(book.n_labels, 'label')} and "
         f"{counted(book.n_features, 'feature')}: {counted(book.n_categories, 'category')}"
@@ -28,20 +29,20 @@ def book_table(saved: SavedCodebook) -> Table:
     return table
 
 
-def book_record(saved: SavedCodebook) -> dict[str, Any]:
+def book_record(saved: Saved[Codebook]) -> dict[str, Any]:
     """The same numbers and more, for JSON."""
-    book = saved.book
+    book = saved.model
     return {
         "n_labels": book.n_labels,
         "n_features": book.n_features,
         "n_categories": book.n_categories,
         "labels": list(_labels(saved)),
         "features": None if saved.features is None else list(saved.features),
-        "categories": list(saved.categories),
+        "categories": list(codes_of(saved)),
         "n_styles": book.n_styles.tolist(),
         "reach": np.sqrt(book.reach).tolist(),
     }
 
 
-def _labels(saved: SavedCodebook) -> tuple[str, ...]:
-    return saved.labels or tuple(str(label) for label in range(saved.book.n_labels))
+def _labels(saved: Saved[Codebook]) -> tuple[str, ...]:
+    return saved.categories or tuple(str(label) for label in range(saved.model.n_labels))

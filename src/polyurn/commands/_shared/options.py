@@ -146,9 +146,10 @@ def declared_categories(text: str | None) -> int | tuple[str, ...] | None:
     if text is None:
         return None
     if text.endswith(".json") and "," not in text:  # one name alone would be no declaration
-        from polyurn.storage.codebook_json import load_codebook
+        from polyurn.model.codebooks import Codebook
+        from polyurn.storage.models import codes_of, load_saved
 
-        return load_codebook(text).categories
+        return codes_of(load_saved(text, Codebook))
     return int(text) if text.isdecimal() else tuple(name.strip() for name in text.split(","))
 
 

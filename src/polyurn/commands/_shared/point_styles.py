@@ -15,7 +15,7 @@ from polyurn.commands._shared.client_tables import naming
 from polyurn.commands._shared.record_tables import ARCHIVE_FEATURES, check_n_features, is_archive
 from polyurn.errors import ParameterError
 from polyurn.model.style import Style
-from polyurn.storage.style_json import load_style
+from polyurn.storage.models import load_saved
 from polyurn.wording.names import differing
 
 
@@ -37,7 +37,7 @@ def read_point_styles(
     categories : sequence of str
         Of the clients; they have to be the style's labels, in the same order.
     """
-    saved = load_style(path)
+    saved = load_saved(path, Style)
     if saved.categories is not None and tuple(saved.categories) != tuple(categories):
         raise ParameterError(
             f"expected clients with the labels of {path}, {differing(saved.categories, categories)}; "
@@ -46,8 +46,8 @@ def read_point_styles(
     names = style_columns(path, columns, where)
     with naming(where):
         features = table_features_of(points, names)
-    check_n_features(features.shape[1], where, saved.style.space.n_features, path)
-    return saved.style, features
+    check_n_features(features.shape[1], where, saved.model.space.n_features, path)
+    return saved.model, features
 
 
 def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]:
@@ -63,7 +63,7 @@ def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]
         return [ARCHIVE_FEATURES]
     if columns is not None:
         return [name.strip() for name in columns.split(",")]
-    names = load_style(path).features
+    names = load_saved(path, Style).features
     if names is None:
         raise ParameterError(
             f"expected --features, columns of {where}: {path} does not say what its features are called"

@@ -14,7 +14,7 @@ from polyurn.errors import ParameterError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from polyurn.server.private.choosing import PrivateCandidate
+    from polyurn.server.private.fitting import PrivateCandidate
 
 # Rounds of a private fit, at the most.
 N_ROUNDS = 12

@@ -32,7 +32,7 @@ from polyurn.commands._shared.client_tables import (
 from polyurn.commands._shared.model_files import read_model
 from polyurn.commands._shared.record_tables import is_archive, read_point_table
 from polyurn.errors import CountsError, FileError, ParameterError, ShortfallError, SizeError
-from polyurn.populations import Oracle, Population
+from polyurn.model.populations import Oracle, Population
 from polyurn.storage.tables import read_table
 from polyurn.wording.numbers import counted
 
@@ -130,7 +130,7 @@ def read_proxy(
     naming_columns = reading
     if redraw_from is not None:
         saved = read_model(redraw_from)
-        others, declared = saved.mdm, saved.categories or saved.mdm.n_categories
+        others, declared = saved.model, saved.categories or saved.model.n_categories
         naming_columns = reading.like(saved)
     with naming(labels):
         column = _label_column(points.column_names, label_column, naming_columns)
@@ -150,11 +150,11 @@ def _for_model(
 ) -> ProxyClients:
     """The labels of the proxy data for clients that are drawn from an MDM file."""
     saved = read_model(model)
-    known = saved.categories or saved.mdm.n_categories
+    known = saved.categories or saved.model.n_categories
     with naming(labels):
         column = _label_column(points.column_names, label_column, reading.like(saved))
         codes, positions = _held(points, known, column, reading.say)
-    return ProxyClients(points, codes, positions, category_names(known), saved.mdm)
+    return ProxyClients(points, codes, positions, category_names(known), saved.model)
 
 
 def _categories_of_both(

@@ -14,14 +14,15 @@ from polyurn.client.record_tables import number_columns, table_features_of
 from polyurn.client.tables import category_codes
 from polyurn.commands._shared.client_tables import naming
 from polyurn.errors import ParameterError
+from polyurn.model.style import Style
+from polyurn.storage.models import Saved
 from polyurn.storage.record_files import read_record_arrays
-from polyurn.storage.style_json import SavedStyle
 from polyurn.storage.tables import read_table
 
 
 def read_proxy_points(
     path: Path | None,
-    style: SavedStyle | None,
+    style: Saved[Style] | None,
     *,
     label: str | None,
     features: str | None,
@@ -33,7 +34,7 @@ def read_proxy_points(
     ----------
     path : Path, optional
         CSV, Parquet or .npz; with a style only.
-    style : SavedStyle, optional
+    style : Saved, optional
         Whose columns are read where none are named.
     label, features : str, optional
         Columns of a table; features with commas between, or one with lists.
@@ -55,7 +56,7 @@ def read_proxy_points(
     points, column = read_table(path), label or "label"
     with naming(path):
         codes = category_codes(
-            points, style.categories or style.style.space.n_labels, category=column
+            points, style.categories or style.model.space.n_labels, category=column
         )
         named = None if features is None else [name.strip() for name in features.split(",")]
         names = named or style.features or number_columns(points, leave_out=(column, "client"))

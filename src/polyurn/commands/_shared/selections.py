@@ -5,11 +5,11 @@ Only shows the record; how it came about is not asked.
 
 from rich.table import Table
 
-from polyurn.server.records import CandidateRecord, SelectionRecord
+from polyurn.server.results import Candidate, Selection
 from polyurn.wording.numbers import counted
 
 
-def selection_table(choice: SelectionRecord) -> Table:
+def selection_table(choice: Selection) -> Table:
     """One row per number of components; the chosen one is marked."""
     from polyurn.server.results import HALF_WIDTH
 
@@ -32,9 +32,9 @@ def selection_table(choice: SelectionRecord) -> Table:
     return table
 
 
-def _state(candidate: CandidateRecord, choice: SelectionRecord) -> str:
+def _state(candidate: Candidate, choice: Selection) -> str:
     """What became of a candidate, in a word or two."""
     if candidate.outdone:
         return "stopped early"
-    words = ["chosen"] if candidate.n_components == choice.chosen else []
+    words = ["chosen"] if candidate is choice.chosen else []
     return ", ".join(words + ([] if candidate.converged else ["unfinished"]))

@@ -35,10 +35,12 @@ from polyurn.commands._shared.options import (
 from polyurn.commands._shared.private_fits import candidates_table
 from polyurn.commands.federation.up import FolderArgument
 from polyurn.errors import ParameterError
+from polyurn.typed.records import to_record
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from polyurn.storage.mdm_json import SavedMDM
+    from polyurn.model.mdm import MDM
+    from polyurn.storage.models import Saved
 
 
 def run_command(
@@ -91,8 +93,8 @@ def run_command(
     from polyurn.commands._shared.federated import asked_job, perform, warn_of_missing_nodes
     from polyurn.federation.folder import FederationFolder
     from polyurn.federation.jobs import MixtureJob
-    from polyurn.storage.atomic import check_place, write_whole
-    from polyurn.storage.mdm_json import load_saved
+    from polyurn.storage.files import check_place, write_whole
+    from polyurn.storage.models import load_saved
 
     place = FederationFolder(folder)
     federation = place.read()
@@ -127,7 +129,7 @@ def run_command(
     _show(saved, as_json=as_json, is_kept=output is not None)
 
 
-def _sentences(saved: "SavedMDM") -> list[str]:
+def _sentences(saved: "Saved[MDM]") -> list[str]:
     from polyurn.commands._shared.fitted_mdm import component_sentences
 
     if (fit := saved.made.fit) is not None:
@@ -139,26 +141,25 @@ def _sentences(saved: "SavedMDM") -> list[str]:
     choice = saved.made.selection
     assert choice is not None
     judges = counted(choice.n_held_out, "held-out client")
-    chosen = next(c for c in choice.candidates if c.n_components == choice.chosen)
-    said = [f"{counted(choice.chosen, 'component')}, by {judges}"]
-    said += [choice.stopped] if not choice.stopped.startswith("converged") else []
-    return said + component_sentences(chosen)
+    said = [f"{counted(choice.n_components, 'component')}, by {judges}"]
+    said += [choice.stopped] if choice.unfinished else []
+    return said + component_sentences(choice.chosen)
 
 
-def _show(saved: "SavedMDM", *, as_json: bool, is_kept: bool) -> None:
+def _show(saved: "Saved[MDM]", *, as_json: bool, is_kept: bool) -> None:
     from polyurn.commands._shared.fitted_mdm import mdm_record, mdm_table
     from polyurn.commands._shared.selections import selection_table
-    from polyurn.server.private.choosing import PrivateCandidate
+    from polyurn.server.private.fitting import PrivateCandidate
 
     fit, choice = saved.made.fit, saved.made.selection
     if as_json:
-        record = (fit or choice).to_record()  # type: ignore[union-attr]
-        shown = {**record, **mdm_record(saved.mdm, saved.categories)}
+        record = to_record(fit or choice)
+        shown = {**record, **mdm_record(saved.model, saved.categories)}
         print_json({**shown, **saved.made.more, "privacy": saved.made.privacy_in_words})
     elif choice is not None:
         show(selection_table(choice))
     elif tried := saved.made.more.get("candidates"):
         candidates = [PrivateCandidate(**one) for one in tried]
-        show(candidates_table(candidates, saved.mdm.n_components))
+        show(candidates_table(candidates, saved.model.n_components))
     elif not is_kept:
-        show(mdm_table(saved.mdm, saved.categories))
+        show(mdm_table(saved.model, saved.categories))

@@ -80,8 +80,9 @@ def style_command(
     from polyurn.commands._shared.fitted_style import style_record, style_table
     from polyurn.federation.folder import FederationFolder
     from polyurn.federation.jobs import StyleJob
-    from polyurn.storage.atomic import write_whole
-    from polyurn.storage.style_json import load_style
+    from polyurn.model.style import Style
+    from polyurn.storage.files import write_whole
+    from polyurn.storage.models import load_saved
 
     place = FederationFolder(folder)
     federation = place.read()
@@ -89,19 +90,19 @@ def style_command(
     space = _space(context, proxy, federation)
     job = asked_job(StyleJob, context, place, space=space.space, features=space.features)
     done = perform(place, job)
-    saved = load_style(done.result)
+    saved = load_saved(done.result, Style)
     say(f"privacy: {saved.made.privacy_in_words}")
     warn_of_missing_nodes(saved.made.crossed)
-    if saved.style.alarm is not None:
-        warn(f"alarm: {saved.style.alarm}; take proxy data that are more like the clients")
+    if saved.model.alarm is not None:
+        warn(f"alarm: {saved.model.alarm}; take proxy data that are more like the clients")
     if output is not None:
         write_whole(output, lambda file: file.write(done.result.read_bytes()))
-        say(f"wrote {output}: {counted(saved.style.n_clients, 'client')}")
+        say(f"wrote {output}: {counted(saved.model.n_clients, 'client')}")
     if as_json:
-        record = style_record(saved.style, saved.categories)
+        record = style_record(saved.model, saved.categories)
         print_json({**record, "privacy": saved.made.privacy_in_words})
     elif output is None:
-        show(style_table(saved.style))
+        show(style_table(saved.model))
 
 
 def _space(context: typer.Context, proxy: Path, federation: "Federation") -> "NamedSpace":

@@ -19,7 +19,7 @@ from polyurn.model.mdm import MDM
 from polyurn.model.populations import GivenLabels, Population
 from polyurn.model.style_coordinates import feature_rows, label_codes
 from polyurn.typed.arguments import checked, expected_as
-from polyurn.typed.arrays import ShapedArrays, numbers
+from polyurn.typed.arrays import ShapedArrays, finite_array, numbers
 from polyurn.typed.declared import Floats, Shape
 from polyurn.wording.numbers import counted
 
@@ -64,7 +64,8 @@ class Codebook(ShapedArrays):
         if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) == 0 or given.min() < 0:
             raise ParameterError("expected n_styles as integers of at least 0, one for each label")
         self._freeze({"n_styles": given.astype(np.int64)})
-        self._check_arrays(n_labels=len(given))
+        n_centres = len(finite_array(self.centres, "centres"))  # 0, too
+        self._check_arrays(n_labels=len(given), n_centres=n_centres)
         check_features(self.centres)
         n_centres, n_features = self.centres.shape
         if n_features == 0:

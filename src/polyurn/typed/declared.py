@@ -86,7 +86,7 @@ class Between:
 
 
 class Shape:
-    """An array with these axes; those of one name are equally long in all fields, and none is 0."""
+    """An array with these axes; those of one name are equally long in all fields, and not 0."""
 
     def __init__(self, *axes: str) -> None:
         self.axes = axes
@@ -143,9 +143,9 @@ def check_shapes(given: Mapping[str, tuple[int, ...]], kind: Any, **lengths: int
 
 
 def _fits(shape: tuple[int, ...], axes: tuple[str, ...], lengths: dict[str, int]) -> bool:
-    """Whether a shape has these axes; the lengths of new ones are taken down."""
+    """Whether a shape has these axes; the lengths of new ones are taken down, and are not 0."""
     return len(shape) == len(axes) and all(
-        n > 0 and lengths.setdefault(axis, n) == n for axis, n in zip(axes, shape, strict=True)
+        lengths.setdefault(axis, n or -1) == n for axis, n in zip(axes, shape, strict=True)
     )
 
 

@@ -35,11 +35,15 @@ ROOMS = {
         "client", "counts", "errors", "model", "partitioning", "privacy", "server", "training",
         "typed",
     },
+    "sources": {
+        "aggregate", "client", "counts", "errors", "memory", "model", "populations", "storage",
+        "typed", "wire", "wording",
+    },
     "datasets": {"client", "errors", "storage"},
     "training": {"errors", "partitioning", "typed", "wording"},
     "sweeps": {
-        "client", "comparison", "datasets", "errors", "partitioning", "populations", "storage",
-        "training", "typed", "wording",
+        "client", "comparison", "datasets", "errors", "partitioning", "populations", "sources",
+        "storage", "training", "typed", "wording",
     },
     "report": {
         "comparison", "counts", "errors", "model", "partitioning", "populations", "server",

@@ -18,7 +18,7 @@ COMMANDS = [
     "compare", "datasets", "demo", "features", "fit", "histogram", "pack", "partition",
     "privacy",
     "report", "sample", "score",
-    "select", "show", "style", "sweep",
+    "show", "style", "sweep",
 ]  # fmt: skip
 
 
@@ -83,7 +83,8 @@ def test_files_record_version_seed_and_command(run, tmp_path):
 
 
 def test_the_commands_are_the_documented_ones():
-    assert sorted(command.name for command in app.registered_commands) == COMMANDS
+    assert sorted(c.name for c in app.registered_commands if not c.hidden) == COMMANDS
+    assert [c.name for c in app.registered_commands if c.hidden] == ["select"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -129,9 +130,9 @@ def test_a_mistake_is_one_line_with_the_nearest_that_exists(run, arguments, hint
 
 
 def test_the_help_is_a_table_of_contents_in_the_order_of_the_flow(run):
-    names = [c.name for c in app.registered_commands]
+    names = [c.name for c in app.registered_commands if not c.hidden]
     assert names == [
-        "demo", "datasets", "features", "histogram", "pack", "fit", "select", "show", "score",
+        "demo", "datasets", "features", "histogram", "pack", "fit", "show", "score",
         "style", "privacy", "sample",
         "partition", "compare", "sweep", "report",
     ]  # fmt: skip

@@ -265,7 +265,7 @@ def test_a_book_that_cannot_be_made_is_one_line_and_no_file(run, files, tmp_path
 
 
 def test_a_book_is_written_to_json_only_and_not_over_its_points(run, files):
-    assert_refused(run(*MAKE, "-o", "book.csv"), "expected a .json file for the codebook")
+    assert_refused(run(*MAKE, "-o", "book.csv"), "expected a .json file")
     run(*MAKE, "-o", "book.json")
     again = run(*ENCODE, "proxy.csv", "-o", "proxy.csv")
     assert_refused(again, "proxy.csv is read by this command")
@@ -286,8 +286,8 @@ def test_a_book_is_written_to_json_only_and_not_over_its_points(run, files):
         (["book.json", "proxy.csv", "--client", "who"], ["proxy.csv", "'who'", "with --client"]),
         (["book.json", "proxy.npz"], ["expected a table, whose labels have names"]),
         (["numbers.json", "proxy.csv"], ["expected --features, columns of proxy.csv"]),
-        (["numbers.json", "proxy.npz", "--label", "x"], ["have no effect with .npz files"]),
-        (["numbers.json", "three.npz"], ["three.npz: expected labels from 0 to 1"]),
+        (["numbers.json", "proxy.npz", "--label", "x"], ["--label has no effect with .npz files"]),
+        (["numbers.json", "three.npz"], ["three.npz: column 'label': numbers.json has no style of the labels of 1 of 3 rows"]),
         (
             ["numbers.json", "wide.npz"],
             ["wide.npz: expected points of 2 features, as in numbers.json"],

@@ -226,3 +226,26 @@ def test_three_clients_are_told_at_once_what_they_cannot_give(run):
     assert "allow more rounds" not in ran.err
     refused = run("fit", "clients.csv", "--components", 4)
     assert_refused(refused, "4 components need at least as many clients, got 3")
+
+
+# ------------------------------------------------------------------- one K, or several to choose from
+
+
+def test_several_numbers_of_components_are_chosen_from_as_by_select(run):
+    asked = ("clients.csv", "--components", "1,2", "--rounds", 4, "--held-out", 0.5, "--json")
+    chosen = run("fit", *asked).json()
+    assert [c["n_components"] for c in chosen["candidates"]] == [1, 2]
+    assert chosen == run("select", *asked).json()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--components", 2, "--held-out", 0.3], "--held-out has no effect with one number"),
+        (["--components", "1:2", "--method", "paper"], "--method has no effect with several"),
+        (["--components", 2, "--delta", 1e-6], "--delta has no effect without --epsilon"),
+        (["--components", 2, "--epsilon", 1, "--tol", 1], "--tol has no effect with --epsilon"),
+    ],
+)
+def test_options_that_one_or_several_do_not_hear_are_refused(run, options, words):
+    assert_refused(run("fit", "clients.csv", *options), words)

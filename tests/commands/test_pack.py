@@ -67,7 +67,7 @@ def test_packed_clients_are_selected_and_scored_like_a_table(packed):
 
 
 def test_compare_draws_some_of_packed_clients_and_says_so(packed, monkeypatch):
-    monkeypatch.setattr("polyurn.commands._shared.packed_clients._COMPARED", 400)
+    monkeypatch.setattr("polyurn.sources.clients._COMPARED", 400)
     ran = packed("compare", "packed", "mdm=mdm.json", "true=true.parquet", "--folds", 0)
     assert ran.code == 0
     assert "packed: 400 clients of 2,000, drawn at random, stand for all" in ran.err

@@ -183,7 +183,21 @@ def test_partition_refuses_files_that_it_cannot_write_or_read(walk):
     assert_refused(walk(*arguments, "-o", "p.csv"), ".parquet or .json")
     assert_refused(walk("partition", "absent.csv", "clients.csv"), "cannot read absent.csv")
     save(EXAMPLE, "mdm.json")
-    assert_refused(walk("partition", "labels.csv", "mdm.json"), "polyurn sample", "--cover")
+    assert_refused(walk("partition", "labels.csv", "mdm.json"), "--clients 500", "--cover")
+    none = walk("partition", "labels.csv", "mdm.json", "--clients", 0)
+    assert_refused(none, "--clients of at least 1, got 0")
+    of_table = walk("partition", "labels.csv", "clients.csv", "--clients", 3)
+    assert_refused(of_table, "--clients has no effect with clients.csv")
+
+
+def test_clients_of_an_mdm_file_are_those_that_sample_draws(walk, tmp_path):
+    save(EXAMPLE, "mdm.json")
+    (tmp_path / "two.csv").write_text("label\n" + "0\n1\n" * 30)
+    at_once = walk("partition", "two.csv", "mdm.json", "--clients", 7, "--seed", 3).json()
+    walk("sample", "mdm.json", "--clients", 7, "--seed", 3, "-o", "drawn.csv")
+    in_two = walk("partition", "two.csv", "drawn.csv", "--categories", 2, "--seed", 3).json()
+    assert at_once == in_two
+    assert len(at_once) == 7
 
 
 # ----------------------------------------------------------------------------- crossed columns

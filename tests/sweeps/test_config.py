@@ -14,7 +14,7 @@ from rich.console import Console
 
 from cli_walk import assert_refused
 from polyurn import MDM, Partition, Sizes, compare_sweeps, save, save_partition, write_histograms
-from polyurn.commands._shared.progress import sweep_progress
+from polyurn.commands.progress import sweep_progress
 from polyurn.errors import FileError, ParameterError
 from polyurn.storage.run_log import RunRecord, read_runs
 from polyurn.sweeps.config import parse_config

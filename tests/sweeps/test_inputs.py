@@ -130,7 +130,7 @@ def test_an_entry_of_an_npz_that_is_no_array_is_refused_by_its_name(folder, name
     np.savez(folder / "points.npz", **{n: part for n, part in POINTS.items() if n != name})
     with zipfile.ZipFile(folder / "points.npz", "a") as archive:
         archive.writestr(name, b"no array")
-    with pytest.raises(FileError, match=f"'{name}' is no array; expected arrays"):
+    with pytest.raises(FileError, match=f"'{name}' is no array"):
         read_inputs(parse_config(TABLE, folder=folder))
 
 
@@ -166,7 +166,7 @@ def test_what_a_file_asks_of_the_data_in_vain_is_said_with_what_they_have(folder
 
 def test_arrays_that_would_need_a_pickle_are_not_read(folder):
     np.savez(folder / "points.npz", **(POINTS | {"client": np.array([{}] * 40, dtype=object)}))
-    with pytest.raises(FileError, match=r"is not an \.npz file of plain arrays: Object arrays"):
+    with pytest.raises(FileError, match=r"\.npz file of plain arrays: Object arrays"):
         read_inputs(parse_config(TABLE, folder=folder))
 
 

@@ -27,13 +27,12 @@ from polyurn.commands import (
     report,
     sample,
     score,
-    select,
     show,
     style,
     sweep,
 )
-from polyurn.commands._shared.console import leave_stdout, talk, visible
-from polyurn.commands._shared.every_command import as_command
+from polyurn.commands.console import leave_stdout, talk, visible
+from polyurn.commands.declare import as_command
 from polyurn.commands.federation import init, join, up
 from polyurn.commands.federation import run as federation_run
 from polyurn.commands.federation import style as federation_style
@@ -135,7 +134,6 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     (_LEARN, "histogram", histogram.histogram_command),
     (_LEARN, "pack", pack.pack_command),
     (_LEARN, "fit", fit.fit_command),
-    (_LEARN, "select", select.select_command),
     (_LEARN, "show", show.show_command),
     (_LEARN, "score", score.score_command),
     (_LEARN, "style", style.style_command),
@@ -149,6 +147,7 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
 _KEEP_FILES = ("pack", "sample", "sweep")  # in a folder, with which they go on
 for panel, name, function in _COMMANDS:
     app.command(name, rich_help_panel=panel)(as_command(function, keeps_runs=name in _KEEP_FILES))
+app.command("select", hidden=True)(as_command(fit.fit_command))  # what it was called before
 
 _GROUPS: tuple[tuple[str, str, tuple[tuple[str, Callable[..., None]], ...]], ...] = (
     (

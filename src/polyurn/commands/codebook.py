@@ -4,20 +4,21 @@ Parses, calls the library, writes.
 """
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from polyurn.commands._shared.console import print_data, print_json, say, show
-from polyurn.commands._shared.invocation import check_json_place, check_output, made_by
-from polyurn.commands._shared.options import (
+from polyurn.commands.console import print_data, print_json, say, show
+from polyurn.commands.declare import argument, made_by, option
+from polyurn.commands.options import (
     AsJson,
     Categories,
     Client,
     Features,
+    JsonOutput,
     Label,
-    Output,
+    PointsArgument,
     Seed,
+    TableOutput,
     declared_categories,
     listed_names,
 )
@@ -25,22 +26,17 @@ from polyurn.wording.numbers import counted
 
 
 def make_command(
+    *,
     context: typer.Context,
-    proxy: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PROXY", help="CSV, Parquet or .npz: the server's own points, one row each."
-        ),
-    ],
-    output: Output = None,
+    proxy: PointsArgument,
+    output: JsonOutput = None,
     label: Label = None,
     features: Features = None,
     categories: Categories = None,
-    styles: Annotated[int, typer.Option(help="Styles of each label, at most.")] = 16,
-    coverage: Annotated[
-        float,
-        typer.Option(help="Share of a label's points that have a style; the others are 'other'."),
-    ] = 0.99,
+    styles: int = option(16, "Styles of each label, at most."),
+    coverage: float = option(
+        0.99, "Share of a label's points that have a style; the others are 'other'."
+    ),
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -51,14 +47,13 @@ def make_command(
     Example: `polyurn codebook make proxy.csv --styles 8 -o book.json`
     """
     from polyurn.client.histogram import category_names
-    from polyurn.commands._shared.made_codebook import book_record, book_table
-    from polyurn.commands._shared.record_tables import read_points
+    from polyurn.commands.views import book_record, book_table
     from polyurn.model.pool_styles import codebook
+    from polyurn.sources.points import read_points
     from polyurn.storage.codebook_json import SavedCodebook, save_codebook
 
-    check_json_place(context, output, "the codebook")
     read = read_points(
-        proxy, label=label, client=None, features=listed_names(features),
+        proxy, label=label, features=listed_names(features),
         declared=declared_categories(categories), say=say,
     )  # fmt: skip
     n_labels = len(category_names(read.declared))
@@ -79,27 +74,20 @@ def make_command(
 
 
 def encode_command(
+    *,
     context: typer.Context,
-    book: Annotated[
-        Path, typer.Argument(metavar="CODEBOOK", help="File that `codebook make` wrote.")
-    ],
-    points: Annotated[
-        Path,
-        typer.Argument(
-            metavar="POINTS",
-            help="CSV, Parquet or .npz: proxy points, or the records of clients, one row each.",
-        ),
-    ],
-    output: Output = None,
+    book: Path = argument("CODEBOOK", "File that `codebook make` wrote."),
+    points: Path = argument(
+        "POINTS", "CSV, Parquet or .npz: proxy points, or the records of clients, one row each."
+    ),
+    output: TableOutput = None,
     label: Label = None,
     client: Client = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of numbers, comma-separated, or one with lists; those that the codebook "
-            "names by default."
-        ),
-    ] = None,
+    features: str | None = option(
+        None,
+        "Columns of numbers, comma-separated, or one with lists; those that the codebook "
+        "names by default.",
+    ),
 ) -> None:
     """Encode points: a table of clients, labels and codes, whose rows are those of POINTS.
 
@@ -108,18 +96,15 @@ def encode_command(
 
     Example: `polyurn codebook encode book.json records.csv --client writer -o clients.parquet`
     """
-    from polyurn.commands._shared.coded_points import encode_file
-    from polyurn.storage.table_files import check_table_place, table_text, write_table
+    from polyurn.sources.codes import encode_file
+    from polyurn.storage.table_files import table_text, write_table
 
-    if output is not None:
-        check_output(context, output)
-        check_table_place(output)
-    made = encode_file(
+    table, is_other = encode_file(
         book, points, label=label, client=client, features=listed_names(features), say=say
     )
     if output is not None:
-        write_table(made.table, output, made={"command": context.obj})
-        say(f"wrote {counted(len(made.table), 'point')} to {output}")
+        write_table(table, output, made={"command": context.obj})
+        say(f"wrote {counted(len(table), 'point')} to {output}")
     else:
-        print_data([table_text(made.table)])
-    say(f"{made.is_other.mean():.1%} of them are 'other', too far from every style of their label")
+        print_data([table_text(table)])
+    say(f"{is_other.mean():.1%} of them are 'other', too far from every style of their label")

@@ -6,13 +6,13 @@ Parses, calls one library function, prints.
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import typer
 
-from polyurn.commands._shared.console import INTERRUPTED, print_json, say, show, talk
-from polyurn.commands._shared.invocation import refuse_options
-from polyurn.commands._shared.options import AsJson
+from polyurn.commands.console import INTERRUPTED, print_json, say, show, talk
+from polyurn.commands.declare import argument, option, refuse_options
+from polyurn.commands.options import AsJson
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -31,15 +31,13 @@ _NOT_NEEDED = {"digits": ("root", "download"), "flights": ("download",)}
 
 
 def datasets_command(
+    *,
     context: typer.Context,
-    name: Annotated[Name, typer.Argument(metavar="NAME", help="Which of the datasets.")],
-    root: Annotated[
-        Path | None,
-        typer.Option(help="Folder with its files; without it, the one that POLYURN_DATA names."),
-    ] = None,
-    download: Annotated[
-        bool, typer.Option("--download", help="Fetch the files where there are none.")
-    ] = False,
+    name: Name = argument("NAME", "Which of the datasets."),
+    root: Path | None = option(
+        None, "Folder with its files; without it, the one that POLYURN_DATA names."
+    ),
+    download: bool = option(False, "Fetch the files where there are none.", "--download"),
     as_json: AsJson = False,
 ) -> None:
     """What a dataset holds: records, clients and categories; with `--download` it is fetched first.

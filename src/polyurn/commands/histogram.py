@@ -8,17 +8,16 @@ from typing import Annotated
 
 import typer
 
-from polyurn.commands._shared.bin_options import Edges, Start, Stop, Width, declared_bins
-from polyurn.commands._shared.console import print_data, print_json, say
-from polyurn.commands._shared.invocation import check_output, made_by, refuse_options
-from polyurn.commands._shared.options import (
+from polyurn.commands.console import print_data, print_json, say
+from polyurn.commands.declare import Needs, argument, made_by, option
+from polyurn.commands.options import (
     AsJson,
+    BinOptions,
+    Cap,
     Categories,
-    Category,
-    Client,
-    Count,
-    Output,
+    ColumnOptions,
     Seed,
+    TableOutput,
     declared_categories,
 )
 from polyurn.errors import ParameterError
@@ -26,29 +25,18 @@ from polyurn.wording.numbers import counted
 
 
 def histogram_command(
+    *,
     context: typer.Context,
-    records: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RECORDS", help="CSV or Parquet: one row per point, or with a column of counts."
-        ),
-    ],
-    output: Output = None,
-    client: Client = None,
-    category: Category = None,
-    count: Count = None,
+    records: Path = argument(
+        "RECORDS", "CSV or Parquet: one row per point, or with a column of counts."
+    ),
+    columns: ColumnOptions,
+    equal: BinOptions,
+    output: TableOutput = None,
     categories: Categories = None,
-    edges: Edges = None,
-    width: Width = None,
-    start: Start = 0.0,
-    stop: Stop = None,
-    quantiles: Annotated[
-        int | None, typer.Option(help="Number of bins that hold equal shares of these records.")
-    ] = None,
-    cap: Annotated[
-        int | None, typer.Option(help="Largest number of points of a client; drawn at random.")
-    ] = None,
-    seed: Seed = 0,
+    quantiles: int | None = option(None, "Number of bins that hold equal shares of these records."),
+    cap: Cap = None,
+    seed: Annotated[Seed, Needs("cap")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Count each client's points by category: a long table (client, category, count).
@@ -60,23 +48,13 @@ def histogram_command(
 
     from polyurn.client.bins import Bins
     from polyurn.client.histogram import cap_sizes
-    from polyurn.client.layout import Columns
     from polyurn.client.tables import column_numbers, table_layout
-    from polyurn.commands._shared.client_tables import Reading, histograms_of, naming
     from polyurn.counts import client_sizes
-    from polyurn.storage.table_files import check_table_place
+    from polyurn.sources.clients import histograms_of, naming
     from polyurn.storage.tables import csv_text, read_table, write_histograms
 
-    if width is None:
-        refuse_options(context, ["start"], "without --width")
-    if cap is None:
-        refuse_options(context, ["seed"], "without --cap")
-    if output is not None:
-        check_output(context, output)
-        check_table_place(output)
     table = read_table(records, on_remark=say)
-    reading = Reading(say, Columns(client, category, count))
-    bins = declared_bins(edges, width, start, stop)
+    reading, bins = columns.reading(), equal.declared()
     if quantiles is not None and bins is None:
         with naming(records):
             feature = table_layout(table, reading.asked).category or "category"

@@ -5,13 +5,13 @@ Parses, calls one library function, writes.
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from polyurn.commands._shared.console import print_data, print_json, say, talk
-from polyurn.commands._shared.invocation import check_output, made_by, refuse_options
-from polyurn.commands._shared.options import AsJson, Output, Seed
+from polyurn.commands.console import print_data, print_json, say, talk
+from polyurn.commands.declare import Needs, argument, made_by, option
+from polyurn.commands.options import AsJson, Seed
 from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
 
@@ -20,26 +20,24 @@ if TYPE_CHECKING:
 
 
 def sample_command(
+    *,
     context: typer.Context,
-    mdm: Annotated[Path, typer.Argument(metavar="MDM", help="File that `fit` wrote.")],
-    clients: Annotated[int, typer.Option(help="How many clients to draw.")],
-    output: Output = None,
-    codebook: Annotated[
-        Path | None,
-        typer.Option(
-            help="Codebook file: MDM is a fit to its codes, which are drawn given labels."
-        ),
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(help="With --codebook: MDM file of a fit to labels, which totals come from."),
-    ] = None,
-    proxy: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --codebook: encoded proxy points; clients hold no code that these lack."
-        ),
-    ] = None,
+    mdm: Path = argument("MDM", "File that `fit` wrote."),
+    clients: int = option(..., "How many clients to draw."),
+    output: Path | None = option(None, "File, or folder, to write.", "--output", "-o"),
+    codebook: Path | None = option(
+        None, "Codebook file: MDM is a fit to its codes, which are drawn given labels."
+    ),
+    labels: Path | None = option(
+        None,
+        "With --codebook: MDM file of a fit to labels, which totals come from.",
+        Needs("codebook"),
+    ),
+    proxy: Path | None = option(
+        None,
+        "With --codebook: encoded proxy points; clients hold no code that these lack.",
+        Needs("codebook"),
+    ),
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -52,15 +50,16 @@ def sample_command(
     Examples: `polyurn sample mdm.json --clients 500 -o clients.parquet`,
     `polyurn sample mdm.json --clients 100000000 -o simulated/`
     """
-    from polyurn.commands._shared.model_files import read_model
-    from polyurn.commands._shared.progress import drawing_progress
+    from polyurn.commands.progress import drawing_progress
+    from polyurn.commands.views import read_model
     from polyurn.storage.drawn_clients import write_drawn
     from polyurn.storage.table_files import check_table_place
     from polyurn.storage.tables import csv_text, write_histograms
 
     if clients < 1:
         raise ParameterError(f"expected at least one client, got {clients}")
-    _check_codebook(context, codebook, labels)
+    if codebook is not None and labels is None:
+        raise ParameterError("expected --labels, the MDM file of a fit to labels, with --codebook")
     if output is not None and _is_folder(output):
         if as_json:
             raise ParameterError("--json has no effect with a folder: leave it out")
@@ -75,7 +74,6 @@ def sample_command(
         say(f"wrote {counted(clients, 'client')} to {counted(n_files, 'file')} in {output}")
         return
     if output is not None:
-        check_output(context, output)
         check_table_place(output)
     population, names = _population(mdm, codebook, labels, proxy)
     counts = population.sample(clients, rng=seed)
@@ -88,33 +86,25 @@ def sample_command(
         print_json({"n_clients": clients, "seed": seed, "counts": counts.tolist()})
 
 
-def _check_codebook(context: typer.Context, codebook: Path | None, labels: Path | None) -> None:
-    if codebook is None:
-        refuse_options(context, ["labels", "proxy"], "without --codebook")
-    elif labels is None:
-        raise ParameterError("expected --labels, the MDM file of a fit to labels, with --codebook")
-
-
 def _population(
     mdm: Path, codebook: Path | None, labels: Path | None, proxy: Path | None
 ) -> "tuple[Population, tuple[str, ...] | None]":
     """Who draws, and the names of the categories."""
-    from polyurn.commands._shared.model_files import read_model
+    from polyurn.commands.views import read_model
 
     if codebook is None or labels is None:
         saved = read_model(mdm)
         return saved.mdm, saved.categories
-    from polyurn.client.columns import as_arrow
     from polyurn.client.histogram import category_names
-    from polyurn.commands._shared.code_models import read_code_model
-    from polyurn.storage.tables import read_table
+    from polyurn.sources.codes import CodeModel
+    from polyurn.sources.points import PointFile
 
-    model, of_labels = read_code_model(codebook, mdm), read_model(labels)
+    model, of_labels = CodeModel.of(codebook, mdm, read_model(mdm)), read_model(labels)
     held = None
     if proxy is not None:
-        codes = model.codes_of(as_arrow(read_table(proxy, on_remark=say)), proxy)
+        codes = model.codes_of(PointFile.read(proxy, say))
         held = codes[codes >= 0]
-    names = category_names(of_labels.categories or of_labels.mdm.n_categories)
+    names = category_names(of_labels.declared)
     return model.given_labels(of_labels.mdm, names, held), model.categories
 
 

@@ -47,13 +47,7 @@ class SavedComparison:
 
     @classmethod
     def from_record(cls, record: Mapping[str, object]) -> Self:
-        """The record of a comparison file, checked.
-
-        Raises
-        ------
-        FileError
-            A field is missing or damaged.
-        """
+        """The record of a comparison file, checked."""
         return cls(Comparison.from_dict(record), Made.from_record(record.get("made", {})))
 
 

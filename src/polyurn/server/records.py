@@ -67,6 +67,8 @@ class FitRecord:
     log_likelihoods : tuple of float
         Of each round that has one.
     paths : tuple of StartPath
+    n_agreeing : int or None
+        Starts that ended at this optimum, if they were counted.
 
     Examples
     --------
@@ -92,6 +94,7 @@ class FitRecord:
     n_numbers_by_round: tuple[Count, ...]
     log_likelihoods: tuple[float, ...]
     paths: tuple[StartPath, ...]
+    n_agreeing: Count | None = None
 
     @classmethod
     def of(cls, done: "Fit") -> Self:
@@ -109,6 +112,7 @@ class FitRecord:
             n_numbers_by_round=numbers,
             log_likelihoods=tuple(done.log_likelihoods.tolist()),
             paths=start_paths((r.number, r.starts) for r in done.rounds),
+            n_agreeing=done.n_agreeing,
         )
 
     def to_record(self) -> dict[str, Any]:
@@ -167,6 +171,8 @@ class SelectionRecord:
         Numbers of components that there were too few clients for.
     stopped : str
         What ended the rounds; empty in older files.
+    caution : str
+        What so few clients cannot say about the choice; empty if there are enough.
     n_rounds : int
     n_clients : int
         That were fitted.
@@ -181,6 +187,7 @@ class SelectionRecord:
     chosen: Count
     skipped: tuple[Count, ...] = ()
     stopped: str = ""
+    caution: str = ""
     n_rounds: Count
     n_clients: Count
     fewest_clients: Count | None = None
@@ -208,6 +215,7 @@ class SelectionRecord:
             chosen=chosen,
             skipped=tuple(choice.skipped),
             stopped=choice.stopped,
+            caution=choice.caution,
             n_rounds=choice.n_rounds,
             n_clients=max(r.n_clients for r in choice.rounds),
             fewest_clients=min(r.n_clients for r in choice.rounds),

@@ -44,6 +44,11 @@ class SavedMDM:
     categories: tuple[str, ...] | None = None
     made: Made = field(default_factory=Made)
 
+    @property
+    def declared(self) -> int | tuple[str, ...]:
+        """The names of the categories, or how many there are."""
+        return self.categories or self.mdm.n_categories
+
 
 @checked
 def save(

@@ -148,8 +148,7 @@ def place_of_row(path: str | os.PathLike[str], row: int) -> str:
         Counted from 0, without the header.
     """
     path = Path(path)
-    kind = table_kind(path)
-    if kind == "parquet":
+    if path.suffix == ".npz" or (kind := table_kind(path)) == "parquet":
         return f"row {row}, counted from 0"
     pa = arrow("reading tables")
     dialect = _dialect(pa, path, kind)

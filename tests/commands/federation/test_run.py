@@ -95,7 +95,7 @@ def test_a_run_with_a_guarantee_needs_a_server_like_any_other(run, fed):
 @pytest.fixture
 def played(monkeypatch, fed):
     """The jobs of a server that chooses in private, among clients of this process."""
-    from polyurn.commands._shared import federated
+    from polyurn.commands.federation import jobs as federated
 
     jobs = []
 

@@ -74,7 +74,7 @@ def test_whether_there_is_a_guarantee_has_to_be_said(run, fed, proxy):
         (("--min-nodes", 1), ["a sum over one node is its answer"]),
         (("--min-fraction", 1.1), ["min_fraction from 0 to 1"]),
         (("--timeout", 0), ["a timeout above 0"]),
-        (("-o", "proxy.csv"), ["expected a .json file for the style, got 'proxy.csv'"]),
+        (("-o", "proxy.csv"), ["expected a .json file to write, got 'proxy.csv'"]),
         (("-o", "no/folder/style.json"), ["cannot write"]),
     ],
     ids=str,
@@ -162,7 +162,7 @@ def test_features_that_were_declared_are_taken_in_their_order(run, proxy, tmp_pa
 @pytest.fixture
 def played(monkeypatch, fed):
     """The jobs of a server that asks clients of this process; node 2 has histograms only."""
-    from polyurn.commands._shared import federated
+    from polyurn.commands.federation import jobs as federated
 
     jobs = []
 
@@ -248,7 +248,7 @@ def test_without_a_file_the_directions_are_shown_and_as_json_with_the_guarantee(
     ids=["exact", "private", "private mixture"],
 )
 def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, is_charged, kept):
-    from polyurn.commands._shared import federated
+    from polyurn.commands.federation import jobs as federated
 
     stopped = []
 
@@ -269,7 +269,7 @@ def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, 
 
 
 def test_ctrl_c_during_the_submission_is_left_in_the_jobs_folder(run, fed, proxy, monkeypatch):
-    from polyurn.commands._shared import federated
+    from polyurn.commands.federation import jobs as federated
 
     monkeypatch.setattr(federated, "alive", lambda pid: 1)
     monkeypatch.setattr(

@@ -29,7 +29,7 @@ from live_federations import (
     stages_of,
     wait_until,
 )
-from polyurn.commands._shared.federated import perform
+from polyurn.commands.federation.jobs import perform
 from polyurn.integrations.flower import superlink
 from polyurn.integrations.flower.certificates import make_node_keys
 from polyurn.integrations.flower.one_machine import federation_here, free_port
@@ -71,7 +71,7 @@ def lived(tmp_path_factory):
         patch.chdir(elsewhere[2])
         with federation_here(place / "fed", histograms(3), max_size=20, secure_only=False) as made:
             seen = Lived(made)
-            settings = {"rounds": ROUNDS, "timeout": PATIENCE, "settling": PATIENCE}
+            settings = {"max_rounds": ROUNDS, "timeout": PATIENCE, "settling": PATIENCE}
             for name in ("secure", "plain"):
                 job = job_of(made.path, secure=name == "secure", **settings)
                 seen.fits[name] = load_saved(perform(made, job).result)

@@ -7,7 +7,6 @@ because the command that waits for it is another process.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -17,20 +16,15 @@ from polyurn.errors import BudgetError, MissingDependencyError, PolyurnError
 from polyurn.integrations.flower.aggregator import FlowerAggregator
 from polyurn.integrations.flower.private_job import COLLUDING, private_clients
 from polyurn.integrations.flower.setting_up import roster_of
-from polyurn.model.mdm import MDM
-from polyurn.server.fit import fit
-from polyurn.server.private.choosing import select_private
-from polyurn.server.private.fitting import fit_private
-from polyurn.server.records import FitRecord, SelectionRecord
+from polyurn.server.learning import learn
 from polyurn.server.results import Progress, Round
-from polyurn.server.select import select
 from polyurn.server.style import fit_style
 from polyurn.storage.federation_folder import FederationFolder
 from polyurn.storage.federation_job import Job, MixtureJob, StyleJob
 from polyurn.storage.job_folder import JobFolder
 from polyurn.storage.journal import Journal
 from polyurn.storage.mdm_json import save
-from polyurn.storage.provenance import PrivacyRecord
+from polyurn.storage.provenance import Made, PrivacyRecord
 from polyurn.storage.style_json import save_style
 from polyurn.typed.records import to_record
 from polyurn.wire import Aggregator
@@ -111,10 +105,14 @@ def _learn_mixture(
     if answers is not None:
         folder.tell({"kept": len(answers)})
         asked = RecordedAggregator(asked, answers)
-    learn = _searched if job.epsilon is None else _private
-    mdm, made = learn(asked, job, federation.n_categories, folder)
-    made |= {"seed": job.seed, **_made(nodes, place, job)}
-    save(mdm, folder.result, categories=federation.categories, made=made)
+    on_round = _selection_event if job.selects and job.epsilon is None else _fit_event
+    with _saying_how_to_raise():
+        learned = learn(
+            asked, job.components or "auto", n_categories=federation.n_categories, rng=job.seed,
+            on_round=lambda done: folder.tell(on_round(done)), **job.search,
+        )  # fmt: skip
+    made = {"seed": job.seed, **Made.of(learned).to_record(), **_made(nodes, place, job)}
+    save(learned.mdm, folder.result, categories=federation.categories, made=made)
 
 
 def _learn_style(
@@ -153,61 +151,6 @@ def _saying_how_to_raise() -> Iterator[None]:
         yield
     except BudgetError as error:
         raise BudgetError(f"{error} with --ledger-epsilon") from error
-
-
-def _searched(
-    asked: Aggregator, job: MixtureJob, n_categories: int, folder: JobFolder
-) -> tuple[MDM, dict[str, Any]]:
-    """A model from exact sums, and how it came about."""
-    common: dict[str, Any] = {
-        "n_categories": n_categories,
-        "max_size": job.max_size,
-        "max_rounds": job.rounds,
-        "cohort_size": job.cohort,
-        "tol": job.tol,
-        "patience": job.patience,
-        "max_upload": job.max_upload,
-        "sizes": job.sizes,
-        "rng": job.seed,
-    }
-    made: dict[str, Any] = {"privacy": to_record(PrivacyRecord.of(None))}
-    if job.selects:
-        choice = select(
-            asked, job.components or "auto", held_out=job.held_out,
-            on_round=lambda done: folder.tell(_selection_event(done)), **common,
-        )  # fmt: skip
-        return choice.mdm, {**made, "selection": SelectionRecord.of(choice).to_record()}
-    done = fit(
-        asked, n_components=job.components[0],
-        on_round=lambda done: folder.tell(_fit_event(done)), **common,
-    )  # fmt: skip
-    return done.mdm, {**made, "fit": FitRecord.of(done).to_record()}
-
-
-def _private(
-    asked: Aggregator, job: MixtureJob, n_categories: int, folder: JobFolder
-) -> tuple[MDM, dict[str, Any]]:
-    """A model from sums with noise, and how it came about."""
-    common: dict[str, Any] = {
-        "epsilon": job.epsilon,
-        "delta": job.delta,
-        "n_categories": n_categories,
-        "max_size": job.max_size,
-        "sizes": job.sizes,
-        "rng": job.seed,
-        "on_round": lambda done: folder.tell(_fit_event(done)),
-    }
-    made: dict[str, Any] = {}
-    with _saying_how_to_raise():
-        if job.selects:
-            choice = select_private(asked, job.components, **common)
-            done = choice.fit
-            made["candidates"] = [asdict(candidate) for candidate in choice.candidates]
-        else:
-            done = fit_private(asked, n_components=job.components[0], **common)
-    made["fit"] = FitRecord.of(done).to_record()
-    made["privacy"] = to_record(PrivacyRecord.of(done.guarantee))
-    return done.mdm, made
 
 
 def _fit_event(done: Round) -> dict[str, Any]:

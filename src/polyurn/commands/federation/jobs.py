@@ -12,9 +12,14 @@ from typing import Any
 
 import typer
 
-from polyurn.commands._shared.console import INTERRUPTED, say, talk
-from polyurn.commands._shared.private_fits import N_ROUNDS
-from polyurn.commands._shared.progress import NOISED, STARTING, fit_progress, selection_progress
+from polyurn.commands.console import INTERRUPTED, say, talk
+from polyurn.commands.progress import (
+    N_PRIVATE_ROUNDS,
+    NOISED,
+    STARTING,
+    fit_progress,
+    selection_progress,
+)
 from polyurn.errors import FederationError
 from polyurn.integrations.flower import superlink
 from polyurn.integrations.flower.processes import alive, is_running
@@ -148,7 +153,9 @@ def _rounds(job: MixtureJob) -> Iterator[Callable[[dict[str, Any]], None]]:
 
             yield on_selection
         return
-    n_rounds, unseen = (job.rounds, STARTING) if job.epsilon is None else (N_ROUNDS, NOISED)
+    n_rounds, unseen = (
+        (job.max_rounds, STARTING) if job.epsilon is None else (N_PRIVATE_ROUNDS, NOISED)
+    )
     with fit_progress(talk, n_rounds, unseen=unseen) as on_fit_round:
 
         def on_fit(event: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
-from polyurn.commands._shared.console import fits, print_json, say, show, visible
+from polyurn.commands.console import fits, print_json, say, show, visible
 from polyurn.comparison.estimates import Estimate
 from polyurn.storage.run_log import RunRecord, read_runs
 from polyurn.sweeps.results import PopulationVerdict, Verdict

@@ -4,9 +4,9 @@ import pytest
 
 import polyurn as pu
 from polyurn import memory
-from polyurn.commands._shared import partition_memory
-from polyurn.commands._shared.partition_memory import say_memory
 from polyurn.errors import MemoryLimitError
+from polyurn.sources import proxy_clients as partition_memory
+from polyurn.sources.proxy_clients import say_memory
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from polyurn.commands._shared.selections import selection_table
+from polyurn.commands.views import selection_table
 from polyurn.server.records import CandidateRecord, SelectionRecord
 
 

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from cli_walk import EXAMPLE, assert_refused
 from polyurn import save
-from polyurn.commands._shared import console
-from polyurn.commands._shared.console import (
+from polyurn.commands import console
+from polyurn.commands.console import (
     _Terminal,
     print_data,
     say,
@@ -20,7 +20,7 @@ from polyurn.commands._shared.console import (
     warn,
     warnings_told,
 )
-from polyurn.commands._shared.progress import sweep_progress
+from polyurn.commands.progress import sweep_progress
 from polyurn.errors import StyleWarning
 from polyurn.sweeps.grid import Progress
 from report_material import runs

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from polyurn import compare_sweeps
-from polyurn.commands._shared.console import show
-from polyurn.commands._shared.verdicts import verdict_tables
+from polyurn.commands.console import show
+from polyurn.commands.verdicts import verdict_tables
 from report_material import runs
 
 EIGHT = (

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from polyurn.sweeps.grid import Progress as SweepProgress
 
 _PIPED_LINES = 20  # of progress, at the most, where there is no terminal
+N_PRIVATE_ROUNDS = 12  # of a fit with a guarantee, at the most
 
 
 # How many clients are in a round, and what for.
@@ -94,6 +95,17 @@ def fit_progress(
             bar.update(task, advance=1, description=line(done))
 
         yield on_round_bar
+
+
+def learning_progress(
+    console: Console, n_rounds: int, selects: bool, private: bool, kept: list["Round"]
+) -> contextlib.AbstractContextManager[Callable[..., None]]:
+    """A function that shows each round, whatever is learned; those of one fit are kept in a list."""
+    if private:
+        return fit_progress(console, N_PRIVATE_ROUNDS)
+    if selects:
+        return selection_progress(console)
+    return fit_progress(console, n_rounds, kept.append)
 
 
 @contextlib.contextmanager

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from polyurn.commands._shared.client_tables import ClientTable
-    from polyurn.comparison.populations import Compared
+    from polyurn.comparison.compare import Compared
     from polyurn.comparison.results import Comparison
     from polyurn.storage.mdm_json import SavedMDM
 
@@ -131,7 +131,7 @@ def compare_command(
     )
     from polyurn.commands._shared.model_files import read_model
     from polyurn.commands._shared.packed_clients import read_some
-    from polyurn.comparison.populations import compare
+    from polyurn.comparison.compare import compare
     from polyurn.storage.atomic import save_record
 
     _check_style(context, style, proxy, of=held_out, packed=packed)
@@ -247,7 +247,7 @@ def _table(verdict: "Comparison") -> "Table":
     """One column per population, one line per measure."""
     from rich.table import Table
 
-    head, *lines = zip(*verdict.table(), strict=True)
+    head, *lines = verdict.table()
     table = Table(title=f"how alike to {counted(verdict.n_clients, 'true client')}")
     for position, name in enumerate(head):
         table.add_column(name, justify="right" if position else "left")

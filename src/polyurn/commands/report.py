@@ -91,7 +91,7 @@ def report_command(
     from polyurn.commands._shared.client_tables import Reading, read_clients
     from polyurn.commands._shared.model_files import read_model
     from polyurn.commands._shared.proxy_points import read_proxy_points
-    from polyurn.report.page import html_report
+    from polyurn.report.page import report_on
     from polyurn.storage.atomic import check_place, write_whole
     from polyurn.storage.run_log import read_runs
     from polyurn.storage.style_json import load_style
@@ -130,7 +130,7 @@ def report_command(
         read = read_clients(table, reading, names or None)
         reading = reading.after(read)
         clients[name], names = read.counts, read.categories or read.shape[1]
-    page = html_report(
+    page = report_on(
         model,
         categories=names if isinstance(names, tuple) else None,
         comparison=comparison,
@@ -144,7 +144,7 @@ def report_command(
         title=title,
         notes=[("Page: command", made_by(context, seed)["command"])],
         rng=seed,
-    )
+    ).html()
     write_whole(output, lambda file: file.write(page.encode()))
     size = len(page.encode())
     say(f"wrote {output} ({size / 1e6:.1f} MB): open {output.resolve().as_uri()}")

@@ -5,7 +5,7 @@ Simulated clients are drawn anew for each seed, from the seed. Nothing is traine
 
 import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,20 +17,20 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.client.layout import column_text
-from polyurn.client.tables import table_histograms
 from polyurn.datasets.sklearn_digits import digits
 from polyurn.errors import FileError, ParameterError, StyleWarning
+from polyurn.model.mdm import MDM
+from polyurn.model.style import Style
 from polyurn.partitioning.assign import partition
 from polyurn.partitioning.result import Partition
 from polyurn.partitioning.stock import in_stock, stocked
-from polyurn.populations import Oracle
 from polyurn.storage.mdm_json import load_saved
 from polyurn.storage.partitions import load_partition
 from polyurn.storage.places import open_regular
 from polyurn.storage.style_json import load_style
 from polyurn.storage.tables import read_table
-from polyurn.sweeps.baselines import baseline
 from polyurn.sweeps.categories import (
+    Coded,
     agreed_names,
     category_codes,
     modelled_column,
@@ -38,7 +38,8 @@ from polyurn.sweeps.categories import (
     out_of_stock,
 )
 from polyurn.sweeps.clients import streams
-from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
+from polyurn.sweeps.config import DataConfig, SweepConfig
+from polyurn.sweeps.kinds import ByColumn, ByPartition, Drawn, OfMDM, OfOracle, Proxy
 from polyurn.training.examples import Examples, check_clients, class_labels
 from polyurn.typed.arrays import ids_of
 from polyurn.typed.records import shown
@@ -116,34 +117,127 @@ class _Table:
 
 def read_inputs(config: SweepConfig) -> Inputs:
     """Read the data and the clients that a file names."""
-    owners = {entry.column for entry in config.clients.values()}
+    owners = {entry.column for entry in config.clients.values() if isinstance(entry, ByColumn)}
     table = _points(config.data, config.folder, owners)
     chosen, held_out = _split(table, config.data)
     labels = class_labels(table.column(config.data.label), config.data.label)
     test = table.test or (table.features[held_out], labels[held_out])
     data = Examples(table.features[chosen], labels[chosen], *test)
-    names = _category_names(config)
-    feature = config.data.category or config.data.label
-    parts = modelled_names([*table.columns], feature, where=table.where)
-    taken = [name for name in parts if config.data.category is not None and name in owners]
+    mdms, styles, names = _files(config)
+    coded = _coded(table, config.data, owners, names)
+    codes, remarks = coded.codes[chosen], [*coded.remarks]
+    widest = next((mdm.n_categories for mdm in mdms.values()), 0)
+    proxy = Proxy(codes, max(widest, int(codes.max()) + 1), names, config.folder, mdms)
+    populations: dict[str, ClientsOfSeed] = {}
+    for name, entry in config.clients.items():
+        try:
+            match entry:
+                case ByColumn():
+                    owner = ids_of(table.column(entry.column), f"the column {entry.column!r}")
+                    populations[name] = _always(Partition.by_owner(owner[chosen]))
+                case ByPartition():
+                    if len(chosen) != len(table.features):
+                        raise ParameterError("a partition needs data with test points of their own")
+                    kept = load_partition(config.folder / entry.partition)
+                    check_clients(kept, n_points=len(codes), name=entry.partition)
+                    populations[name] = _always(kept)
+                case Drawn():
+                    style = styles.get(entry.style or "")
+                    of = entry.style_features
+                    features = table.features if of is None else table.column(of)
+                    populations[name] = _drawn(
+                        name, entry, proxy, populations, style=style, features=features[chosen]
+                    )
+            if isinstance(entry, OfMDM):
+                asked = mdms[entry.mdm].mean()
+                text = out_of_stock(asked, stocked(codes, len(asked)), names)
+                remarks += [f"[clients.{name}] {text}"] if text else []
+        except ParameterError as error:
+            raise ParameterError(f"[clients.{name}] {error}") from error
+    weighted = config.weighted_to
+    counts = None if weighted is None else _class_counts(data, populations[weighted], config)
+    return Inputs(data, populations, counts, tuple(remarks))
+
+
+def _always(clients: Any) -> Callable[[int], Any]:
+    return lambda _: clients
+
+
+def _drawn(
+    name: str,
+    entry: Drawn,
+    proxy: Proxy,
+    earlier: Mapping[str, ClientsOfSeed],
+    *,
+    style: Style | None,
+    features: NDArray[Any],
+) -> ClientsOfSeed:
+    """Clients that are drawn from the seed, perhaps like those of a population above in the file."""
+    table = entry.table(proxy) if isinstance(entry, OfOracle) else None
+    other: Callable[[int], Any] = _always(table)
+    if table is None and isinstance(entry.like, str):
+        if entry.like not in earlier:
+            known = f"one of {', '.join(earlier)}" if earlier else "one that stands above it"
+            raise ParameterError(
+                f"no population {entry.like!r} stands before it in the file; expected {known}"
+            )
+        other = earlier[entry.like]
+
+    def drawn(seed: int) -> Partition:
+        drawing, cutting = streams(name, seed)
+        counts = entry.counts(proxy, other(seed), drawing)
+        asked = sparse.csr_array(in_stock(counts, proxy.codes))
+        shape = asked.shape[0], max(asked.shape[1], int(proxy.codes.max()) + 1)
+        wide = sparse.csr_array((asked.data, asked.indices, asked.indptr), shape)
+        with catch_warnings():
+            simplefilter("ignore", StyleWarning)  # it does not know whose clients they are
+            done = partition(
+                proxy.codes,
+                wide,
+                style=style,
+                features=None if style is None else features,
+                rng=cutting,
+            )
+        report = None if done.report is None else done.report.style
+        if report is not None and report.remark is not None:
+            warn(f"[clients.{name}] {report.remark}", StyleWarning, stacklevel=2)
+        return done
+
+    return drawn
+
+
+def _files(
+    config: SweepConfig,
+) -> tuple[dict[str, MDM], dict[str, Style], tuple[str, ...] | None]:
+    """The MDM and style files that clients name, read once each, and the categories of them all."""
+    mdms: dict[str, MDM] = {}
+    styles: dict[str, Style] = {}
+    known: list[tuple[str, str, Sequence[str] | None]] = []
+    for name, entry in config.clients.items():
+        if isinstance(entry, OfMDM):
+            saved = load_saved(config.folder / entry.mdm)
+            mdms[entry.mdm] = saved.mdm
+            known.append((name, entry.mdm, saved.categories))
+        if isinstance(entry, Drawn) and entry.style is not None:
+            kept = load_style(config.folder / entry.style)
+            styles[entry.style] = kept.style
+            known.append((name, entry.style, kept.categories))
+    return mdms, styles, agreed_names(known)
+
+
+def _coded(
+    table: _Table, asked: DataConfig, owners: Collection[str], names: tuple[str, ...] | None
+) -> Coded:
+    """The modelled category of each point."""
+    parts = modelled_names([*table.columns], asked.category or asked.label, where=table.where)
+    taken = [name for name in parts if asked.category is not None and name in owners]
     if taken:
         raise ParameterError(
             f"{table.where}: expected another column for [data] category than the clients', got "
             f"{taken[0]!r}"
         )
     columns = {name: table.column(name) for name in parts}
-    coded = category_codes(modelled_column(columns, where=table.where), column_text(parts), names)
-    codes, remarks = coded.codes[chosen], [*coded.remarks]
-    populations: dict[str, ClientsOfSeed] = {}
-    for name, entry in config.clients.items():
-        try:
-            populations[name] = _clients(name, entry, config, table, chosen, codes, populations)
-            remarks += _left_out(name, entry, config, codes, names)
-        except ParameterError as error:
-            raise ParameterError(f"[clients.{name}] {error}") from error
-    weighted = config.weighted_to
-    counts = None if weighted is None else _class_counts(data, populations[weighted], config)
-    return Inputs(data, populations, counts, tuple(remarks))
+    return category_codes(modelled_column(columns, where=table.where), column_text(parts), names)
 
 
 def _class_counts(data: Examples, clients: ClientsOfSeed, config: SweepConfig) -> NDArray[np.int64]:
@@ -153,115 +247,7 @@ def _class_counts(data: Examples, clients: ClientsOfSeed, config: SweepConfig) -
     return np.bincount(held, minlength=n_classes)
 
 
-def _left_out(
-    name: str,
-    entry: ClientsConfig,
-    config: SweepConfig,
-    codes: NDArray[np.int64],
-    names: tuple[str, ...] | None,
-) -> list[str]:
-    """What to say about an MDM's categories of which the data have no points."""
-    if entry.mdm is None:
-        return []
-    asked = load_saved(config.folder / entry.mdm).mdm.mean()
-    text = out_of_stock(asked, stocked(codes, len(asked)), names)
-    return [f"[clients.{name}] {text}"] if text else []
-
-
-def _clients(
-    name: str,
-    entry: ClientsConfig,
-    config: SweepConfig,
-    table: _Table,
-    chosen: NDArray[np.int64],
-    codes: NDArray[np.int64],
-    earlier: Mapping[str, ClientsOfSeed],
-) -> ClientsOfSeed:
-    """The clients of one entry, which the data or a file may have for every seed."""
-    if entry.column is not None:
-        owners = ids_of(table.column(entry.column), f"the column {entry.column!r}")
-        owned = Partition.by_owner(owners[chosen])
-        return lambda _: owned
-    if entry.partition is not None:
-        if len(chosen) != len(table.features):
-            raise ParameterError("a partition needs data with test points of their own")
-        kept = load_partition(config.folder / entry.partition)
-        check_clients(kept, n_points=len(codes), name=entry.partition)
-        return lambda _: kept
-    counts = _counts(entry, config, codes, earlier)
-    style = None if entry.style is None else load_style(config.folder / entry.style).style
-    features = None if style is None else _style_features(entry, table)[chosen]
-
-    def drawn(seed: int) -> Partition:
-        drawing, cutting = streams(name, seed)
-        asked = sparse.csr_array(in_stock(counts(seed, drawing), codes))
-        shape = asked.shape[0], max(asked.shape[1], int(codes.max()) + 1)
-        wide = sparse.csr_array((asked.data, asked.indices, asked.indptr), shape)
-        with catch_warnings():
-            simplefilter("ignore", StyleWarning)  # it does not know whose clients they are
-            done = partition(codes, wide, style=style, features=features, rng=cutting)
-        report = None if done.report is None else done.report.style
-        if report is not None and report.remark is not None:
-            warn(f"[clients.{name}] {report.remark}", StyleWarning, stacklevel=2)
-        return done
-
-    return drawn
-
-
-def _style_features(entry: ClientsConfig, table: _Table) -> NDArray[Any]:
-    """The features in which a style is measured, of all points."""
-    name = entry.style_features
-    return table.features if name is None else table.column(name)
-
-
-def _counts(
-    entry: ClientsConfig,
-    config: SweepConfig,
-    codes: NDArray[np.int64],
-    earlier: Mapping[str, ClientsOfSeed],
-) -> Callable[[int, np.random.Generator], object]:
-    """A function of the seed and of a random stream that returns histograms of clients."""
-    n_categories, n_clients = _n_categories(config, codes), entry.n_clients
-    if entry.mdm is not None:
-        mdm = load_saved(config.folder / entry.mdm).mdm
-        return lambda _, rng: mdm.sample(n_clients or 1, rng=rng)
-    path = config.folder / str(entry.oracle)
-    if entry.oracle is not None and path.suffix in (".csv", ".tsv", ".gz", ".parquet"):
-        names = _category_names(config)
-        known = table_histograms(read_table(path), categories=names or n_categories).counts
-        return lambda _, rng: _some_of(known, n_clients, rng)
-    if not isinstance(entry.like, str):
-        alone = baseline(entry, codes, n_categories=n_categories, like=None)
-        return lambda _, rng: alone.sample(n_clients or 1, rng=rng)
-    other = _earlier(entry.like, earlier)
-    if entry.oracle is not None:
-        return lambda seed, rng: _some_of(
-            other(seed).histograms(codes, n_categories), n_clients, rng
-        )
-
-    def drawn(seed: int, rng: np.random.Generator) -> object:
-        like = other(seed)
-        population = baseline(entry, codes, n_categories=n_categories, like=like)
-        return population.sample(n_clients or len(like), rng=rng)
-
-    return drawn
-
-
-def _some_of(counts: object, n_clients: int | None, rng: np.random.Generator) -> object:
-    """All of these clients in their order, or so many of them at random."""
-    return counts if n_clients is None else Oracle(counts).sample(n_clients, rng=rng)
-
-
-def _earlier(name: str, earlier: Mapping[str, ClientsOfSeed]) -> ClientsOfSeed:
-    if name not in earlier:
-        known = f"one of {', '.join(earlier)}" if earlier else "one that stands above it"
-        raise ParameterError(
-            f"no population {name!r} stands before it in the file; expected {known}"
-        )
-    return earlier[name]
-
-
-def _points(asked: DataConfig, folder: Path, owners: set[str | None]) -> _Table:
+def _points(asked: DataConfig, folder: Path, owners: Collection[str]) -> _Table:
     if asked.builtin is not None:
         found = digits().train
         pictures = _shaped(np.asarray(found.features).reshape(-1, 1, 8, 8), asked)
@@ -316,7 +302,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _from_parquet(asked: DataConfig, path: Path, owners: set[str | None]) -> _Table:
+def _from_parquet(asked: DataConfig, path: Path, owners: Collection[str]) -> _Table:
     table = read_table(path)
     columns = {name: table[name].to_numpy() for name in table.column_names}
     modelled = modelled_names([*columns], asked.category or asked.label, where=str(path))
@@ -359,22 +345,3 @@ def _split(table: _Table, asked: DataConfig) -> tuple[NDArray[np.int64], NDArray
             f"{counted(n_points, 'point')}; expected at least one to test on, and one to train on"
         )
     return np.sort(order[n_test:]), np.sort(order[:n_test])
-
-
-def _category_names(config: SweepConfig) -> tuple[str, ...] | None:
-    """The names of the categories that MDM and style files have; None without any."""
-    found: list[tuple[str, str, Sequence[str] | None]] = []
-    for name, entry in config.clients.items():
-        if entry.mdm is not None:
-            found.append((name, entry.mdm, load_saved(config.folder / entry.mdm).categories))
-        if entry.style is not None:
-            found.append((name, entry.style, load_style(config.folder / entry.style).categories))
-    return agreed_names(found)
-
-
-def _n_categories(config: SweepConfig, codes: NDArray[np.int64]) -> int:
-    for entry in config.clients.values():
-        if entry.mdm is not None:
-            known = load_saved(config.folder / entry.mdm).mdm.n_categories
-            return max(known, int(codes.max()) + 1)
-    return int(codes.max()) + 1

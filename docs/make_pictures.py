@@ -12,14 +12,14 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from polyurn.report.palette import FILLS, TONES
+from polyurn.report.population_rows import strip_categories, strip_rows
 
 import polyurn as pu
 from polyurn import datasets
 from polyurn.counts import client_sizes
 from polyurn.model.paper_truths import truth
 from polyurn.report import plots
-from polyurn.report.palette import FILLS, TONES
-from polyurn.report.population_rows import strip_categories, strip_rows
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

@@ -287,7 +287,10 @@ def test_a_book_is_written_to_json_only_and_not_over_its_points(run, files):
         (["book.json", "proxy.npz"], ["expected a table, whose labels have names"]),
         (["numbers.json", "proxy.csv"], ["expected --features, columns of proxy.csv"]),
         (["numbers.json", "proxy.npz", "--label", "x"], ["--label has no effect with .npz files"]),
-        (["numbers.json", "three.npz"], ["three.npz: column 'label': numbers.json has no style of the labels of 1 of 3 rows"]),
+        (
+            ["numbers.json", "three.npz"],
+            ["three.npz: column 'label': numbers.json has no style of the labels of 1 of 3 rows"],
+        ),
         (
             ["numbers.json", "wide.npz"],
             ["wide.npz: expected points of 2 features, as in numbers.json"],

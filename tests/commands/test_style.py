@@ -126,7 +126,9 @@ def test_labels_of_an_archive_that_are_none_are_named_with_their_file(run, files
 
 def test_a_table_and_an_archive_do_not_go_together(run, files):
     assert_refused(run("style", "proxy.parquet", "records.npz"), "two tables or two .npz files")
-    assert_refused(run("style", "proxy.npz", "records.npz", "--label", "x"), "--label has no effect")
+    assert_refused(
+        run("style", "proxy.npz", "records.npz", "--label", "x"), "--label has no effect"
+    )
     assert_refused(run("style", "records.npz", "proxy.npz"), "expected an array 'clients'")
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from polyurn.report.model_sections import choice_section, components_section
+from polyurn.report.model import choice_section, components_section
 from polyurn.server.records import FitRecord, SelectionRecord
 from polyurn.storage.mdm_json import SavedMDM
 from polyurn.storage.provenance import Made

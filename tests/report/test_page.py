@@ -8,12 +8,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from polyurn.report.page import html_report
 from report_material import (
     NAMES,
     comparison,
     everything,
     federated,
+    html_report,
     runs,
     saved,
     selection,

@@ -246,7 +246,7 @@ def test_clients_match_crossed_columns(tmp_path, category, suffix):
     ("category", "said"),
     [
         ("origin,lables", "expected a column 'lables'"),
-        (["origin", 3], "category as a text or a list of texts"),
+        (["origin", 3], "category as a text, a list, got 3 at position 1, in place of a text"),
         ("x,labels", "category: expected texts or whole numbers to cross"),
         ("client", "another column for .data. category than the clients', got 'client'"),
         ("labels,client", "another column for .data. category than the clients', got 'client'"),

@@ -86,7 +86,7 @@ def compare_command(
         return
     refuse_options(context, _OF_SWEEPS, f"with the table {held_out}")
     from polyurn.commands.views import comparison_table, read_model, styles_table
-    from polyurn.comparison.populations import compare
+    from polyurn.comparison.likeness import compare
     from polyurn.sources.clients import Declared, Reading, read_some
     from polyurn.sources.points import style_columns
     from polyurn.storage.atomic import save_record

@@ -54,7 +54,7 @@ def demo_command(
     from polyurn import demo
     from polyurn.commands.verdicts import verdict_record
     from polyurn.commands.views import mdm_record
-    from polyurn.report.page import html_report
+    from polyurn.report.page import report_on
     from polyurn.storage.atomic import check_place, write_whole
     from polyurn.storage.mdm_json import SavedMDM
     from polyurn.storage.provenance import Made
@@ -86,14 +86,14 @@ def demo_command(
             **made_by(context, seed), data=_data(there), selection=learned.selection,
             crossed=learned.crossed,
         )  # fmt: skip
-        page = html_report(
+        page = report_on(
             SavedMDM(learned.mdm, there.categories, made),
             comparison=likeness,
             runs=runs,
             clients={"true": there.held_out, "mdm": simulated["mdm"], "iid": simulated["iid"]},
             title=f"What the federation of {there.name} looks like",
             rng=streams[5],
-        )
+        ).html()
         write_whole(output, lambda file: file.write(page.encode()))
         end(f"{output.resolve().as_uri()} ({len(page.encode()) / 1e6:.1f} MB)")
     seconds = time.monotonic() - began

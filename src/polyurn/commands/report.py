@@ -62,7 +62,7 @@ def report_command(
     Example: `polyurn report mdm.json comparison.json runs/ true=held-out.csv -o report.html`
     """
     from polyurn.commands.views import read_model
-    from polyurn.report.page import html_report
+    from polyurn.report.page import report_on
     from polyurn.sources.clients import read_clients
     from polyurn.sources.points import read_pictures
     from polyurn.storage.atomic import check_place, write_whole
@@ -109,7 +109,7 @@ def report_command(
         read = read_clients(table, reading, names or None)
         reading = reading.after(read)
         clients[name], names = read.counts, read.categories or read.shape[1]
-    page = html_report(
+    page = report_on(
         model,
         categories=names if isinstance(names, tuple) else None,
         comparison=comparison,
@@ -123,7 +123,7 @@ def report_command(
         title=title,
         notes=[("Page: command", made_by(context, seed)["command"])],
         rng=seed,
-    )
+    ).html()
     write_whole(output, lambda file: file.write(page.encode()))
     size = len(page.encode())
     say(f"wrote {output} ({size / 1e6:.1f} MB): open {output.resolve().as_uri()}")

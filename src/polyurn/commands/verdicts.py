@@ -16,9 +16,8 @@ from rich.text import Text
 from polyurn.commands.console import fits, print_json, say, show, visible
 from polyurn.comparison.estimates import Estimate
 from polyurn.storage.run_log import RunRecord, read_runs
-from polyurn.sweeps.results import PopulationVerdict, Verdict
 from polyurn.sweeps.scores import AGAIN, LAST
-from polyurn.sweeps.verdict import compare_sweeps
+from polyurn.sweeps.verdict import Verdict, compare_sweeps
 
 # population → measure → number, interval
 _Told: TypeAlias = Mapping[str, Mapping[str, tuple[str, str]]]
@@ -77,7 +76,14 @@ def verdict_tables(verdict: Verdict) -> list[Table]:
     One column per population and one line per measure. Where that is wider than the terminal, one line
     per population, in as many tables as the measures need.
     """
-    told = {found.population: _measures(verdict, found) for found in verdict.populations}
+    places = 2 if verdict.wording.in_points else 3
+    told = {
+        found.population: {
+            name: _with_interval(said, places) if isinstance(said, Estimate) else (said, "")
+            for name, said in verdict.measures(found).items()
+        }
+        for found in verdict.populations
+    }
     tables = [_by_column(told)]
     if not fits(tables[0]):
         tables = [_by_line(told, measures) for measures in _parts(told)]
@@ -128,32 +134,6 @@ def _names(told: _Told) -> list[str]:
     return [*next(iter(told.values()))]
 
 
-def _measures(verdict: Verdict, found: PopulationVerdict) -> dict[str, tuple[str, str]]:
-    """What is said about one population: names to numbers, each with its interval or nothing."""
-    scale = 100.0 if verdict.wording.in_points else 1.0
-    measures = {
-        "difference": _with_interval(found.difference, scale),
-        "difference of means": (_number(found.difference_of_means, scale), ""),
-        "simulated less true": _with_interval(found.signed, scale),
-    }
-    reference = verdict.reference
-    if reference is not None:
-        less = Estimate(math.nan, math.nan, math.nan)
-        if found is not reference:
-            less = verdict.paired(found.population, reference.population)
-        measures[f"difference less {reference.population}'s"] = _with_interval(less, scale)
-    measures["regret"] = _with_interval(found.regret, scale)
-    measures["rank correlation"] = _with_interval(found.rank_correlation, 1.0)
-    if found.rounds_to_target is not None:
-        measures["rounds to target, apart"] = _with_interval(found.rounds_to_target, 1.0)
-        measures["reached (here|true)"] = (f"{found.n_reached}|{found.n_reached_true}", "")
-    measures["settings, seeds"] = (f"{found.n_settings}, {found.n_seeds}", "")
-    measures["diverged (here|true)"] = (f"{found.n_diverged}|{found.n_diverged_true}", "")
-    if any(one.n_missing for one in verdict.populations):
-        measures["no counterpart"] = (str(found.n_missing), "")
-    return measures
-
-
 def verdict_record(verdict: Verdict) -> dict[str, Any]:
     """The verdict, for JSON; what is not defined is null."""
     record: dict[str, Any] = _without_nan(
@@ -170,15 +150,14 @@ def verdict_record(verdict: Verdict) -> dict[str, Any]:
     return record
 
 
-def _with_interval(found: Estimate, scale: float) -> tuple[str, str]:
+def _with_interval(found: Estimate, places: int) -> tuple[str, str]:
     """A number, and its interval if it has one."""
     ends = [] if math.isnan(found.low) else [found.low, found.high]
-    return _number(found.value, scale), " to ".join(_number(end, scale) for end in ends)
+    return _number(found.value, places), " to ".join(_number(end, places) for end in ends)
 
 
-def _number(value: float, scale: float) -> str:
-    places = 3 if scale == 1 else 2
-    return "–" if math.isnan(value) else f"{round(scale * value, places) + 0.0:.{places}f}"
+def _number(value: float, places: int) -> str:
+    return "–" if math.isnan(value) else f"{round(value, places) + 0.0:.{places}f}"
 
 
 def _without_nan(value: Any) -> Any:

@@ -291,7 +291,7 @@ def _labels(saved: "SavedCodebook") -> tuple[str, ...]:
 
 def comparison_table(verdict: "Comparison") -> Table:
     """One column per population, one line per measure."""
-    head, *lines = zip(*verdict.table(), strict=True)
+    head, *lines = verdict.table()
     title = f"how alike to {counted(verdict.n_clients, 'true client')}"
     return table_of(title, head, lines, left=[0])
 

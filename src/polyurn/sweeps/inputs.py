@@ -55,8 +55,7 @@ class Inputs:
     remarks: tuple[str, ...] = ()
 
     def metrics(self) -> dict[str, "PerExample"]:
-        """Accuracy on the test as it is, and on one whose classes are as frequent as the clients'.
-        """
+        """Accuracy on the test as it is, and on one whose classes are as frequent as the clients'."""
         from polyurn.training.losses import accuracy, weighted
 
         if self.class_counts is None:

@@ -225,10 +225,6 @@ def renew(monkeypatch):
         ("README.md", ["python", "select", "show", "compare", "partition"]),
         ("docs/quickstart.md", ["select", "sample", "compare", "report"]),
         ("docs/guides/feature.md", ["features", "features"]),
-        (
-            "docs/codebook.md",
-            ["codebook", "show", "codebook", "codebook", "fit", "fit", "sample", "partition"],
-        ),
     ],
 )
 def test_a_page_shows_what_its_commands_print(name, ran, renew, tmp_path):

@@ -38,11 +38,9 @@ if TYPE_CHECKING:
     from polyurn.counts import drop_empty as drop_empty
     from polyurn.integrations.frames import TableFeatures as TableFeatures
     from polyurn.integrations.frames import table_features as table_features
-    from polyurn.model.codebooks import Codebook as Codebook
     from polyurn.model.given_labels import GivenLabels as GivenLabels
     from polyurn.model.mdm import MDM as MDM
     from polyurn.model.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
-    from polyurn.model.pool_styles import codebook as codebook
     from polyurn.model.proxy_space import style_space as style_space
     from polyurn.model.sizes import SizeBins as SizeBins
     from polyurn.model.sizes import Sizes as Sizes
@@ -135,10 +133,8 @@ _HOME = {
     "Journal": "storage.journal",
     "pack_shards": "storage.packing",
     "open_ledger": "storage.ledger_file",
-    "Codebook": "model.codebooks",
     "GivenLabels": "model.given_labels",
     "MDM": "model.mdm",
-    "codebook": "model.pool_styles",
     "dirichlet_multinomial_logpmf": "model.mdm",
     "load_partition": "storage.partitions",
     "save_partition": "storage.partitions",

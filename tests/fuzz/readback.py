@@ -22,7 +22,6 @@ def unreadable(path: Path) -> str | None:
 def _read(path: Path) -> None:
     from polyurn.report.material import SavedComparison
     from polyurn.storage.atomic import format_of, load_record
-    from polyurn.storage.codebook_json import load_codebook
     from polyurn.storage.mdm_json import load_saved
     from polyurn.storage.partitions import load_partition
     from polyurn.storage.style_json import load_style
@@ -35,8 +34,6 @@ def _read(path: Path) -> None:
         load_saved(path)
     elif format_of(path) == "polyurn.style":
         load_style(path)
-    elif format_of(path) == "polyurn.codebook":
-        load_codebook(path)
     elif format_of(path) == "polyurn.comparison":
         SavedComparison.from_record(load_record(path, kind="comparison", version=1))
     elif path.suffix == ".json":

@@ -14,7 +14,6 @@ from rich.text import Text
 
 import polyurn
 from polyurn.commands import (
-    codebook,
     compare,
     datasets,
     demo,
@@ -150,11 +149,6 @@ for panel, name, function in _COMMANDS:
 app.command("select", hidden=True)(as_command(fit.fit_command))  # what it was called before
 
 _GROUPS: tuple[tuple[str, str, tuple[tuple[str, Callable[..., None]], ...]], ...] = (
-    (
-        "codebook",
-        "Make categories of label and style, and encode points by them.",
-        (("make", codebook.make_command), ("encode", codebook.encode_command)),
-    ),
     (
         "federation",
         "Learn from live nodes: set a federation up, join it, ask it.",

@@ -101,9 +101,7 @@ Count = Annotated[
 ]
 Categories = Annotated[
     str | None,
-    typer.Option(
-        help="Declared categories: a number C (0 to C-1); names, comma-separated; or a codebook file."
-    ),
+    typer.Option(help="Declared categories: a number C (0 to C-1), or names, comma-separated."),
 ]
 DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Leave out clients without points.")]
 Features = Annotated[
@@ -334,13 +332,9 @@ class SpaceOptions:
 
 
 def declared_categories(text: str | None) -> int | tuple[str, ...] | None:
-    """C, or the names of the categories, which may stand in a codebook file."""
+    """C, or the names of the categories."""
     if text is None:
         return None
-    if text.endswith(".json") and "," not in text:  # one name alone would be no declaration
-        from polyurn.storage.codebook_json import load_codebook
-
-        return load_codebook(text).categories
     return int(text) if text.isdecimal() else tuple(name.strip() for name in text.split(","))
 
 

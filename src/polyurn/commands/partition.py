@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from polyurn.sources.proxy_clients import ProxyClients
 
 _ONCE = ", which gives each point once"
-_OWN_STYLES = ", which has its own styles"
 
 
 def partition_command(
@@ -56,23 +55,12 @@ def partition_command(
     style: Path | None = option(
         None,
         "Style file: each client is given points of a style of its own.",
-        Unless("codebook", because=_OWN_STYLES),
     ),
     features: str | None = option(
         None,
         "Columns of LABELS in which the style is measured, comma-separated, or one with "
         "lists; those that the style file names by default.",
         Needs("style"),
-    ),
-    codebook: Path | None = option(
-        None,
-        "Codebook file: LABELS is then what `codebook encode` wrote, and the styles of each "
-        "client are drawn given its labels.",
-    ),
-    codes: Path | None = option(
-        None,
-        "With --codebook: MDM file of a fit to codes, which styles come from.",
-        Needs("codebook"),
     ),
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -86,7 +74,6 @@ def partition_command(
     from polyurn.storage.partitions import partition_json, save_partition
 
     _check_clients(context, clients, n_clients, covers, population)
-    _check_codebook(context, codebook, codes, shortfall)
     held = _read(context, columns, labels, clients)
     given: dict[str, Any] = {"rng": seed}
     if style is not None:
@@ -132,58 +119,33 @@ def _check_clients(
         refuse_options(context, ["categories"], f"with {population}, which has its own categories")
 
 
-def _check_codebook(
-    context: typer.Context, codebook: Path | None, codes: Path | None, shortfall: str
-) -> None:
-    """Refuse a codebook without a mixture over its codes, and what does not go with one."""
-    if codebook is None:
-        return
-    if codes is None:
-        raise ParameterError("expected --codes, the MDM file of a fit to codes, with --codebook")
-    refuse_options(context, ["categories"], f"with --codebook{_OWN_STYLES}")
-    if shortfall == "resample":
-        raise ParameterError(
-            "--shortfall resample would change the labels of clients, which --codebook keeps: leave "
-            "one of them out"
-        )
-
-
 def _read(
     context: typer.Context, columns: TableOptions, labels: Path, clients: Path
 ) -> "ProxyClients":
     """The proxy points, and who is to hold them: clients of a table, or drawn from an MDM file."""
-    import numpy as np
-
     from polyurn.commands.views import read_model
-    from polyurn.sources.codes import CodeModel
     from polyurn.sources.points import PointFile
     from polyurn.sources.proxy_clients import read_proxy, say_memory
     from polyurn.storage.style_json import load_style
 
     asked = context.params
-    style, codebook, codes = asked["style"], asked["codebook"], asked["codes"]
-    n_clients, population, seed = asked["n_clients"], asked["population"], asked["seed"]
+    style, population, n_clients = asked["style"], asked["population"], asked["n_clients"]
     drawn_from = read_model(clients) if clients.suffix == ".json" else None
     n_features = 0 if style is None else load_style(style).style.space.n_features
     n_asked = None
     if drawn_from is not None and n_clients is not None:
         n_asked = round(n_clients * drawn_from.mdm.mean().sum())
     say_memory(labels, clients, columns.count, say, n_features=n_features, n_asked=n_asked)
-    model = None if codebook is None else CodeModel.of(codebook, codes, read_model(codes))
     held = read_proxy(
         PointFile.read(labels, say),
         asked["label_column"],
         drawn_from or clients,
         columns.reading(),
-        columns.declared() if model is None else model.labels,
+        columns.declared(),
         None if population is None else read_model(population),
     )
-    if n_clients is not None:
-        held = held.drawn(n_clients, rng=seed)  # as `sample` draws them
-    if model is None:
-        return held
-    # A stream of its own: the seed's is for the points.
-    return held.with_codes(model, say, np.random.default_rng(seed).spawn(1)[0])
+    # As `sample` draws them.
+    return held if n_clients is None else held.drawn(n_clients, rng=asked["seed"])
 
 
 def _partition(held: "ProxyClients", covers: bool, given: dict[str, Any]) -> "Partition":

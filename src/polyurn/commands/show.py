@@ -1,4 +1,4 @@
-"""`polyurn show`: what is in a file: an MDM, a style or a codebook, as a table."""
+"""`polyurn show`: what is in a file: an MDM or a style, as a table."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -21,12 +21,10 @@ _OTHERS = {
 
 def show_command(
     *,
-    file: Path = argument("FILE", "File that `fit`, `style` or `codebook make` wrote."),
+    file: Path = argument("FILE", "File that `fit` or `style` wrote."),
     as_json: AsJson = False,
 ) -> None:
-    """The components of an MDM, the directions of a style, or the styles of each label in a codebook.
-
-    And what is guaranteed to the clients of a model or a style.
+    """The components of an MDM, or the directions of a style, and what is guaranteed to clients.
 
     Example: `polyurn show mdm.json`
     """
@@ -34,12 +32,7 @@ def show_command(
     from polyurn.storage.atomic import format_of
 
     kind = format_of(file)
-    if kind == "polyurn.codebook":
-        from polyurn.storage.codebook_json import load_codebook
-
-        book = load_codebook(file)
-        _show(as_json, views.book_record(book), views.book_table(book))
-    elif kind == "polyurn.style":
+    if kind == "polyurn.style":
         from polyurn.storage.style_json import load_style
 
         style = load_style(file)
@@ -85,4 +78,4 @@ def _refuse_others(path: Path, kind: str | None) -> None:
         with suppress(PolyurnError):
             what = f"a partition of {counted(len(load_partition(path)), 'client')}"
     if what is not None:
-        raise FileError(f"{path} is {what}; expected a file that fit, style or codebook make wrote")
+        raise FileError(f"{path} is {what}; expected a file that fit or style wrote")

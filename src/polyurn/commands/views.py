@@ -20,7 +20,6 @@ if TYPE_CHECKING:  # showing a file does not wait for the search to be loaded
     from polyurn.model.mdm import MDM
     from polyurn.model.style import Style
     from polyurn.server.records import CandidateRecord, FitRecord, SelectionRecord
-    from polyurn.storage.codebook_json import SavedCodebook
     from polyurn.storage.style_json import SavedStyle
 
 _HALF_WIDTH = 1.96  # of a 95 % interval, in standard errors
@@ -200,7 +199,7 @@ def candidates_table(candidates: Sequence[dict[str, Any]], chosen: int) -> Table
     )
 
 
-# ------------------------------------------------------------------------- styles and codebooks
+# --------------------------------------------------------------------------------------- styles
 
 
 def style_table(style: "Style") -> Table:
@@ -248,42 +247,6 @@ def style_record(saved: "SavedStyle") -> dict[str, Any]:
         "radius": style.space.radius,
         "alarm": style.alarm,
     }
-
-
-def book_table(saved: "SavedCodebook") -> Table:
-    """One row per label: how many styles it has, and how far from their centres points may be."""
-    book = saved.book
-    table = table_of(
-        f"codebook of {counted(book.n_labels, 'label')} and "
-        f"{counted(book.n_features, 'feature')}: {counted(book.n_categories, 'category')}",
-        ("label", "styles", "farthest"),
-        [
-            (name, str(n_styles), f"{np.sqrt(reach):.4g}" if n_styles else "–")
-            for name, n_styles, reach in zip(_labels(saved), book.n_styles, book.reach, strict=True)
-        ],
-        left=[0],
-    )
-    table.caption = "a point farther from every centre of its label is 'other'"
-    return table
-
-
-def book_record(saved: "SavedCodebook") -> dict[str, Any]:
-    """The same numbers and more, for JSON."""
-    book = saved.book
-    return {
-        "n_labels": book.n_labels,
-        "n_features": book.n_features,
-        "n_categories": book.n_categories,
-        "labels": list(_labels(saved)),
-        "features": None if saved.features is None else list(saved.features),
-        "categories": list(saved.categories),
-        "n_styles": book.n_styles.tolist(),
-        "reach": np.sqrt(book.reach).tolist(),
-    }
-
-
-def _labels(saved: "SavedCodebook") -> tuple[str, ...]:
-    return saved.labels or tuple(str(label) for label in range(saved.book.n_labels))
 
 
 # ---------------------------------------------------------------------------------- comparisons

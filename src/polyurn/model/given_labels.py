@@ -29,8 +29,7 @@ from polyurn.wording.numbers import counted
 class GivenLabels(FrozenArrays):
     """Clients whose label totals come from one population, and their styles from a mixture given those.
 
-    The mixture is over finer categories than labels: those of a `Codebook`, or a label crossed with
-    another feature. Styles have exactly its conditional law given the label totals and, with them, the
+    The mixture is over finer categories than labels: a label crossed with another feature. Styles have exactly its conditional law given the label totals and, with them, the
     size.
 
     Parameters
@@ -40,7 +39,7 @@ class GivenLabels(FrozenArrays):
     labels : Population
         Over labels.
     label_of : int array of shape (n_categories,)
-        The label of each category of `mdm`; that of a codebook is `book.label_of`.
+        The label of each category of `mdm`.
     codes : int array of shape (n_points,), optional
         The category of each proxy point. Clients are then drawn given, too, that they hold nothing of
         categories without such a point: their label totals stay. Kept as `possible`, whether clients

@@ -1,7 +1,7 @@
 """Proxy points and the clients that are to hold them: read from files, with the same categories.
 
-Clients are those of a table, or drawn from an MDM file; with a codebook, categories are its codes. Which
-points a client is given is `partitioning/assign.py`'s.
+Clients are those of a table, or drawn from an MDM file. Which points a client is given is
+`partitioning/assign.py`'s.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from polyurn.client.columns import column_counts
 from polyurn.client.histogram import category_names
 from polyurn.client.layout import category_columns, column_text
 from polyurn.client.tables import category_codes, known_codes, table_layout
-from polyurn.errors import CountsError, ShortfallError, SizeError
+from polyurn.errors import CountsError
 from polyurn.memory import check_memory
 from polyurn.model.population import Population
 from polyurn.populations import Oracle
@@ -29,7 +29,6 @@ from polyurn.sources.clients import (
     read_clients,
     shown_categories,
 )
-from polyurn.sources.codes import CodeModel
 from polyurn.sources.points import PointFile
 from polyurn.storage.mdm_json import SavedMDM
 from polyurn.storage.tables import parquet_rows, read_table, table_batches
@@ -75,27 +74,6 @@ class ProxyClients:
     def drawn(self, n_clients: int, *, rng: int) -> "ProxyClients":
         """So many clients of the population."""
         return replace(self, counts=self.population.sample(n_clients, rng=rng))
-
-    def with_codes(self, model: CodeModel, say: Say, rng: np.random.Generator) -> "ProxyClients":
-        """The same clients with codes in place of labels, drawn given their label totals."""
-        codes = model.codes_of(self.file, self.positions, self.labels, self.categories)
-        known = np.flatnonzero(codes >= 0)
-        if len(known) < len(codes):
-            left_out = counted(len(codes) - len(known), "proxy point")
-            say(f"left out {left_out} of codes that are no category of {model.mdm_path}")
-        given = model.given_labels(self.population, self.categories, codes[known])
-        counts = None
-        if self.counts is not None:
-            try:
-                counts = given.fill(self.counts, rng=rng)
-            except ShortfallError as error:
-                raise error.named(self.categories) from None
-            except (CountsError, SizeError) as error:
-                raise CountsError(f"clients that {model.mdm_path} cannot have: {error}") from None
-        return replace(
-            self, labels=codes[known], positions=self.positions[known],
-            categories=model.categories, population=given, counts=counts,
-        )  # fmt: skip
 
 
 def read_proxy(

@@ -5,12 +5,9 @@ Arrow is imported when it is needed. What is in a table, and how one is read, is
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import FileError, MissingDependencyError
 from polyurn.storage.atomic import check_place, write_whole
@@ -51,24 +48,6 @@ def write_table(
             pa.csv.write_csv(table, stream, options)
 
     write_whole(path, write)
-
-
-def table_with_names(
-    columns: Mapping[str, Any], name: str, names: Sequence[str], codes: NDArray[np.int64]
-) -> "pa.Table":
-    """A table of these columns, and one more, which has the name of each row's code.
-
-    Parameters
-    ----------
-    columns : mapping of str to Arrow columns or arrays of shape (n_rows,)
-    name : str
-        What the last column is called.
-    names : sequence of str
-        The name of each code.
-    codes : int array of shape (n_rows,)
-    """
-    pa = arrow("writing tables")
-    return pa.table({**columns, name: pa.array(names).take(pa.array(codes))})
 
 
 def table_text(table: "pa.Table") -> bytes:

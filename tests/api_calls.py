@@ -243,8 +243,8 @@ def _partition() -> Call:
     }  # fmt: skip
 
 
-def _html_report() -> Call:
-    return pu.html_report, {
+def _report_on() -> Call:
+    return pu.report_on, {
         "model": mdm(), "categories": ["a", "b", "c"], "comparison": comparison(), "runs": runs(),
         "clients": {"true": COUNTS[:12]}, "true": "true", "metric": "accuracy", "title": "A page",
         "style": style(), "features": np.zeros((200, 4)), "labels": LABELS,
@@ -577,7 +577,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "histograms": lambda: (
         pu.histograms, {"clients": ["a", "b"], "values": [0, 1], "categories": 2},
     ),
-    "html_report": _html_report,
+    "report_on": _report_on,
     "in_stock": lambda: (pu.in_stock, {"counts": COUNTS, "labels": list(range(COUNTS.shape[1]))}),
     "load": _load,
     "load_partition": _load_partition,

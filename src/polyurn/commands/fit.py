@@ -54,7 +54,7 @@ def fit_command(
     ),
     sampling: Literal["fixed", "poisson"] = option(
         "fixed", "How a cohort is drawn: fixed or poisson.", Unless("epsilon"), Needs("cohort")
-    ),  # fmt: skip
+    ),
     method: Literal["search", "paper"] = option(
         "search", "Many starts in the same rounds, or the paper's algorithms.", Unless("epsilon")
     ),
@@ -63,7 +63,7 @@ def fit_command(
         "Where the paper's method starts: moments of which category.",
         Unless("epsilon"),
         Needs("method", "paper"),
-    ),  # fmt: skip
+    ),
     sizes: Literal["exact", "binned", "shared"] | None = option(
         None, "Sizes one by one, in bins, or in bins that all components share."
     ),
@@ -134,7 +134,13 @@ def fit_command(
                 **budget,
             )
     except KeyboardInterrupt:
-        _keep_interrupted(kept, begun, read.categories, output, checkpoint)
+        again = (
+            f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
+        )
+        if several:  # its rounds are those of several mixtures
+            say(f"interrupted; {again}")
+        else:
+            _keep_interrupted(kept, begun, read.categories, output, again)
         raise typer.Exit(INTERRUPTED) from None
     # How many clients and points there are is private too.
     data = table.name if budget else read.record
@@ -197,16 +203,14 @@ def _keep_interrupted(
     begun: "Made",
     categories: tuple[str, ...],
     output: Path | None,
-    checkpoint: Path | None,
+    again: str,
 ) -> None:
     """Write the parameters of the last round, if there are any and a place for them."""
     last = kept[-1] if kept else None
-    again = f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
     if last is None or last.mdm is None:
         say(f"interrupted before there were any parameters; {again}")
     elif output is None:
-        why = "" if checkpoint else " (no --output)"
-        say(f"interrupted after round {last.number}; {again}{why}")
+        say(f"interrupted after round {last.number}, without --output; {again}")
     else:
         _write(last.mdm, replace(begun, interrupted_after_round=last.number), categories, output)
         say(f"interrupted; the parameters after round {last.number} are in {output}")

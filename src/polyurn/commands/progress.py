@@ -101,11 +101,10 @@ def learning_progress(
     console: Console, n_rounds: int, selects: bool, private: bool, kept: list["Round"]
 ) -> contextlib.AbstractContextManager[Callable[..., None]]:
     """A function that shows each round, whatever is learned; those of one fit are kept in a list."""
-    if private:
-        return fit_progress(console, N_PRIVATE_ROUNDS)
-    if selects:
+    if selects and not private:
         return selection_progress(console)
-    return fit_progress(console, n_rounds, kept.append)
+    most = N_PRIVATE_ROUNDS if private else n_rounds
+    return fit_progress(console, most, None if selects else kept.append)
 
 
 @contextlib.contextmanager
@@ -148,8 +147,12 @@ def sweep_progress(console: Console) -> Iterator[Callable[["SweepProgress"], Non
 
         def on_run(done: "SweepProgress") -> None:
             every = max(1, done.n_total // _PIPED_LINES)
-            if done.run is not None and (done.n_done % every == 0 or done.n_done == done.n_total):
-                left = "" if done.seconds_left is None else f" ({_clock(done.seconds_left)} left)"
+            if done.run is None:
+                if done.seconds_left is not None:
+                    n_left = counted(done.n_total - done.n_done, "run")
+                    console.out(f"{n_left} will take about {_long(done.seconds_left)}")
+            elif done.n_done % every == 0 or done.n_done == done.n_total:
+                left = "" if done.seconds_left is None else f" ({_long(done.seconds_left)} left)"
                 console.out(f"run {done.n_done} of {done.n_total}{left}: {_line(done.run)}")
 
         yield on_run
@@ -166,11 +169,11 @@ def sweep_progress(console: Console) -> Iterator[Callable[["SweepProgress"], Non
         task = bar.add_task("training", total=None, ends=None)
 
         def on_run_bar(done: "SweepProgress") -> None:
+            left = done.seconds_left
+            ends = None if left is None else time.monotonic() + left
             if done.run is None:  # runs of an earlier start say nothing about the speed of this one
-                bar.reset(task, total=done.n_total, completed=done.n_done)
+                bar.reset(task, total=done.n_total, completed=done.n_done, ends=ends)
             else:
-                left = done.seconds_left
-                ends = None if left is None else time.monotonic() + left
                 bar.update(task, completed=done.n_done, description=_line(done.run), ends=ends)
 
         yield on_run_bar
@@ -235,8 +238,14 @@ class _TimeLeft(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         ends = task.fields["ends"]
-        left = "-:--:--" if ends is None else _clock(max(0.0, ends - time.monotonic()))
+        left = "-:--:--" if ends is None else _long(max(0.0, ends - time.monotonic()))
         return Text(left, style="progress.remaining")
+
+
+def _long(seconds: float) -> str:
+    """A time to wait: hours, minutes and seconds; days where it takes some."""
+    days = seconds / 86_400
+    return _clock(seconds) if days < 2 else f"{days:,.0f} days"
 
 
 def _clock(seconds: float) -> str:

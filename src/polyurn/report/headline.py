@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from polyurn.comparison.heterogeneity import heterogeneity
 from polyurn.comparison.results import Comparison, Likeness, few_true_clients, short
-from polyurn.errors import ParameterError
 from polyurn.report.material import Material
 from polyurn.sweeps.verdict import SIMULATED
 from polyurn.wording.numbers import counted
@@ -126,10 +125,9 @@ def _closeness(material: Material) -> tuple[str, Number]:
 
 def _training(material: Material) -> tuple[str, Number]:
     label = "What training on them predicts"
-    try:
-        verdict = material.verdict
-    except ParameterError as error:
-        return "", Number(label, "–", f"Not measured: {error}.", known=False)
+    verdict = material.verdict
+    if material.no_verdict:
+        return "", Number(label, "–", f"Not measured: {material.no_verdict}.", known=False)
     if verdict is None or verdict.reference is None:
         hint = "Not measured: polyurn sweep config.toml -o runs/, with true clients among them"
         return "", Number(label, "–", hint, known=False)

@@ -144,13 +144,25 @@ class Material:
         named += [run.population for run in self.runs]
         return sorted(dict.fromkeys(named), key=lambda name: name != self.true)
 
-    @cached_property
+    @property
     def verdict(self) -> Verdict | None:
-        """What the sweep says about each population; None if it has no true clients or only those."""
+        """What the sweep says about each population; None if nothing can be compared."""
+        return self._verdict[0]
+
+    @property
+    def no_verdict(self) -> str:
+        """Why runs on true clients and on others cannot be compared; "" if they can, or are missing."""
+        return self._verdict[1]
+
+    @cached_property
+    def _verdict(self) -> tuple[Verdict | None, str]:
         names = {run.population for run in self.runs}
         if self.true not in names or len(names) < 2:
-            return None
-        return compare_sweeps(self.runs, true=self.true, metric=self.metric)
+            return None, ""
+        try:
+            return compare_sweeps(self.runs, true=self.true, metric=self.metric), ""
+        except ParameterError as error:  # no seed or setting that both were trained with
+            return None, str(error)
 
 
 def gather(

@@ -39,16 +39,16 @@ def sweep_section(material: Material) -> Section | None:
     return Section(
         name="sweep",
         title="The sweep",
-        lead=_lead(verdict),
+        lead=_lead(verdict, material.no_verdict),
         figures=tuple(figures),
         tables=() if verdict is None else (_verdict_table(verdict),),
     )
 
 
-def _lead(verdict: Verdict | None) -> str:
+def _lead(verdict: Verdict | None, why_none: str) -> str:
     text = "The same settings were trained on every population; true clients are dotted."
     if verdict is None:
-        return text
+        return f"{text} There is no verdict: {why_none}." if why_none else text
     if verdict.floor is not None:
         text += (
             f" “{AGAIN}” are the true clients in other cohorts: what differs there is chance, the noise "

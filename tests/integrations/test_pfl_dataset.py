@@ -1,6 +1,7 @@
 """Clients as users of a pfl simulation, with the real library."""
 
-import sys
+import importlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,12 +10,10 @@ from partition_cases import COUNTS, LABELS
 from polyurn.errors import ParameterError
 
 
-def test_clients_become_users_of_a_pfl_simulation(parts):
-    pytest.importorskip(
-        "pfl", reason="pfl needs an environment of its own: pip install polyurn[pfl]"
-    )
-    from polyurn.integrations.pfl import federated_dataset
-
+def test_clients_become_users_of_a_pfl_simulation(parts, monkeypatch):
+    pytest.importorskip("pfl", reason="pfl needs an environment of its own: pip install pfl")
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples")
+    federated_dataset = importlib.import_module("pfl_dataset").federated_dataset
     np.random.seed(0)  # noqa: NPY002 - pfl draws from the global state
     users = federated_dataset([np.arange(len(LABELS)), LABELS], parts)
     seen = {user.user_id: user for user, _ in users.get_cohort(3)}
@@ -28,12 +27,3 @@ def test_clients_become_users_of_a_pfl_simulation(parts):
     assert again.user_id in seen
     with pytest.raises(ParameterError, match="got 5, 200"):
         federated_dataset([LABELS, LABELS[:5]], parts)
-
-
-def test_without_pfl_the_message_names_the_extra_to_install(parts, monkeypatch):
-    from polyurn.errors import MissingDependencyError
-    from polyurn.integrations.pfl import federated_dataset
-
-    monkeypatch.setitem(sys.modules, "pfl.data.dataset", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'polyurn\[pfl\]'"):
-        federated_dataset([LABELS], parts)

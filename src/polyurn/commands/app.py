@@ -136,7 +136,6 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     (_LEARN, "show", show.show_command),
     (_LEARN, "score", score.score_command),
     (_LEARN, "style", style.style_command),
-    (_LEARN, "privacy", privacy.privacy_command),
     (_SIMULATE, "sample", sample.sample_command),
     (_SIMULATE, "partition", partition.partition_command),
     (_JUDGE, "compare", compare.compare_command),
@@ -146,9 +145,13 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
 _KEEP_FILES = ("pack", "sample", "sweep")  # in a folder, with which they go on
 for panel, name, function in _COMMANDS:
     app.command(name, rich_help_panel=panel)(as_command(function, keeps_runs=name in _KEEP_FILES))
-app.command("select", hidden=True)(as_command(fit.fit_command))  # what it was called before
 
 _GROUPS: tuple[tuple[str, str, tuple[tuple[str, Callable[..., None]], ...]], ...] = (
+    (
+        "privacy",
+        "See what differential privacy would cost, before anything is spent.",
+        (("plan", privacy.plan_command),),
+    ),
     (
         "federation",
         "Learn from live nodes: set a federation up, join it, ask it.",

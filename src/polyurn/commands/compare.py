@@ -10,7 +10,7 @@ import typer
 
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import Needs, argument, made_by, option, refuse_options
-from polyurn.commands.options import AsJson, JsonOutput, Seed, TableOptions
+from polyurn.commands.options import AS_JSON, JSON_OUTPUT, SEED, TableOptions
 from polyurn.errors import ParameterError, StyleWarning
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def compare_command(
     populations: list[str] | None = argument(
         "NAME=FILE...", "MDM files (.json) and tables of simulated clients.", None
     ),
-    output: JsonOutput = None,
+    output: Path | None = JSON_OUTPUT,
     fitted: Path | None = option(
         None, "Table of the clients that were fitted: says how many are in both."
     ),
@@ -62,8 +62,8 @@ def compare_command(
     metric: str = option("accuracy", "What a sweep's runs are judged by; loss is their test loss."),
     last: float = option(0.5, "Share of a run's evaluations, the last ones, that are averaged."),
     target: float | None = option(None, "Compare the number of rounds to this metric, too."),
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """How alike populations are to clients that were held out from fitting.
 

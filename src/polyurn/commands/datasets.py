@@ -12,7 +12,7 @@ import typer
 
 from polyurn.commands.console import INTERRUPTED, print_json, say, show, talk
 from polyurn.commands.declare import argument, option, refuse_options
-from polyurn.commands.options import AsJson
+from polyurn.commands.options import AS_JSON
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def datasets_command(
         None, "Folder with its files; without it, the one that POLYURN_DATA names."
     ),
     download: bool = option(False, "Fetch the files where there are none.", "--download"),
-    as_json: AsJson = False,
+    as_json: bool = AS_JSON,
 ) -> None:
     """What a dataset holds: records, clients and categories; with `--download` it is fetched first.
 

@@ -1,7 +1,7 @@
 """How a function becomes a command: groups of options, options without effect, `--quiet`, Ctrl-C.
 
-A parameter whose type is a dataclass is a group, and its fields are options. Beside `typer.Option`, the
-type of an option may state what it has no effect without (`Needs`) or with (`Unless`).
+The default of a parameter declares it: `option` or `argument`. A parameter whose type is a dataclass is a
+group, and its fields are options. An option states what it has no effect without (`Needs`) or with (`Unless`).
 """
 
 import inspect
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any
 
 import typer
 from typer.models import OptionInfo
@@ -18,15 +18,13 @@ from typer.models import OptionInfo
 from polyurn.commands.console import INTERRUPTED, say, talk
 from polyurn.errors import ParameterError
 
-_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results and errors.")]
-
 
 @dataclass(frozen=True)
 class Needs:
     """An option has no effect without another, or without this value of another."""
 
     option: str
-    value: object = None
+    value: str | None = None
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Unless:
     """An option has no effect with another, or with this value of another."""
 
     option: str
-    value: object = None
+    value: str | None = None
     because: str = ""
 
 
@@ -47,6 +45,14 @@ def option(default: Any, help: str, *more: str | Needs | Unless, **settings: Any
     declared = typer.Option(default, *names, help=help, **settings)
     declared.rules = [one for one in more if not isinstance(one, str)]
     return declared
+
+
+def also(declared: Any, *rules: Needs | Unless, default: Any = ...) -> Any:
+    """A shared option that has no effect without, or with, another one of this command, too."""
+    changed = copy(declared)
+    changed.rules = [*declared.rules, *rules]
+    changed.default = declared.default if default is ... else default
+    return changed
 
 
 def argument(metavar: str, help: str, default: Any = ...) -> Any:  # noqa: A002
@@ -65,10 +71,7 @@ def as_command(function: Callable[..., None], *, keeps_runs: bool = False) -> Ca
         name: p.annotation for name, p in own.items() if is_dataclass(p.annotation)
     }
     options = [option for p in own.values() for option in _options(p)]
-    rules = {
-        o.name: [*getattr(o.annotation, "__metadata__", ()), *getattr(o.default, "rules", ())]
-        for o in options
-    }
+    rules = {one.name: getattr(one.default, "rules", ()) for one in options}
 
     @wraps(function)
     def command(*, context: typer.Context, quiet: bool, **arguments: Any) -> None:
@@ -87,7 +90,8 @@ def as_command(function: Callable[..., None], *, keeps_runs: bool = False) -> Ca
                 say(f"interrupted; what was finished is in {folder}: repeat the command to go on")
             raise typer.Exit(INTERRUPTED) from None
 
-    shown = [_option("context", typer.Context), *options, _option("quiet", _Quiet, False)]
+    quietly = option(False, "Say nothing but results and errors.", "--quiet", "-q")
+    shown = [_option("context", typer.Context), *options, _option("quiet", bool, quietly)]
     # typer reads the options from the signature.
     command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in shown}
@@ -103,17 +107,8 @@ def _options(parameter: inspect.Parameter) -> list[inspect.Parameter]:
         return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
     title = (inspect.getdoc(parameter.annotation) or "").partition("\n")[0].rstrip(".")
     return [
-        _option(f.name, _in_panel(f.type, title), _shown_in(f.default, title))
-        for f in fields(parameter.annotation)
+        _option(f.name, f.type, _shown_in(f.default, title)) for f in fields(parameter.annotation)
     ]
-
-
-def _in_panel(kind: Any, title: str) -> Any:
-    """The type of an option that the help shows among those of its group."""
-    if get_origin(kind) is not Annotated:
-        return kind
-    of, *beside = get_args(kind)
-    return Annotated[of, *(_shown_in(one, title) for one in beside)]
 
 
 def _shown_in(declared: Any, title: str) -> Any:
@@ -129,12 +124,14 @@ def _option(name: str, kind: Any, default: Any = MISSING) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
-def refuse_ineffective(context: typer.Context, rules: Mapping[str, Iterable[object]]) -> None:
-    """Refuse options that were given and, by the rules of their types, have no effect."""
+def refuse_ineffective(
+    context: typer.Context, rules: Mapping[str, Iterable[Needs | Unless]]
+) -> None:
+    """Refuse options that were given and, by the rules they state, have no effect."""
     words = {p.name: p.opts[0] for p in context.command.params}
     for name, declared in rules.items():
         for rule in declared:
-            if not isinstance(rule, Needs | Unless) or rule.option not in context.params:
+            if rule.option not in context.params:
                 continue
             other = words[rule.option]
             if rule.value is not None:
@@ -147,9 +144,9 @@ def refuse_ineffective(context: typer.Context, rules: Mapping[str, Iterable[obje
 
 def _is_set(context: typer.Context, rule: Needs | Unless) -> bool:
     value = context.params[rule.option]
-    return (
-        value == rule.value if rule.value is not None else value is not None and value is not False
-    )
+    if rule.value is None:
+        return value is not None and value is not False
+    return str(value).partition(":")[0] == rule.value  # paper:pooled is a kind of paper
 
 
 def refuse_options(context: typer.Context, names: Iterable[str], why: str) -> None:

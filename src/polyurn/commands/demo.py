@@ -14,7 +14,7 @@ import typer
 
 from polyurn.commands.console import print_json, say, talk
 from polyurn.commands.declare import made_by, option
-from polyurn.commands.options import AsJson, Seed
+from polyurn.commands.options import AS_JSON, SEED
 from polyurn.errors import MissingDependencyError
 from polyurn.wording.numbers import counted
 
@@ -42,8 +42,8 @@ def demo_command(
     federation: int | None = option(
         None, "Ask the clients over a real federation of so many nodes: processes on this machine."
     ),
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Tell the whole story on built-in data: from true clients to a report.
 

@@ -12,7 +12,7 @@ import typer
 
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import option, refuse_options
-from polyurn.commands.options import AsJson, Client, Count, Seed, TableArgument
+from polyurn.commands.options import AS_JSON, CLIENT, COUNT, SEED, TABLE
 from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
 
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 def features_command(
     *,
     context: typer.Context,
-    table: TableArgument,
+    table: Path = TABLE,
     label: str = option(..., "Column with the label; several, with commas between, are crossed."),
-    client: Client = None,
+    client: str | None = CLIENT,
     candidates: str | None = option(
         None,
         "Columns to look at, comma-separated; all others by default. Offer only what the "
         "network sees: its inputs, or what decides them.",
     ),
-    count: Count = None,
+    count: str | None = COUNT,
     proxy: Path | None = option(None, "The server's own table: numbers are cut at its quantiles."),
     bins: int = option(10, "Bins of a column of many different numbers."),
     ranges: list[str] | None = option(
         None, "Declared range of a column of numbers, cut evenly: COLUMN=LOW:HIGH.", "--range"
     ),
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """What to model: how much clients differ in the label, and in other columns given the label.
 

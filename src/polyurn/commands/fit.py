@@ -3,25 +3,28 @@
 With several numbers of components, held-out clients choose; `select` is the old name for that.
 """
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from polyurn.commands.console import INTERRUPTED, say, talk
-from polyurn.commands.declare import Needs, Unless, made_by, option, refuse_options
+from polyurn.commands.declare import Unless, also, made_by, option, refuse_options
 from polyurn.commands.options import (
-    AsJson,
-    Checkpoint,
-    Output,
+    AS_JSON,
+    CHECKPOINT,
+    OUTPUT,
+    SEED,
+    TABLE,
+    THREADS,
+    Priors,
     PrivacyOptions,
     SearchOptions,
-    Seed,
-    TableArgument,
     TableOptions,
-    Threads,
     component_numbers,
+    drawn_cohort,
+    named_values,
 )
 from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
@@ -33,6 +36,11 @@ if TYPE_CHECKING:
     from polyurn.storage.provenance import Made
     from polyurn.wire import Aggregator
 
+# Where the paper's method starts, unless at the moments of the first category.
+_MOMENTS: dict[str, Literal["most_frequent", "pooled"]] = {
+    "paper:most_frequent": "most_frequent",
+    "paper:pooled": "pooled",
+}
 # Options that may differ between a run and its continuation.
 _NO_MATTER = {"output", "checkpoint", "as_json", "threads", "scheduler", "quiet"}
 
@@ -40,46 +48,42 @@ _NO_MATTER = {"output", "checkpoint", "as_json", "threads", "scheduler", "quiet"
 def fit_command(
     *,
     context: typer.Context,
-    table: TableArgument,
+    table: Path = TABLE,
     columns: TableOptions,
     search: SearchOptions,
     privacy: PrivacyOptions,
     components: str = option(
         "1:6", "Number of components, K; or several to choose from: 1:6, 2,4,8, auto."
     ),
-    output: Output = None,
+    output: Path | None = OUTPUT,
     max_size: int | None = option(None, "Declared largest number of points of a client."),
-    cohort: int | None = option(
-        None, "Clients per round; all of them by default.", Unless("epsilon")
-    ),
-    sampling: Literal["fixed", "poisson"] = option(
-        "fixed", "How a cohort is drawn: fixed or poisson.", Unless("epsilon"), Needs("cohort")
-    ),
-    method: Literal["search", "paper"] = option(
-        "search", "Many starts in the same rounds, or the paper's algorithms.", Unless("epsilon")
-    ),
-    moments: Literal["first", "most_frequent", "pooled"] = option(
-        "first",
-        "Where the paper's method starts: moments of which category.",
+    cohort: str | None = option(
+        None,
+        "Clients per round, 1000, or so many in the mean, poisson:1000; all of them by default.",
         Unless("epsilon"),
-        Needs("method", "paper"),
+    ),
+    method: Literal["search", "paper", "paper:most_frequent", "paper:pooled"] = option(
+        "search",
+        "Many starts in the same rounds, or the paper's algorithms, which start at the moments of the "
+        "first category, the most frequent one, or all of them pooled.",
+        Unless("epsilon"),
     ),
     sizes: Literal["exact", "binned", "shared"] | None = option(
         None, "Sizes one by one, in bins, or in bins that all components share."
     ),
-    size_prior: float | None = option(
-        None, "Pseudo-clients per component, over the size bins.", Unless("epsilon")
+    priors: str | None = option(
+        None,
+        "NAME=VALUE with commas: size=1, pseudo-clients per component, over the size bins; "
+        "category=0.001, pseudo-tables per category and component.",
+        Unless("epsilon"),
     ),
-    category_prior: float | None = option(
-        None, "Pseudo-tables per category and component.", Unless("epsilon")
-    ),
-    checkpoint: Annotated[Checkpoint, Unless("epsilon")] = None,
-    threads: Threads = 1,
+    checkpoint: Path | None = also(CHECKPOINT, Unless("epsilon")),
+    threads: int = THREADS,
     scheduler: str | None = option(
         None, "Address of a Dask cluster that plays packed clients, such as tcp://…:8786."
     ),
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Learn a mixture of Dirichlet-multinomials from a table of clients.
 
@@ -101,6 +105,8 @@ def fit_command(
     from polyurn.storage.provenance import Made
 
     numbers = component_numbers(components)
+    cohort_size, sampling = drawn_cohort(cohort)
+    prior = named_values(priors, Priors, "--priors")
     several, budget = selects(numbers), privacy.budget()
     if several:
         refuse_options(context, ["method"], "with several numbers of components")
@@ -110,7 +116,7 @@ def fit_command(
         _check_declared(columns, max_size, sizes)
     read = read_all(table, columns.reading(), columns.declared())
     clients = read.aggregator(seed=seed, sampling=sampling, threads=threads, scheduler=scheduler)
-    few = "" if numbers == "auto" or several else few_clients(cohort or read.shape[0], numbers)
+    few = "" if numbers == "auto" or several else few_clients(cohort_size or read.shape[0], numbers)
     if few:
         say(few)
     begun = Made(**made_by(context, seed))
@@ -122,15 +128,15 @@ def fit_command(
                 numbers,
                 n_categories=read.shape[1],
                 max_size=_largest_size(read) if max_size is None else max_size,
-                method=method,
-                moments=moments,
-                cohort_size=cohort,
+                method="search" if method == "search" else "paper",
+                moments=_MOMENTS.get(method, "first"),
+                cohort_size=cohort_size,
                 sizes=sizes,
-                size_prior=size_prior,
-                category_prior=category_prior,
+                size_prior=prior.size,
+                category_prior=prior.category,
                 rng=seed,
                 on_round=on_round,
-                **asdict(search),
+                **search.given(),
                 **budget,
             )
     except KeyboardInterrupt:

@@ -4,20 +4,20 @@ Parses, calls one library function, writes.
 """
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from polyurn.commands.console import print_data, print_json, say
-from polyurn.commands.declare import Needs, argument, made_by, option
+from polyurn.commands.declare import Needs, also, argument, made_by
 from polyurn.commands.options import (
-    AsJson,
-    BinOptions,
-    Cap,
-    Categories,
+    AS_JSON,
+    BINS,
+    CAP,
+    CATEGORIES,
+    SEED,
+    TABLE_OUTPUT,
     ColumnOptions,
-    Seed,
-    TableOutput,
+    declared_bins,
     declared_categories,
 )
 from polyurn.errors import ParameterError
@@ -31,17 +31,16 @@ def histogram_command(
         "RECORDS", "CSV or Parquet: one row per point, or with a column of counts."
     ),
     columns: ColumnOptions,
-    equal: BinOptions,
-    output: TableOutput = None,
-    categories: Categories = None,
-    quantiles: int | None = option(None, "Number of bins that hold equal shares of these records."),
-    cap: Cap = None,
-    seed: Annotated[Seed, Needs("cap")] = 0,
-    as_json: AsJson = False,
+    bins: str | None = BINS,
+    output: Path | None = TABLE_OUTPUT,
+    categories: str | None = CATEGORIES,
+    cap: int | None = CAP,
+    seed: int = also(SEED, Needs("cap")),
+    as_json: bool = AS_JSON,
 ) -> None:
     """Count each client's points by category: a long table (client, category, count).
 
-    Example: `polyurn histogram records.parquet --category income --width 5000 --stop 200000
+    Example: `polyurn histogram records.parquet --category income --bins 0:200000:5000
     -o clients.parquet`
     """
     import numpy as np
@@ -54,17 +53,15 @@ def histogram_command(
     from polyurn.storage.tables import csv_text, read_table, write_histograms
 
     table = read_table(records, on_remark=say)
-    reading, bins = columns.reading(), equal.declared()
-    if quantiles is not None and bins is None:
+    reading, cut = columns.reading(), declared_bins(bins)
+    if isinstance(cut, int):
         with naming(records):
             feature = table_layout(table, reading.asked).category or "category"
-            bins = Bins.at_quantiles(column_numbers(table, feature), n_bins=quantiles)
-    elif quantiles is not None:
-        raise ParameterError("expected one of --edges, --width and --quantiles, got two")
+            cut = Bins.at_quantiles(column_numbers(table, feature), n_bins=cut)
     named = declared_categories(categories)
-    if named is not None and bins is not None:
-        raise ParameterError("expected --categories or bins, got both")
-    declared = bins if named is None else named
+    if named is not None and cut is not None:
+        raise ParameterError("expected --categories or --bins, got both")
+    declared = cut if named is None else named
     made = histograms_of(table, records, reading, declared)
     counts = made.counts if cap is None else cap_sizes(made.counts, cap, rng=seed)
     names = {"clients": made.clients.tolist(), "categories": made.categories}

@@ -4,19 +4,19 @@ A group has methods for what its options stand for together. Nothing is fitted o
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from polyurn.commands.console import say
-from polyurn.commands.declare import Needs, Unless, option
+from polyurn.commands.declare import Needs, Unless, also, argument, option
 from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
     from polyurn.client.bins import Bins
     from polyurn.sources.clients import Reading
+
+T = TypeVar("T")
 
 DIRECTIONS = 4  # of style, where none are asked for and there are as many features
 
@@ -62,73 +62,54 @@ def _output(check: Callable[[Path], None]) -> Any:
             check(path)
         return path
 
-    return typer.Option("--output", "-o", callback=checked, help="File to write.")
+    return option(None, "File to write.", "--output", "-o", callback=checked)
 
 
-Output = Annotated[Path | None, _output(_writable)]
-JsonOutput = Annotated[Path | None, _output(_writable_json)]
-TableOutput = Annotated[Path | None, _output(_writable_table)]
-PartitionOutput = Annotated[Path | None, _output(_writable_partition)]
-Seed = Annotated[int, typer.Option(callback=_check_seed, help="Seed of everything that is random.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
-Threads = Annotated[int, typer.Option(help="Threads.")]
-TableArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="TABLE",
-        help="CSV or Parquet: (client, category, count), one row per point, or one per client; or a "
-        "folder that `pack` wrote.",
-    ),
-]
-PointsArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="PROXY", help="CSV, Parquet or .npz: the server's own points, one row each."
-    ),
-]
-Checkpoint = Annotated[
-    Path | None, typer.Option(help="Folder that keeps each round, so that a stopped run goes on.")
-]
+OUTPUT = _output(_writable)
+JSON_OUTPUT = _output(_writable_json)
+TABLE_OUTPUT = _output(_writable_table)
+PARTITION_OUTPUT = _output(_writable_partition)
+SEED = option(0, "Seed of everything that is random.", callback=_check_seed)
+AS_JSON = option(False, "Print the result as JSON on stdout.", "--json")
+THREADS = option(1, "Threads.")
+CHECKPOINT = option(None, "Folder that keeps each round, so that a stopped run goes on.")
+TABLE = argument(
+    "TABLE",
+    "CSV or Parquet: (client, category, count), one row per point, or one per client; or a folder "
+    "that `pack` wrote.",
+)
+POINTS = argument("PROXY", "CSV, Parquet or .npz: the server's own points, one row each.")
+FEDERATION = argument("DIR", "Folder that `polyurn federation init` made.")
 
 # ---------------------------------------------------------------------------- how tables are read
 
-Client = Annotated[
-    str | None, typer.Option(help="Column with the client's id, unless its name is 'client'.")
-]
-Count = Annotated[
-    str | None,
-    typer.Option(help="Column with counts: 'count' if there is one; 1 if every row is one point."),
-]
-Categories = Annotated[
-    str | None,
-    typer.Option(help="Declared categories: a number C (0 to C-1), or names, comma-separated."),
-]
-DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Leave out clients without points.")]
-Features = Annotated[
-    str | None,
-    typer.Option(
-        help="Columns of numbers, comma-separated, or one with lists; all numbers by default."
-    ),
-]
-Label = Annotated[
-    str | None, typer.Option(help="Column with the label, unless its name is 'label'.")
-]
-Cap = Annotated[
-    int | None, typer.Option(help="Largest number of points of a client; drawn at random.")
-]
+CLIENT = option(None, "Column with the client's id, unless its name is 'client'.")
+COUNT = option(None, "Column with counts: 'count' if there is one; 1 if every row is one point.")
+CATEGORIES = option(None, "Declared categories: a number C (0 to C-1), or names, comma-separated.")
+DROP_EMPTY = option(False, "Leave out clients without points.", "--drop-empty")
+FEATURES = option(
+    None, "Columns of numbers, comma-separated, or one with lists; all numbers by default."
+)
+LABEL = option(None, "Column with the label, unless its name is 'label'.")
+CAP = option(None, "Largest number of points of a client; drawn at random.")
+BINS = option(
+    None,
+    "Bins of numbers: START:STOP:WIDTH, and one more for all beyond; edges, as in 0,10,inf; or "
+    "quantiles:10, of the records themselves.",
+)
 
 
 @dataclass(frozen=True)
 class ColumnOptions:
     """Which columns of a table of clients mean what."""
 
-    client: Client = None
+    client: str | None = CLIENT
     category: str | None = option(
         None,
         "Column with the category, unless its name is 'category'; several, with commas "
         "between, are crossed.",
     )
-    count: Count = None
+    count: str | None = COUNT
 
     def reading(self, **more: Any) -> "Reading":
         """How tables are to be read."""
@@ -142,8 +123,8 @@ class ColumnOptions:
 class TableOptions(ColumnOptions):
     """Which columns mean what, what categories there are, and whether clients may be empty."""
 
-    categories: Categories = None
-    drop_empty: DropEmpty = False
+    categories: str | None = CATEGORIES
+    drop_empty: bool = DROP_EMPTY
 
     def reading(self, **more: Any) -> "Reading":
         return super().reading(drop_empty=self.drop_empty, **more)
@@ -153,46 +134,12 @@ class TableOptions(ColumnOptions):
         return declared_categories(self.categories)
 
 
-@dataclass(frozen=True)
-class BinOptions:
-    """The bins of a continuous feature."""
-
-    edges: str | None = option(
-        None, "Bin edges, comma-separated and increasing; -inf and inf are allowed."
-    )
-    width: float | None = option(None, "Width of equal bins.")
-    start: float = option(0.0, "Where bins of equal width begin.", Needs("width"))
-    stop: float | None = option(
-        None, "Where bins of equal width end; one more bin holds all beyond."
-    )
-
-    def declared(self) -> "Bins | None":
-        """The bins that the options stand for, if they stand for any."""
-        from polyurn.client.bins import Bins
-
-        if (self.width is None) != (self.stop is None):
-            raise ParameterError("expected --width and --stop together")
-        if self.edges is not None and self.width is not None:
-            raise ParameterError("expected one of --edges, --width and --quantiles, got two")
-        if self.width is not None and self.stop is not None:
-            return Bins.of_width(self.width, start=self.start, stop=self.stop)
-        if self.edges is None:
-            return None
-        try:
-            edges = [float(edge) for edge in self.edges.split(",")]
-        except ValueError:
-            raise ParameterError(
-                f"expected --edges as numbers, such as 0,10,inf, got {self.edges!r}"
-            ) from None
-        return Bins(edges)
-
-
 # ------------------------------------------------------------------------------- fits and privacy
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """A search with exact sums; the fields are the parameters of `learn`."""
+    """A search with exact sums."""
 
     held_out: float = option(
         0.2, "Share of the clients that scores and is never fitted.", Unless("epsilon")
@@ -203,42 +150,48 @@ class SearchOptions:
         "--rounds",
         Unless("epsilon"),
     )
-    tol: float = option(
-        1e-3,
-        "Stop when less is left to gain, in nats per client.",
-        Unless("epsilon"),
-        Unless("method", "paper"),
-    )
-    patience: int = option(
-        3,
-        "Rounds without a gain before the search stops; 0 is the fastest.",
-        Unless("epsilon"),
-        Unless("method", "paper"),
-    )
-    max_upload: int = option(
-        50_000,
-        "Numbers that a client may send in a round.",
+    search: str | None = option(
+        None,
+        "Settings of the search, NAME=VALUE with commas: tol=0.001, stop when less is left to gain, in "
+        "nats per client; patience=3, rounds without a gain before it stops, 0 is the fastest; "
+        "max_upload=50000, numbers that a client may send in a round.",
         Unless("epsilon"),
         Unless("method", "paper"),
     )
 
+    def given(self) -> dict[str, Any]:
+        """The parameters of `learn`."""
+        tuned = asdict(named_values(self.search, Tuning, "--search"))
+        return {"held_out": self.held_out, "max_rounds": self.max_rounds, **tuned}
 
-Epsilon = Annotated[
-    float | None,
-    typer.Option(help="Fit with differential privacy: epsilon, for one client added or removed."),
-]
-Delta = Annotated[
-    float | None,
-    typer.Option(help="With --epsilon: delta, well below one over the number of clients."),
-]
+
+@dataclass(frozen=True)
+class Tuning:
+    """What `--search` may set."""
+
+    tol: float = 1e-3
+    patience: int = 3
+    max_upload: int = 50_000
+
+
+@dataclass(frozen=True)
+class Priors:
+    """What `--priors` may set; None is the method's own."""
+
+    size: float | None = None
+    category: float | None = None
+
+
+EPSILON = option(None, "Fit with differential privacy: epsilon, for one client added or removed.")
+DELTA = option(None, "With --epsilon: delta, well below one over the number of clients.")
 
 
 @dataclass(frozen=True)
 class PrivacyOptions:
     """A guarantee to clients who are played in this process."""
 
-    epsilon: Epsilon = None
-    delta: Annotated[Delta, Needs("epsilon")] = None
+    epsilon: float | None = EPSILON
+    delta: float | None = also(DELTA, Needs("epsilon"))
     ledger: Path | None = option(
         None, "With --epsilon: file that adds up what is spent on these clients.", Needs("epsilon")
     )
@@ -270,8 +223,8 @@ class PrivacyOptions:
 class FederationPrivacyOptions:
     """A guarantee to the clients of a federation; to have none is a decision, and not a default."""
 
-    epsilon: Annotated[Epsilon, Unless("no_privacy")] = None
-    delta: Annotated[Delta, Unless("no_privacy")] = None
+    epsilon: float | None = also(EPSILON, Unless("no_privacy"))
+    delta: float | None = also(DELTA, Unless("no_privacy"))
     trust: Literal["distributed", "central", "local"] | None = option(
         None,
         "With --epsilon: who adds the noise; distributed, central if --plain.",
@@ -292,16 +245,17 @@ class NodeOptions:
     """How the nodes of a federation are asked."""
 
     plain: bool = option(False, "Without masks: the server sees every node's numbers.", "--plain")
-    min_nodes: int = option(3, "Fewest nodes that a sum may be over.")
-    min_fraction: float = option(0.7, "Smallest share of the nodes that a sum may be over.")
-    timeout: float = option(60.0, "Seconds that a node has for a reply.")
-    settling: float = option(60.0, "Longest wait for all nodes before the first round, in seconds.")
-    dropout: float = option(0.3, "Share of nodes that may leave during a secure sum.")
+    terms: str | None = option(
+        None,
+        "NAME=VALUE with commas: min_nodes=3 and min_fraction=0.7, fewest nodes and smallest share of "
+        "them that a sum may be over; timeout=60, seconds that a node has for a reply; settling=60, "
+        "longest wait for all nodes before the first round; dropout=0.3, share of nodes that may leave "
+        "during a secure sum.",
+    )
 
     def of_job(self, privacy: FederationPrivacyOptions) -> dict[str, Any]:
         """The fields of a job that say how nodes are asked, and what is guaranteed to clients."""
-        asked = asdict(self) | {"secure": not self.plain}
-        del asked["plain"]
+        asked = asdict(named_values(self.terms, NodeTerms, "--terms")) | {"secure": not self.plain}
         if privacy.no_privacy:
             return asked
         if privacy.epsilon is None or privacy.delta is None:
@@ -313,6 +267,17 @@ class NodeOptions:
         del guarantee["no_privacy"]
         guarantee["trust"] = privacy.trust or ("central" if self.plain else "distributed")
         return asked | guarantee
+
+
+@dataclass(frozen=True)
+class NodeTerms:
+    """What `--terms` may set."""
+
+    min_nodes: int = 3
+    min_fraction: float = 0.7
+    timeout: float = 60.0
+    settling: float = 60.0
+    dropout: float = 0.3
 
 
 @dataclass(frozen=True)
@@ -336,6 +301,63 @@ def declared_categories(text: str | None) -> int | tuple[str, ...] | None:
     if text is None:
         return None
     return int(text) if text.isdecimal() else tuple(name.strip() for name in text.split(","))
+
+
+def named_values(text: str | None, kind: type[T], option: str) -> T:
+    """The numbers that `tol=0.01,patience=0` stands for; what is not named is the class's own.
+
+    Examples
+    --------
+    >>> named_values("patience=0", Tuning, "--search")
+    Tuning(tol=0.001, patience=0, max_upload=50000)
+    """
+    types: dict[str, Any] = {field.name: field.type for field in fields(kind)}  # type: ignore[arg-type]
+    found = {}
+    for part in text.split(",") if text else ():
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if name not in types or not equals:
+            raise ParameterError(
+                f"expected {option} as NAME=VALUE with commas, of {', '.join(types)}, got {part!r}"
+            )
+        try:
+            found[name] = (int if types[name] is int else float)(value)
+        except ValueError:
+            what = "a whole number" if types[name] is int else "a number"
+            raise ParameterError(f"expected {name} in {option} as {what}, got {value!r}") from None
+    return kind(**found)
+
+
+def declared_bins(text: str | None) -> "Bins | int | None":
+    """The bins of `--bins`; a number where so many quantiles of the records are meant."""
+    from polyurn.client.bins import Bins
+
+    if text is None:
+        return None
+    kind, _, number = text.partition(":")
+    try:
+        if kind == "quantiles":
+            return int(number)
+        if ":" in text:
+            start, stop, width = (float(part) for part in text.split(":"))
+            return Bins.of_width(width, start=start, stop=stop)
+        edges = [float(edge) for edge in text.split(",")]
+    except ValueError as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise ParameterError(
+            f"expected --bins as 0:200000:5000, 0,10,inf or quantiles:10, got {text!r}"
+        ) from None
+    return Bins(edges)
+
+
+def drawn_cohort(text: str | None) -> tuple[int | None, Literal["fixed", "poisson"]]:
+    """How many clients `1000` or `poisson:1000` stands for, and how they are drawn."""
+    if text is None:
+        return None, "fixed"
+    kind, colon, number = text.rpartition(":")
+    if (kind == "poisson" or not colon) and number.isdecimal() and int(number) > 0:
+        return int(number), "poisson" if colon else "fixed"
+    raise ParameterError(f"expected --cohort as 1000 or poisson:1000, got {text!r}")
 
 
 def listed_names(text: str | None) -> list[str] | None:

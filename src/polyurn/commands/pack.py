@@ -4,13 +4,13 @@ Parses, calls one library function, writes.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from polyurn.commands.console import print_json, say, talk
-from polyurn.commands.declare import Needs, argument, made_by, option
-from polyurn.commands.options import AsJson, BinOptions, Cap, Seed, TableOptions, Threads
+from polyurn.commands.declare import Needs, also, argument, made_by, option
+from polyurn.commands.options import AS_JSON, BINS, CAP, SEED, THREADS, TableOptions, declared_bins
 from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
 
@@ -28,13 +28,13 @@ def pack_command(
     ),
     output: Path = option(..., "Folder to write.", "--output", "-o"),
     columns: TableOptions,
-    equal: BinOptions,
-    cap: Cap = None,
+    bins: str | None = BINS,
+    cap: int | None = CAP,
     shard_clients: int = option(2**18, "Clients of a shard."),
     memory: int = option(1024, "Megabytes that sorting may take; the rest of it is on disk."),
-    threads: Threads = 2,
-    seed: Annotated[Seed, Needs("cap")] = 0,
-    as_json: AsJson = False,
+    threads: int = also(THREADS, default=2),
+    seed: int = also(SEED, Needs("cap")),
+    as_json: bool = AS_JSON,
 ) -> None:
     """Pack tables that are larger than memory: a folder that fit, score and compare read.
 
@@ -47,14 +47,18 @@ def pack_command(
     from polyurn.storage.packing import pack_shards
     from polyurn.typed.records import to_record
 
-    bins, named = equal.declared(), columns.declared()
-    if named is not None and bins is not None:
-        raise ParameterError("expected --categories or bins, got both")
+    cut, named = declared_bins(bins), columns.declared()
+    if isinstance(cut, int):
+        raise ParameterError(
+            "expected --bins as edges or START:STOP:WIDTH: quantiles need all records"
+        )
+    if named is not None and cut is not None:
+        raise ParameterError("expected --categories or --bins, got both")
     with packing_progress(talk) as on_progress:
         packed = pack_shards(
             tables,
             output,
-            categories=bins if named is None else named,
+            categories=cut if named is None else named,
             client=columns.client,
             category=columns.category,
             count=columns.count,

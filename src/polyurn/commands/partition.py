@@ -8,7 +8,7 @@ import typer
 
 from polyurn.commands.console import print_data, print_json, say
 from polyurn.commands.declare import Needs, Unless, argument, made_by, option, refuse_options
-from polyurn.commands.options import AsJson, PartitionOutput, Seed, TableOptions
+from polyurn.commands.options import AS_JSON, PARTITION_OUTPUT, SEED, TableOptions
 from polyurn.errors import ParameterError, ShortfallError, StyleWarning
 from polyurn.wording.numbers import counted
 
@@ -29,7 +29,7 @@ def partition_command(
         "`--clients` or `--cover`.",
     ),
     columns: TableOptions,
-    output: PartitionOutput = None,
+    output: Path | None = PARTITION_OUTPUT,
     n_clients: int | None = option(
         None, "How many clients of an MDM file to draw.", "--clients", Unless("covers")
     ),
@@ -62,8 +62,8 @@ def partition_command(
         "lists; those that the style file names by default.",
         Needs("style"),
     ),
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Give each client proxy points that have its histogram: (client, index), or {client: [indices]}.
 

@@ -4,16 +4,14 @@ Parses, calls one library function, prints.
 """
 
 from pathlib import Path
-from typing import Literal
 
 from polyurn.commands.console import print_json, say, show
-from polyurn.commands.declare import argument, option
-from polyurn.commands.options import AsJson, Seed
+from polyurn.commands.declare import option
+from polyurn.commands.options import AS_JSON, SEED
 
 
-def privacy_command(
+def plan_command(
     *,
-    what: Literal["plan"] = argument("WHAT", "plan: the expected loss for some ε."),
     clients: int = option(..., "How many clients there will be, about."),
     categories: int = option(..., "Number of categories, C."),
     components: int = option(3, "Number of components, K."),
@@ -22,8 +20,8 @@ def privacy_command(
     delta: float | None = option(None, "Delta; clients^-1.1 if it is not given."),
     like: Path | None = option(None, "MDM file that clients are drawn from; random ones if not."),
     runs: int = option(3, "Simulated federations."),
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """What differential privacy would cost, in nats per client, by simulation.
 
@@ -38,7 +36,6 @@ def privacy_command(
     from polyurn.errors import ParameterError
     from polyurn.server.private.planning import expected_losses
 
-    assert what == "plan"  # typer takes no other
     try:
         epsilons = [float(part) for part in epsilon.split(",")]
     except ValueError:

@@ -11,7 +11,7 @@ import typer
 
 from polyurn.commands.console import print_json, say, warn
 from polyurn.commands.declare import Needs, argument, made_by, option, refuse_options
-from polyurn.commands.options import AsJson, Seed, TableOptions, listed_names
+from polyurn.commands.options import AS_JSON, SEED, TableOptions, listed_names
 from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def report_command(
     shape: str | None = option(
         None, "Points of --proxy are pictures of this shape: 28,28 or 32,32,3.", Needs("proxy")
     ),
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Write one self-contained page about a model, a style, a comparison, a sweep, or all of them.
 

@@ -10,7 +10,7 @@ import typer
 
 from polyurn.commands.console import print_data, print_json, say, talk
 from polyurn.commands.declare import argument, made_by, option
-from polyurn.commands.options import AsJson, Seed
+from polyurn.commands.options import AS_JSON, SEED
 from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
 
@@ -21,8 +21,8 @@ def sample_command(
     mdm: Path = argument("MDM", "File that `fit` wrote."),
     clients: int = option(..., "How many clients to draw."),
     output: Path | None = option(None, "File, or folder, to write.", "--output", "-o"),
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Draw simulated clients: a long table (client, category, count).
 

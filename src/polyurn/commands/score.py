@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from polyurn.commands.console import print_data, print_json
 from polyurn.commands.declare import argument
-from polyurn.commands.options import AsJson, ColumnOptions, DropEmpty, TableArgument
+from polyurn.commands.options import AS_JSON, DROP_EMPTY, TABLE, ColumnOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def score_command(
     *,
     mdm: Path = argument("MDM", "File that `fit` wrote."),
-    table: TableArgument,
+    table: Path = TABLE,
     columns: ColumnOptions,
-    drop_empty: DropEmpty = False,
-    as_json: AsJson = False,
+    drop_empty: bool = DROP_EMPTY,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Mean log-likelihood of a table's clients under an MDM.
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import argument
-from polyurn.commands.options import AsJson
+from polyurn.commands.options import AS_JSON
 from polyurn.errors import FileError, PolyurnError
 from polyurn.wording.numbers import counted
 
@@ -22,7 +22,7 @@ _OTHERS = {
 def show_command(
     *,
     file: Path = argument("FILE", "File that `fit` or `style` wrote."),
-    as_json: AsJson = False,
+    as_json: bool = AS_JSON,
 ) -> None:
     """The components of an MDM, or the directions of a style, and what is guaranteed to clients.
 

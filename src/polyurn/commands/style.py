@@ -12,14 +12,14 @@ import typer
 from polyurn.commands.console import print_json, say, show, warn
 from polyurn.commands.declare import argument
 from polyurn.commands.options import (
+    AS_JSON,
+    CATEGORIES,
+    CLIENT,
     DIRECTIONS,
-    AsJson,
-    Categories,
-    Client,
-    Features,
-    JsonOutput,
-    Label,
-    PointsArgument,
+    FEATURES,
+    JSON_OUTPUT,
+    LABEL,
+    POINTS,
     PrivacyOptions,
     SpaceOptions,
     declared_categories,
@@ -38,18 +38,18 @@ _SHOWN = 5  # labels in a sentence
 def style_command(
     *,
     context: typer.Context,
-    proxy: PointsArgument,
+    proxy: Path = POINTS,
     clients: Path = argument(
         "CLIENTS", "CSV, Parquet or .npz: the clients' records, one row a point."
     ),
     measured: SpaceOptions,
     privacy: PrivacyOptions,
-    output: JsonOutput = None,
-    label: Label = None,
-    client: Client = None,
-    features: Features = None,
-    categories: Categories = None,
-    as_json: AsJson = False,
+    output: Path | None = JSON_OUTPUT,
+    label: str | None = LABEL,
+    client: str | None = CLIENT,
+    features: str | None = FEATURES,
+    categories: str | None = CATEGORIES,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Learn clients' styles: how they differ in the features of points of the same label.
 

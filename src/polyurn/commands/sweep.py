@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from polyurn.commands.console import say, talk, warnings_told
 from polyurn.commands.declare import argument, option
-from polyurn.commands.options import AsJson
+from polyurn.commands.options import AS_JSON
 from polyurn.errors import StyleWarning
 from polyurn.wording.numbers import counted
 
@@ -24,7 +24,7 @@ def sweep_command(
         ..., "Folder that keeps each run; a stopped sweep goes on.", "--output", "-o"
     ),
     jobs: int | None = option(None, "Runs at a time; one per core by default."),
-    as_json: AsJson = False,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Train every setting on every population under every seed, and give the verdict.
 

@@ -12,7 +12,7 @@ import typer
 
 from polyurn.commands.console import say
 from polyurn.commands.declare import argument, option, refuse_options
-from polyurn.commands.options import ColumnOptions, DropEmpty, TableArgument, listed_names
+from polyurn.commands.options import DROP_EMPTY, TABLE, ColumnOptions, listed_names
 from polyurn.errors import FederationError
 from polyurn.wording.numbers import counted
 
@@ -24,14 +24,14 @@ def join_command(
     *,
     context: typer.Context,
     folder: Path = argument("NODE_DIR", "Folder of the node, as `init` made it."),
-    table: TableArgument,
+    table: Path = TABLE,
     columns: ColumnOptions,
     features: str | None = option(
         None,
         "Columns of numbers, comma-separated, or one with lists, of a table of records: "
         "questions about style are answered too.",
     ),
-    drop_empty: DropEmpty = False,
+    drop_empty: bool = DROP_EMPTY,
     background: bool = option(
         False, "Leave the node running, with its log in NODE_DIR.", "--background"
     ),

@@ -4,22 +4,22 @@ The nodes are asked by polyurn's ServerApp, a process that Flower starts; this c
 shows how it goes on, and takes the result. What the process does is `integrations/flower/server_app.py`.
 """
 
-from dataclasses import asdict
+from pathlib import Path
 from typing import Literal
 
 import typer
 
 from polyurn.commands.console import say, warn
 from polyurn.commands.declare import Unless, option, refuse_options
-from polyurn.commands.federation.up import FolderArgument
 from polyurn.commands.options import (
-    AsJson,
-    Checkpoint,
+    AS_JSON,
+    CHECKPOINT,
+    FEDERATION,
+    OUTPUT,
+    SEED,
     FederationPrivacyOptions,
     NodeOptions,
-    Output,
     SearchOptions,
-    Seed,
     component_numbers,
 )
 from polyurn.errors import ParameterError
@@ -28,15 +28,15 @@ from polyurn.errors import ParameterError
 def run_command(
     *,
     context: typer.Context,
-    folder: FolderArgument,
+    folder: Path = FEDERATION,
     privacy: FederationPrivacyOptions,
     search: SearchOptions,
     nodes: NodeOptions,
     components: str = option(
         "1:6", "One number of components; or to choose from: 1:6, 2,4,8 or auto."
     ),
-    output: Output = None,
-    checkpoint: Checkpoint = None,
+    output: Path | None = OUTPUT,
+    checkpoint: Path | None = CHECKPOINT,
     max_size: int | None = option(
         None, "Largest size of a client; as declared at init by default."
     ),
@@ -46,13 +46,13 @@ def run_command(
     sizes: Literal["exact", "binned", "shared"] = option(
         "binned", "Sizes one by one, in bins, or in bins that all components share."
     ),
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Learn a mixture from the nodes of a federation; the server sees masked sums only.
 
     With one number of components it is fitted; with several, held-out clients choose. `--cohort`,
-    `--min-nodes` and `--min-fraction` count nodes. Say what is guaranteed to a client: `--epsilon` and
+    min_nodes and min_fraction count nodes. Say what is guaranteed to a client: `--epsilon` and
     `--delta`, or `--no-privacy`.
 
     Example: `polyurn federation run fed --epsilon 1 --delta 1e-6 --components 3 -o mdm.json`
@@ -85,7 +85,7 @@ def run_command(
         cohort_size=cohort,
         sizes=sizes,
         checkpoint=None if checkpoint is None else str(checkpoint.absolute()),
-        **asdict(search),
+        **search.given(),
         **terms,
     )
     done = perform(place, job)

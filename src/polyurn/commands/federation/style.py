@@ -10,14 +10,14 @@ import typer
 
 from polyurn.commands.console import print_json, say, show, warn
 from polyurn.commands.declare import argument, refuse_options
-from polyurn.commands.federation.up import FolderArgument
 from polyurn.commands.options import (
+    AS_JSON,
     DIRECTIONS,
-    AsJson,
-    Features,
+    FEATURES,
+    FEDERATION,
+    JSON_OUTPUT,
+    LABEL,
     FederationPrivacyOptions,
-    JsonOutput,
-    Label,
     NodeOptions,
     SpaceOptions,
     listed_names,
@@ -29,17 +29,17 @@ from polyurn.wording.numbers import counted
 def style_command(
     *,
     context: typer.Context,
-    folder: FolderArgument,
+    folder: Path = FEDERATION,
     proxy: Path = argument(
         "PROXY", "CSV, Parquet or .npz: the server's own points, one row each; or a space (.json)."
     ),
     measured: SpaceOptions,
     privacy: FederationPrivacyOptions,
     nodes: NodeOptions,
-    output: JsonOutput = None,
-    label: Label = None,
-    features: Features = None,
-    as_json: AsJson = False,
+    output: Path | None = JSON_OUTPUT,
+    label: str | None = LABEL,
+    features: str | None = FEATURES,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Learn clients' styles from the nodes of a federation; the server sees a masked sum only.
 

@@ -84,7 +84,6 @@ def test_files_record_version_seed_and_command(run, tmp_path):
 
 def test_the_commands_are_the_documented_ones():
     assert sorted(c.name for c in app.registered_commands if not c.hidden) == COMMANDS
-    assert [c.name for c in app.registered_commands if c.hidden] == ["select"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -33,7 +33,7 @@ def test_ctrl_c_ends_with_a_sentence_if_something_was_kept_and_else_in_silence(
     "arguments",
     [
         ("fit", "clients.csv", "--components", 2),
-        ("select", "clients.csv", "--components", "1:2"),
+        ("fit", "clients.csv", "--components", "1:2"),
         ("histogram", "clients.csv", "--count", "count"),
         ("report", "true=clients.csv"),
     ],

@@ -58,7 +58,7 @@ def test_a_checkpoint_goes_on_with_packed_clients_and_refuses_others(packed):
 
 
 def test_packed_clients_are_selected_and_scored_like_a_table(packed):
-    ran = packed("select", "packed", "--components", "1:2", "--json", "-q")
+    ran = packed("fit", "packed", "--components", "1:2", "--json", "-q")
     assert ran.json()["n_held_out"] > 300
     of_table, of_folder = (
         packed("score", "mdm.json", where, "--json").json() for where in ("true.parquet", "packed")

@@ -247,8 +247,8 @@ def test_proxy_data_are_partitioned_by_crossed_columns(run, tmp_path):
 def test_bins_of_crossed_columns_are_one_line(run, tmp_path):
     (tmp_path / "flights.csv").write_text(FLIGHTS)
     asked = ("histogram", "flights.csv", "--client", "plane", "--category", "origin,dest")
-    for bins in (("--width", 1, "--stop", 4), ("--quantiles", 3)):
-        assert_refused(run(*asked, *bins), "expected one column for numbers or bins")
+    for bins in ("0:4:1", "quantiles:3"):
+        assert_refused(run(*asked, "--bins", bins), "expected one column for numbers or bins")
 
 
 def test_proxy_points_of_combinations_that_no_client_has_are_left_out_and_said(run, tmp_path):
@@ -344,3 +344,9 @@ def test_partition_refuses_a_style_that_does_not_fit(styled, tmp_path, options, 
     ran = run("partition", "proxy.parquet", "held.csv", "-o", "p.json", *options)
     assert_refused(ran, said)
     assert not (tmp_path / "p.json").exists()
+
+
+def test_an_unknown_label_of_an_archive_is_said_with_its_row(run):
+    np.savez("points.npz", features=np.zeros((4, 2)), labels=[0, 1, 2, 7])
+    ran = run("partition", "points.npz", "clients.csv", "--categories", 3)
+    assert_refused(ran, "points.npz", "not in the declared categories", "row 3, counted from 0")

@@ -2,8 +2,11 @@
 
 from rich.console import Console
 
-from polyurn.commands.views import selection_table
+from cli_walk import EXAMPLE
+from polyurn.commands.views import say_learned, selection_table
 from polyurn.server.records import CandidateRecord, SelectionRecord
+from polyurn.storage.mdm_json import SavedMDM
+from polyurn.storage.provenance import Made
 
 
 def candidate(n_components, **settings):
@@ -51,3 +54,12 @@ def test_a_candidate_that_was_stopped_early_is_explained():
     text = shown(candidate(2), candidate(3, outdone=True, converged=False))
     assert "stopped early: a smaller K was already better than this one could become" in text
     assert "unfinished" not in text
+
+
+def test_the_caution_of_a_selection_is_said_from_its_file_as_federation_run_does(capsys):
+    choice = SelectionRecord(
+        chosen=1, n_rounds=7, n_clients=80, n_held_out=20, n_numbers=5, n_numbers_by_round=(5,),
+        candidates=(candidate(1),), paths=(), caution="so few clients cannot tell",
+    )  # fmt: skip
+    say_learned(SavedMDM(EXAMPLE, None, Made(selection=choice)))
+    assert "so few clients cannot tell" in capsys.readouterr().err

@@ -63,7 +63,7 @@ _COMMANDS: tuple[tuple[str, ...], ...] = (
     (*FIT, "-o", "mdm.json"),
     (*FIT, "--checkpoint", "checkpoint", "-o", "again.json"),
     ("fit", "numbers.csv", "--components", "2", "--rounds", "3", "-o", "plain.json"),
-    ("select", "clients.csv", "--components", "1:2", "--rounds", "6", "-o", "selected.json"),
+    ("fit", "clients.csv", "--components", "1:2", "--rounds", "6", "-o", "selected.json"),
     ("sample", "mdm.json", "--clients", "12", "-o", "simulated.parquet"),
     ("sample", "mdm.json", "--clients", "12", "-o", "simulated.csv"),
     ("partition", "labels.csv", "simulated.csv", "-o", "partition.json"),

@@ -240,6 +240,13 @@ def test_a_sweep_without_true_clients_has_curves_and_no_verdict():
     assert "Not measured" in shown.all("dl")[0]["text"]
 
 
+def test_runs_that_share_no_seed_with_the_true_ones_leave_the_rest_of_the_page():
+    made = [*runs(("true",), seeds=(0,)), *runs(("mdm", "style"), seeds=(1,), styled={"style"})]
+    shown = Page(html_report(saved(), **{**styled(), "runs": made}))
+    assert {"weights", "profile"} <= {figure["id"] for figure in shown.all("figure")}
+    assert "has no run with the seed and settings of a true one" in shown.all("dl")[0]["text"]
+
+
 def test_a_name_that_is_no_text_of_utf_8_does_not_keep_the_page_from_being_written():
     whole = html_report(selection().mdm, title="half a pair: \ud83d", categories=["\ud800"] * 10)
     assert "<title>half a pair: ?</title>" in whole

@@ -11,7 +11,7 @@ from torch import nn
 
 from cli_walk import assert_refused
 from polyurn import IID, MDM, Examples, FedAvg, Partition, Sizes, save, sweep
-from polyurn.errors import FileError, InputError, ParameterError, StyleWarning
+from polyurn.errors import CountsError, FileError, InputError, ParameterError, StyleWarning
 from polyurn.sweeps.config import parse_config
 from polyurn.sweeps.inputs import read_inputs
 from style_cases import plain_style, style_rest
@@ -338,3 +338,11 @@ def test_files_of_one_sweep_have_the_same_categories_in_the_same_order(tmp_path)
     said = r"^\[clients\.styled\] expected style\.json with .* of mdm\.json, .* 'cat', got 'dog'"
     with pytest.raises(ParameterError, match=said):
         read_inputs(config)
+
+
+def test_what_is_wrong_with_an_oracles_table_is_said_with_its_file_and_line(folder):
+    np.savez(folder / "points.npz", **POINTS)
+    (folder / "held.csv").write_text("client,category,count\na,0,1\nb,1,-2\n")
+    table = {**TABLE, "clients": {"oracle": {"oracle": "held.csv"}}}
+    with pytest.raises(CountsError, match=r"held\.csv.*-2 in line 3"):
+        read_inputs(parse_config(table, folder=folder))

@@ -1,6 +1,6 @@
 """`polyurn fit`: learn an MDM from a table whose clients are played in this process.
 
-With several numbers of components, held-out clients choose; `select` is the old name for that.
+With several numbers of components, held-out clients choose.
 """
 
 from dataclasses import replace
@@ -140,13 +140,8 @@ def fit_command(
                 **budget,
             )
     except KeyboardInterrupt:
-        again = (
-            f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
-        )
-        if several:  # its rounds are those of several mixtures
-            say(f"interrupted; {again}")
-        else:
-            _keep_interrupted(kept, begun, read.categories, output, again)
+        last = None if several else kept  # the rounds of a selection are those of several mixtures
+        _keep_interrupted(last, begun, read.categories, output, checkpoint)
         raise typer.Exit(INTERRUPTED) from None
     # How many clients and points there are is private too.
     data = table.name if budget else read.record
@@ -205,18 +200,22 @@ def _write(mdm: "MDM", made: "Made", categories: tuple[str, ...], output: Path) 
 
 
 def _keep_interrupted(
-    kept: list["Round"],
+    kept: list["Round"] | None,
     begun: "Made",
     categories: tuple[str, ...],
     output: Path | None,
-    again: str,
+    checkpoint: Path | None,
 ) -> None:
-    """Write the parameters of the last round, if there are any and a place for them."""
+    """Write the parameters of the last round, if there are any and a place for them; say what is left."""
+    again = f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
     last = kept[-1] if kept else None
-    if last is None or last.mdm is None:
+    if kept is None:
+        say(f"interrupted; {again}")
+    elif last is None or last.mdm is None:
         say(f"interrupted before there were any parameters; {again}")
     elif output is None:
-        say(f"interrupted after round {last.number}, without --output; {again}")
+        why = "" if checkpoint else " (no --output)"
+        say(f"interrupted after round {last.number}; {again}{why}")
     else:
         _write(last.mdm, replace(begun, interrupted_after_round=last.number), categories, output)
         say(f"interrupted; the parameters after round {last.number} are in {output}")

@@ -355,7 +355,7 @@ def drawn_cohort(text: str | None) -> tuple[int | None, Literal["fixed", "poisso
     if text is None:
         return None, "fixed"
     kind, colon, number = text.rpartition(":")
-    if (kind == "poisson" or not colon) and number.isdecimal() and int(number) > 0:
+    if (kind == "poisson" or not colon) and number.isdecimal() and len(number) < 20:
         return int(number), "poisson" if colon else "fixed"
     raise ParameterError(f"expected --cohort as 1000 or poisson:1000, got {text!r}")
 

@@ -71,9 +71,9 @@ def test_whether_there_is_a_guarantee_has_to_be_said(run, fed, proxy):
         (("--features", "width,depth"), ["proxy.csv", "'depth'"]),
         (("--directions", 3), ["n_directions from 1 to 2"]),
         (("--radius", 0), ["radius above 0"]),
-        (("--min-nodes", 1), ["a sum over one node is its answer"]),
-        (("--min-fraction", 1.1), ["min_fraction from 0 to 1"]),
-        (("--timeout", 0), ["a timeout above 0"]),
+        (("--terms", "min_nodes=1"), ["a sum over one node is its answer"]),
+        (("--terms", "min_fraction=1.1"), ["min_fraction from 0 to 1"]),
+        (("--terms", "timeout=0"), ["a timeout above 0"]),
         (("-o", "proxy.csv"), ["expected a .json file to write, got 'proxy.csv'"]),
         (("-o", "no/folder/style.json"), ["cannot write"]),
     ],
@@ -335,7 +335,7 @@ def asked(tmp_path_factory):
             output = place / f"{name}.json"
             seen.ran[name] = polyurn(
                 "style", made.path, place / "proxy.parquet", *options, "-o", output,
-                "--timeout", PATIENCE, "--settling", PATIENCE,
+                "--terms", f"timeout={PATIENCE},settling={PATIENCE}",
             )  # fmt: skip
             assert seen.ran[name].returncode == 0, seen.ran[name].stderr
             seen.styles[name] = load_style(output)

@@ -103,7 +103,7 @@ def reporters(n_nodes: int, job: Job) -> tuple[int, int]:
         raise ParameterError(
             f"expected sums over at least {n_colluding + 2} of {counted(n_nodes, 'node')}, "
             f"{n_colluding} of which may collude, for noise in shares, got {n_reporters}: take a "
-            "larger --min-fraction"
+            "larger min_fraction (--terms)"
         )
     return n_reporters, n_colluding
 

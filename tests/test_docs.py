@@ -177,7 +177,7 @@ def test_the_walk_through_the_other_commands_runs(tmp_path, monkeypatch, capsys)
     monkeypatch.chdir(tmp_path)
     block = shell_blocks(page("quickstart"))[-1]
     ran = [run(shlex.split(line)) for line in block.splitlines()]
-    walk = "histogram select fit show score sample partition compare"
+    walk = "histogram fit fit show score sample partition compare"
     assert ran == ["python", "python", *walk.split()]
     assert {path.name for path in tmp_path.iterdir()} == {
         "clients.csv",

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from polyurn.client.record_tables import table_records as table_records
     from polyurn.client.records import Records as Records
     from polyurn.client.tables import table_histograms as table_histograms
-    from polyurn.comparison.heterogeneity import Heterogeneity as Heterogeneity
-    from polyurn.comparison.heterogeneity import concentration as concentration
-    from polyurn.comparison.heterogeneity import heterogeneity as heterogeneity
     from polyurn.comparison.likeness import compare as compare
     from polyurn.comparison.parameters import compare_parameters as compare_parameters
     from polyurn.comparison.results import Comparison as Comparison
@@ -35,6 +32,9 @@ if TYPE_CHECKING:
     from polyurn.comparison.splits import split_clients as split_clients
     from polyurn.comparison.styles import StyleDispersion as StyleDispersion
     from polyurn.comparison.styles import style_dispersion as style_dispersion
+    from polyurn.comparison.summaries import Heterogeneity as Heterogeneity
+    from polyurn.comparison.summaries import concentration as concentration
+    from polyurn.comparison.summaries import heterogeneity as heterogeneity
     from polyurn.counts import drop_empty as drop_empty
     from polyurn.integrations.frames import TableFeatures as TableFeatures
     from polyurn.integrations.frames import table_features as table_features
@@ -112,11 +112,11 @@ _HOME = {
     "table_records": "client.record_tables",
     "Records": "client.records",
     "table_histograms": "client.tables",
-    "concentration": "comparison.heterogeneity",
+    "concentration": "comparison.summaries",
     "StyleDispersion": "comparison.styles",
     "style_dispersion": "comparison.styles",
-    "Heterogeneity": "comparison.heterogeneity",
-    "heterogeneity": "comparison.heterogeneity",
+    "Heterogeneity": "comparison.summaries",
+    "heterogeneity": "comparison.summaries",
     "compare_parameters": "comparison.parameters",
     "compare": "comparison.likeness",
     "Comparison": "comparison.results",

@@ -14,8 +14,8 @@ from comparison_cases import HELD_OUT, QUICK, TRUTH, iid
 from polyurn import MDM, Sizes, compare
 from polyurn.comparison.distances import Floor
 from polyurn.comparison.estimates import Estimate
-from polyurn.comparison.heterogeneity import Dispersion, Heterogeneity
 from polyurn.comparison.results import Comparison, Floors, Likeness
+from polyurn.comparison.summaries import Dispersion, Heterogeneity
 from polyurn.errors import FileError
 from report_material import comparison
 

@@ -3,7 +3,7 @@
 import pytest
 
 import polyurn as pu
-from polyurn.report.sweep import sweep_section
+from polyurn.report.sweep_runs import sweep_section
 from report_material import gathered, runs
 
 NAMES = ("true", "mdm", "iid", "again")

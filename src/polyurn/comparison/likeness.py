@@ -29,9 +29,9 @@ from polyurn.comparison.distances import (
     wasserstein_ratio,
 )
 from polyurn.comparison.estimates import Estimate, normal_estimate
-from polyurn.comparison.heterogeneity import Dispersion, dispersion, heterogeneity
 from polyurn.comparison.results import Comparison, Floors, Likeness
 from polyurn.comparison.splits import ClientSplit
+from polyurn.comparison.summaries import Dispersion, dispersion, heterogeneity
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import CountsError, MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM

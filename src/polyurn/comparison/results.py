@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from polyurn.comparison.distances import Floor
 from polyurn.comparison.estimates import Estimate
-from polyurn.comparison.heterogeneity import Dispersion, Heterogeneity
+from polyurn.comparison.summaries import Dispersion, Heterogeneity
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.typed.records import Count, read_record, to_record

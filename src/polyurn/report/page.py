@@ -15,7 +15,6 @@ from polyurn.comparison.results import Comparison
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.model.style import Style
 from polyurn.report.charts import javascript, population_looks, resource, tone
-from polyurn.report.crossed import crossed_section
 from polyurn.report.headline import Headline, headline
 from polyurn.report.material import Model, SavedComparison, gather
 from polyurn.report.model import choice_section, components_section
@@ -23,7 +22,8 @@ from polyurn.report.parts import Figure, Section
 from polyurn.report.populations import populations_section
 from polyurn.report.provenance import provenance_section
 from polyurn.report.style import style_section
-from polyurn.report.sweep import sweep_section
+from polyurn.report.sweep_runs import sweep_section
+from polyurn.report.traffic import crossed_section
 from polyurn.storage.run_log import RunRecord
 from polyurn.storage.style_json import SavedStyle
 from polyurn.typed.arguments import checked

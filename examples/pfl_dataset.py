@@ -1,4 +1,4 @@
-"""Simulated clients as a pfl-research `FederatedDataset`: each user's data are cut out when it is sampled.
+"""Simulated clients as a pfl-research `FederatedDataset`, whose users' data are cut out when sampled.
 
     pip install polyurn 'pfl>=0.6'      # an environment of its own: pfl needs an older dp-accounting
     python examples/pfl_dataset.py      # draws two cohorts

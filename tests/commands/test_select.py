@@ -1,4 +1,4 @@
-"""`polyurn fit` with several numbers of components: which numbers of components, and what the file keeps."""
+"""`polyurn fit` with several numbers of components: which they are, and what the file keeps."""
 
 import pytest
 

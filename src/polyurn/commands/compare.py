@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from polyurn.comparison.styles import StyleRow
     from polyurn.model.mdm import MDM
-    from polyurn.sources.clients import ClientTable
+    from polyurn.sources.clients import ClientTable, Declared
+    from polyurn.storage.mdm_json import SavedMDM
 
 _KIND, _VERSION = "comparison", 1
 _OF_SWEEPS, _OF_BOTH = {"true", "metric", "last", "target"}, {"held_out", "as_json", "quiet"}
@@ -87,30 +88,21 @@ def compare_command(
     refuse_options(context, _OF_SWEEPS, f"with the table {held_out}")
     from polyurn.commands.views import comparison_table, read_model, styles_table
     from polyurn.comparison.likeness import compare
-    from polyurn.sources.clients import Declared, Reading, read_some
+    from polyurn.sources.clients import Reading, read_some
     from polyurn.sources.points import style_columns
     from polyurn.storage.atomic import save_record
 
-    if style is not None and packed:
-        raise ParameterError(
-            f"--style needs a table of records, and {held_out} has histograms only"
-        )
-    if style is not None and proxy is None:
-        raise ParameterError("expected --proxy, the points to cut clients from, with --style")
+    _check_style(style, proxy, held_out, packed=packed)
     places = _places(populations or [], held_out)
     saved = {name: read_model(path) for name, path in places.items() if path.suffix == ".json"}
     if saved:
         refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
     else:
         refuse_options(context, ["clients"], "without an MDM file to draw them from")
-    declared: set[Declared] = {one.declared for one in saved.values()}
-    if len(declared) > 1:
-        raise ParameterError("expected MDM files with the same categories, got different ones")
     later = () if style is None else style_columns(style, features, held_out)
     asked = columns.reading(elsewhere=later)
     reading = reduce(Reading.like, saved.values(), asked)
-    known_categories = declared.pop() if declared else columns.declared()
-    read = read_some(held_out, reading, known_categories, seed=seed)
+    read = read_some(held_out, reading, _declared(saved) or columns.declared(), seed=seed)
 
     def like_it(path: Path) -> "ClientTable":
         everything = read.categories or read.shape[1]
@@ -147,6 +139,23 @@ def compare_command(
             show(styles_table(rows))
     for sentence in verdict.sentences():
         say(sentence)
+
+
+def _check_style(style: Path | None, proxy: Path | None, held_out: Path, *, packed: bool) -> None:
+    if style is not None and packed:
+        raise ParameterError(
+            f"--style needs a table of records, and {held_out} has histograms only"
+        )
+    if style is not None and proxy is None:
+        raise ParameterError("expected --proxy, the points to cut clients from, with --style")
+
+
+def _declared(saved: "Mapping[str, SavedMDM]") -> "Declared":
+    """The categories that all MDM files have; None without any."""
+    declared = {one.declared for one in saved.values()}
+    if len(declared) > 1:
+        raise ParameterError("expected MDM files with the same categories, got different ones")
+    return declared.pop() if declared else None
 
 
 def _places(populations: list[str], held_out: Path) -> dict[str, Path]:

@@ -1,7 +1,8 @@
 """How a function becomes a command: groups of options, options without effect, `--quiet`, Ctrl-C.
 
-The default of a parameter declares it: `option` or `argument`. A parameter whose type is a dataclass is a
-group, and its fields are options. An option states what it has no effect without (`Needs`) or with (`Unless`).
+The default of a parameter declares it: `option` or `argument`. A parameter whose type is a dataclass is
+a group, and its fields are options. An option states what it has no effect without (`Needs`) or with
+(`Unless`).
 """
 
 import inspect

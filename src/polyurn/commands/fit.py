@@ -206,7 +206,7 @@ def _keep_interrupted(
     output: Path | None,
     checkpoint: Path | None,
 ) -> None:
-    """Write the parameters of the last round, if there are any and a place for them; say what is left."""
+    """Write the parameters of the last round, if there are any and a place; say what is kept."""
     again = f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
     last = kept[-1] if kept else None
     if kept is None:

@@ -194,7 +194,8 @@ def directions(
 def wasserstein_floor(lines: NDArray[np.float64], halves: NDArray[np.bool_]) -> Floor:
     """The mean Wasserstein-1 distance, over lines, of true clients to true clients.
 
-    Lines, e.g. `points @ directions(...)`, have shape (n_clients, n_lines), halves (n_splits, n_clients).
+    Lines, e.g. `points @ directions(...)`, have shape (n_clients, n_lines), halves (n_splits,
+    n_clients).
     """
     m = halves.shape[1]
     h = m // 2
@@ -276,8 +277,8 @@ def split_distances(
 ) -> NDArray[np.float64]:
     """∫|F - G| on a line, between the two parts of each split, shape (n_splits,).
 
-    Places have shape (n,). Splits, shape (n, n_splits) with contiguous rows, say who is in the first part:
-    `n_first` in each column. Places are walked in order, so that the inner loop is over splits.
+    Places have shape (n,). Splits, shape (n, n_splits) with contiguous rows, say who is in the first
+    part: `n_first` in each column. Places are walked in order, so that the inner loop is over splits.
 
     Examples
     --------

@@ -3,9 +3,10 @@
 It draws what has to be drawn and puts the measures of the other modules side by side. It fits nothing to
 the populations and reads no files.
 
-Besides distances there is a classifier two-sample test: gradient-boosted trees see a client's normalised
-histogram and its size, and are judged on clients that they were not trained on. An area under the ROC
-curve (AUC) of 0.5 is perfect: they cannot tell simulated clients from true ones. One of 1: they always can.
+Besides distances there is a classifier two-sample test: gradient-boosted trees see a client's
+normalised histogram and its size, and are judged on clients that they were not trained on. An area
+under the ROC curve (AUC) of 0.5 is perfect: they cannot tell simulated clients from true ones. One of
+1: they always can.
 """
 
 from collections import Counter
@@ -51,8 +52,8 @@ def two_sample_auc(
     """Cross-validated AUC of telling simulated clients from true ones; 0.5 is perfect.
 
     The AUC of each fold is averaged. Its variance is DeLong's, from how each client is placed among
-    those of the other kind in its fold, times Nadeau and Bengio's 1 + n_folds/(n_folds - 1): the
-    folds' classifiers were trained on much the same clients. Both kinds have shape (n, n_features), and at
+    those of the other kind in its fold, times Nadeau and Bengio's 1 + n_folds/(n_folds - 1): the folds'
+    classifiers were trained on much the same clients. Both kinds have shape (n, n_features), and at
     least as many clients as there are folds, two or more.
     """
     rng = np.random.default_rng(rng)

@@ -1,22 +1,25 @@
 """How different clients are from one another: in the numbers that people quote, as one Dirichlet, and
 whether less than a model's components allow.
 
-The marginal that clients are measured against is their own, and so nearer to them than the one that they
-were drawn from; each bootstrap sample has its own marginal, which is nearer still. Intervals are reflected
-at the estimate, which takes that out (tests/comparison/test_summaries.py has their coverage). Distances are
-those of the histograms as they are: a client with few points is far from the marginal by chance alone.
+The marginal that clients are measured against is their own, and so nearer to them than the one that
+they were drawn from; each bootstrap sample has its own marginal, which is nearer still. Intervals are
+reflected at the estimate, which takes that out (tests/comparison/test_summaries.py has their coverage).
+Distances are those of the histograms as they are: a client with few points is far from the marginal by
+chance alone.
 
-*As one Dirichlet*: "your federation is about Dirichlet(0.37)". The field cuts a data set with proportions
-from Dir(α, ..., α), one α per category, on balanced categories. Real marginals q are not balanced, so α
-here is that of Dir(αC q), which is the same when q is uniform. Written as Dir(α_0 q), as others do,
-α_0 = αC. The likelihood is the Dirichlet-multinomial's, so a client with few points does not pass for a
-concentrated one. It has one maximum, at infinity when clients vary no more than a multinomial does (Levin
-and Reeds, Annals of Statistics 5, 1977). Only α is estimated; q is the clients' own marginal.
+*As one Dirichlet*: "your federation is about Dirichlet(0.37)". The field cuts a data set with
+proportions from Dir(α, ..., α), one α per category, on balanced categories. Real marginals q are not
+balanced, so α here is that of Dir(αC q), which is the same when q is uniform. Written as Dir(α_0 q), as
+others do, α_0 = αC. The likelihood is the Dirichlet-multinomial's, so a client with few points does not
+pass for a concentrated one. It has one maximum, at infinity when clients vary no more than a
+multinomial does (Levin and Reeds, Annals of Statistics 5, 1977). Only α is estimated; q is the clients'
+own marginal.
 
-*Dispersion*: given its component, a client of n points varies around n p_k at least as much as a multinomial
-does, and more the smaller α_0 is. The index is Σ_j (c_j - n p_j)² / (n (1 - Σ_j p_j²)): 1 in the mean for a
-multinomial, 1 + (n - 1)/(1 + α_0) for a Dirichlet-multinomial, below 1 for clients that are more even
-than chance. (Pearson's X² weights each category by 1/p_j and is ruled by the rarest one; this does not.)
+*Dispersion*: given its component, a client of n points varies around n p_k at least as much as a
+multinomial does, and more the smaller α_0 is. The index is Σ_j (c_j - n p_j)² / (n (1 - Σ_j p_j²)): 1
+in the mean for a multinomial, 1 + (n - 1)/(1 + α_0) for a Dirichlet-multinomial, below 1 for clients
+that are more even than chance. (Pearson's X² weights each category by 1/p_j and is ruled by the rarest
+one; this does not.)
 """
 
 from collections.abc import Callable
@@ -71,7 +74,7 @@ def concentration(counts: object) -> float:
 
 
 def concentration_estimate(counts: Counts, weights: NDArray[np.float64]) -> Estimate:
-    """`concentration` with its bootstrap interval, q held fixed; weights are those of `resample_weights`."""
+    """`concentration` with its bootstrap interval, q held fixed; see `resample_weights` for weights."""
     score = _Score(counts)
     draws = _maxima(score, weights) / score.n_categories
     return Estimate(_best(score) / score.n_categories, *interval(draws))
@@ -261,8 +264,8 @@ class _Shares:
 class Dispersion:
     """The index of true clients, and of as many simulated ones.
 
-    Below 1, true clients vary less than a multinomial with their component's mean; simulated ones never do
-    but by chance.
+    Below 1, true clients vary less than a multinomial with their component's mean; simulated ones never
+    do but by chance.
     """
 
     true: Estimate
@@ -279,8 +282,8 @@ def dispersion(
 ) -> Dispersion:
     """How much true and simulated clients vary around the mean of the component they belong to.
 
-    Both are counts of shape (n_clients, n_categories). A `CountsError` if a client is impossible under every
-    component.
+    Both are counts of shape (n_clients, n_categories). A `CountsError` if a client is impossible under
+    every component.
     """
     rng = np.random.default_rng(rng)
     indices = [dispersion_index(counts, mdm) for counts in (true, simulated)]

@@ -29,8 +29,8 @@ from polyurn.wording.numbers import counted
 class GivenLabels(FrozenArrays):
     """Clients whose label totals come from one population, and their styles from a mixture given those.
 
-    The mixture is over finer categories than labels: a label crossed with another feature. Styles have exactly its conditional law given the label totals and, with them, the
-    size.
+    The mixture is over finer categories than labels: a label crossed with another feature. Styles have
+    exactly its conditional law given the label totals and, with them, the size.
 
     Parameters
     ----------

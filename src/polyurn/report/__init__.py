@@ -1,1 +1,1 @@
-"""Records in; one self-contained HTML page, and figures for notebooks and papers, out. Nothing is fitted here."""
+"""Records in; one self-contained HTML page, and figures for notebooks and papers, out."""

@@ -135,7 +135,7 @@ class Figure:
 
     @property
     def spec(self) -> Spec:
-        """Vega-Lite of all charts side by side, in colours for paper: `altair.Chart.from_dict` reads it."""
+        """Vega-Lite of all charts side by side, in colours for paper, for `altair.Chart.from_dict`."""
         if not self.panels:
             raise ParameterError(f"the figure {self.name!r} has pictures, and no chart")
         return side_by_side([(panel.title, panel.spec) for panel in self.panels])

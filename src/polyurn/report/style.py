@@ -194,7 +194,10 @@ def _directions(style: Style) -> Figure:
             "direction": str(k + 1),
             "carried": float(style.carried[k]),
             "mean": _with_error(style.mean[k], None if style.errors is None else style.errors.mean[k]),
-            **{row["part"]: _with_error(row["variance"], row["error"]) for row in rows[3 * k : 3 * k + 3]},
+            **{
+                row["part"]: _with_error(row["variance"], row["error"])
+                for row in rows[3 * k : 3 * k + 3]
+            },
         }
         for k in range(style.n_directions)
     ]  # fmt: skip

@@ -195,7 +195,8 @@ def _profile_chart(rows: Rows, *, name: str, metric: str) -> dict[str, Any]:
         y=y,
         shape=looks["shape"],
         tooltip=tooltip(
-            "population", ("value", "", name), ("metric", _format(metric), metric), ("n_seeds", "d", "seeds")
+            "population", ("value", "", name), ("metric", _format(metric), metric), ("n_seeds", "d",
+            "seeds")
         ),
     )  # fmt: skip
     return spec_of(bands + lines + dots, rows, height=300)

@@ -1,4 +1,4 @@
-"""What crossed between a server and its nodes, on the page of a model that was fitted over a federation."""
+"""What crossed between a server and its nodes, on the page of a model of a federation."""
 
 import re
 from collections import Counter

@@ -94,8 +94,8 @@ def modelled_column(columns: Mapping[str, NDArray[Any]], *, where: str) -> NDArr
 def category_codes(values: NDArray[Any], what: str, names: Sequence[str] | None) -> Coded:
     """Categories as numbers: as they are, or the place of their name in the MDM.
 
-    Of crossed columns, combinations are rare that no fitted client had: they come after the known ones. A
-    `ParameterError` if a category of a single column, or most combinations, are not the MDM's.
+    Of crossed columns, combinations are rare that no fitted client had: they come after the known ones.
+    A `ParameterError` if a category of a single column, or most combinations, are not the MDM's.
     """
     given = ids_of(values, what)
     if given.dtype.kind in "biuf":
@@ -126,8 +126,8 @@ def out_of_stock(
 ) -> str:
     """What to say about categories that clients ask for and the data have no points of; "" if none.
 
-    How much of each is asked for, and whether it is there, have shape (n_categories,). A `ParameterError` if
-    most of it is not.
+    How much of each is asked for, and whether it is there, have shape (n_categories,). A
+    `ParameterError` if most of it is not.
     """
     missing = np.flatnonzero((asked > 0) & ~there)
     if len(missing) == 0:

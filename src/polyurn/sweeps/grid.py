@@ -79,8 +79,8 @@ class Progress:
     run : RunRecord or None
         The run that just ended; None at the start.
     seconds_left : float or None
-        If the others take as long as those of this start did; at the start of a sweep of very many rounds,
-        if all rounds take as long as the first ones of one run.
+        If the others take as long as those of this start did; at the start of a sweep of very many
+        rounds, if all rounds take as long as the first ones of one run.
     """
 
     n_done: int

@@ -25,7 +25,7 @@ AGAIN = "again"
 
 @dataclass(frozen=True)
 class Score:
-    """What one run came to, in the metric's own direction; `reached` is the first round at its target."""
+    """What one run came to, in the metric's own direction; `reached`: its first round at the target."""
 
     value: float
     diverged: bool

@@ -91,7 +91,7 @@ class Wording:
         return f"the true clients trained again differ by {self.amount(difference.value)}"
 
     def nearer(self, first: str, second: str, paired: Estimate) -> str:
-        """Which of two populations is nearer to the true clients, by the first's difference less the second's.
+        """Which of two populations is nearer to the true clients, by their difference.
 
         Examples
         --------

@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from polyurn.privacy.aggregator import PrivateAggregator as PrivateAggregator
     from polyurn.privacy.ledger import PrivacyLedger as PrivacyLedger
     from polyurn.privacy.statement import Guarantee as Guarantee
-    from polyurn.report.page import Report as Report
     from polyurn.report.page import report_on as report_on
     from polyurn.server.features import FeatureDifference as FeatureDifference
     from polyurn.server.features import Recommendation as Recommendation
@@ -152,7 +151,6 @@ _HOME = {
     "Guarantee": "privacy.statement",
     "PrivacyLedger": "privacy.ledger",
     "PrivateAggregator": "privacy.aggregator",
-    "Report": "report.page",
     "report_on": "report.page",
     "fit": "server.fit",
     "FeatureDifference": "server.features",

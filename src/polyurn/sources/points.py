@@ -99,11 +99,16 @@ class PointFile:
             return observed_categories(self.table, category=column)
 
     def codes(
-        self, declared: int | tuple[str, ...], column: str | Sequence[str], lacks: str = ""
+        self,
+        declared: int | tuple[str, ...],
+        column: str | Sequence[str],
+        lacks: str = "",
+        advice: str = "take proxy points of every label",
     ) -> NDArray[np.int64]:
         """The number of each point's label, shape (n_points,).
 
-        `lacks` begins the error about a label that nobody declared: "proxy.csv has no point", say.
+        `lacks` begins the error about a label that nobody declared, "proxy.csv has no point", say, and
+        `advice` ends it.
         """
         with naming(self.path):
             if lacks:
@@ -114,7 +119,7 @@ class PointFile:
                         f"column {column!r}: {lacks} of the labels of {len(unknown):,} of "
                         f"{len(codes):,} rows, the first",
                         int(unknown[0]),
-                        "; leave these rows out, or take proxy points of every label",
+                        f"; leave these rows out, or {advice}",
                     )
             return category_codes(self.table, declared, category=column)
 

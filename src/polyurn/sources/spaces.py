@@ -51,7 +51,13 @@ def proxy_space(
     file = PointFile.read(path, say)
     file.refuse_names({"--label": label, "--features": features})
     column = label or "label"
-    codes = file.codes(federation.declared, column, lacks="the federation has no category")
+    codes = file.codes(
+        federation.declared,
+        column,
+        lacks="the federation has no category",
+        advice=f"take the federation's {counted(federation.n_categories, 'category')}, "
+        "in an archive as numbers from 0",
+    )
     _check_every_category(codes, federation, path)
     columns: tuple[str, ...] | None
     if file.array is None:

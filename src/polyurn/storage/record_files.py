@@ -76,7 +76,7 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
         raise
     except OSError as error:
         if error.errno == errno.EINVAL:  # a place before the file's beginning
-            raise _unreadable(path, error) from error
+            raise _unreadable(path, error.strerror or error) from error
         raise FileError(f"cannot read {path}: {error.strerror or AGAIN}") from error
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray):  # numpy gives bytes for what is no array

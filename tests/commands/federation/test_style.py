@@ -90,7 +90,7 @@ def test_a_label_that_is_no_category_of_the_federation_is_named_with_its_line(ru
     (fed.parent / "proxy.csv").write_text("\n".join(rows) + "\n")
     assert_refused(
         run(*EXACT),
-        "proxy.csv: column 'label': 1 of 300 values are none of the federation's categories",
+        "proxy.csv: column 'label': the federation has no category of the labels of 1 of 300 rows",
         "line 5",
     )
 
@@ -119,7 +119,11 @@ def test_archives_and_spaces_have_names_of_their_own(run, fed, proxy, tmp_path):
     refused = run(*ask, "space.json", "--no-privacy", "--directions", 1)
     assert_refused(refused, "--directions has no effect with space.json, a style space")
     np.savez(tmp_path / "proxy.npz", features=features, labels=labels + 1)
-    assert_refused(run(*ask, "proxy.npz", "--no-privacy"), "proxy.npz: expected labels from 0 to 2")
+    assert_refused(
+        run(*ask, "proxy.npz", "--no-privacy"),
+        "proxy.npz",
+        "3 categories, in an archive as numbers from 0",
+    )
     np.savez(tmp_path / "proxy.npz", features=np.empty((0, 2, 2)), labels=np.empty(0, int))
     assert_refused(run(*ask, "proxy.npz", "--no-privacy"), "proxy.npz: expected points of each of")
 

@@ -125,7 +125,10 @@ def test_archives_and_spaces_have_names_of_their_own(run, fed, proxy, tmp_path):
         "3 categories, in an archive as numbers from 0",
     )
     np.savez(tmp_path / "proxy.npz", features=np.empty((0, 2, 2)), labels=np.empty(0, int))
-    assert_refused(run(*ask, "proxy.npz", "--no-privacy"), "proxy.npz: expected points of each of")
+    assert_refused(
+        run(*ask, "proxy.npz", "--no-privacy"),
+        "proxy.npz: expected at least one row, got an empty table",
+    )
 
 
 def test_a_space_of_another_number_of_labels_is_refused(run, fed, tmp_path):

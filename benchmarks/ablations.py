@@ -26,8 +26,8 @@ import numpy as np
 from scipy.stats import binomtest
 
 import polyurn as pu
-from polyurn.server.em.problem import Problem
-from polyurn.server.search.policy import Policy
+from polyurn.server.em import Problem
+from polyurn.server.settings import Policy
 from rounds import load
 
 WITHIN = 1e-3

@@ -27,12 +27,11 @@ from polyurn.integrations.flower.owned_node import warm_up
 from polyurn.integrations.flower.processes import alive, end_processes, keep_pid
 from polyurn.integrations.flower.setting_up import set_up
 from polyurn.model.paper_truths import truth
-from polyurn.server.crossed_record import CrossedRecord
 from polyurn.storage.federation_folder import FederationFolder
-from polyurn.storage.federation_job import MixtureJob
-from polyurn.storage.job_folder import JobFolder
-from polyurn.storage.mdm_json import load_saved
+from polyurn.storage.federation_job import JobFolder, MixtureJob
+from polyurn.storage.models import load_saved
 from polyurn.storage.tables import write_histograms
+from polyurn.wire.crossed import Crossed
 
 N_CLIENTS, N_ROUNDS = 100, 6
 CASES = tuple((n, kind) for n in (4, 8, 16) for kind in ("plain", "secure"))
@@ -89,7 +88,7 @@ def spent(processes: list[psutil.Process]) -> float:
     return sum(t.user + t.system + t.children_user + t.children_system for t in times)
 
 
-def fitted(place: FederationFolder, *, secure: bool) -> CrossedRecord:
+def fitted(place: FederationFolder, *, secure: bool) -> Crossed:
     """What crossed in a short fit."""
     job = MixtureJob(
         federation=str(place.path), command=None, selects=False, components=(3,), max_size=20,

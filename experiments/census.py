@@ -7,7 +7,7 @@
 Softmax regression learns who earns more than 50,000 dollars. Clients are PUMAs; the server models
 their income (41 bins) or their race (9 categories) and cuts the pooled records into simulated clients.
 The paper has this federation (Appendix C.2), but trains on it nowhere. Needs the extra
-`experiments`, and the records: see polyurn.datasets.folktables.
+`experiments`, and the records: see sources.folktables.
 """
 
 import sys
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import polyurn as pu
-from polyurn import datasets
+import sources
 from polyurn.datasets.dataset import Records
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
@@ -76,9 +76,9 @@ REPORTS = (report("census", "Census clients, softmax regression"),)
 
 def census() -> tuple[Records, Mapping[str, NDArray[np.int64]]]:
     """The records with their label, and the same rows' categories of both modelled features."""
-    labelled = datasets.folktables(root=tables.FOLDER, feature="high_income", people="workers")
+    labelled = sources.folktables(root=tables.FOLDER, feature="high_income", people="workers")
     codes: dict[str, NDArray[np.int64]] = {
-        feature: datasets.folktables(
+        feature: sources.folktables(
             root=tables.FOLDER, feature=feature, people="workers"
         ).train.labels
         for feature in FEATURES

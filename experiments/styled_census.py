@@ -7,7 +7,7 @@
 times. The label is an income above 50,000 dollars; who earns that differs between PUMAs, and so do the
 people, together. Style is looked for in the eight directions in which clients differ most, which a first
 question in twenty finds. Design, splits, seeds and settings were fixed before any of these runs. Needs
-the extra `experiments`, and the records: see polyurn.datasets.folktables.
+the extra `experiments`, and the records: see sources.folktables.
 """
 
 import sys
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import polyurn as pu
-from polyurn import datasets
+import sources
 from polyurn.datasets.dataset import Records
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
@@ -71,7 +71,7 @@ SCHOOL = (16, 18, 21, 22)  # SCHL: below a diploma, diploma, some college, bache
 @lru_cache(maxsize=1)
 def people() -> Records:
     """Everybody who works; with the square of the age and the kind of school as columns of their own."""
-    found = datasets.folktables(root=FOLDER, feature="high_income", people="workers")
+    found = sources.folktables(root=FOLDER, feature="high_income", people="workers")
     values = found.train.features
     assert values is not None
     age, school = (found.feature_names.index(name) for name in ("AGEP", "SCHL"))

@@ -20,9 +20,10 @@ from polyurn.comparison.estimates import Estimate
 from polyurn.model.style import StyleErrors
 from polyurn.privacy.ledger import Charge
 from polyurn.privacy.noise import discrete_gaussian
-from polyurn.server.private.choosing import PrivateCandidate
+from polyurn.server.private.fitting import PrivateCandidate
 from polyurn.server.private.plan import CHOOSING
-from polyurn.server.search.policy import DEFAULT, Policy
+from polyurn.server.settings import DEFAULT, Policy
+from polyurn.storage.run_log import RunLog
 from polyurn.wire import Initialise, Noised, Scaled
 
 Call = tuple[Callable[..., Any], dict[str, Any]]
@@ -290,7 +291,8 @@ def _load_partition() -> Call:
 def _read_runs() -> Call:
     folder = place()
     folder.mkdir()
-    (folder / "runs.jsonl").write_text(record().to_json() + "\n")
+    with RunLog(folder, {}) as log:
+        log.append([record()])
     return pu.read_runs, {"folder": folder}
 
 
@@ -488,7 +490,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Round": lambda: _fields(fitted().rounds[-1]),
     "Run": lambda: _fields(run()),
     "RunRecord": lambda: _fields(record()),
-    "RunRecord.from_json": lambda: (pu.RunRecord.from_json, {"line": record().to_json()}),
     "Selection": lambda: _fields(selection()),
     "PrivateSelection": lambda: (
         pu.PrivateSelection,

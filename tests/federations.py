@@ -12,7 +12,7 @@ from polyurn.client.node import Node
 from polyurn.client.node_policy import NodePolicy
 from polyurn.model.paper_truths import truth
 from polyurn.secure.roster import Roster, SigningKey
-from polyurn.storage.node_log_file import NodeLogFile
+from polyurn.storage.node_files import NodeLogFile
 from polyurn.wire import encode_statistics
 from polyurn.wire.codec import decode_query
 from polyurn.wire.node_messages import Ask, Reply

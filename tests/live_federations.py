@@ -18,8 +18,8 @@ from polyurn.integrations.flower.one_machine import start_node
 from polyurn.integrations.flower.processes import alive, end_processes
 from polyurn.model.paper_truths import truth
 from polyurn.storage.federation_folder import read_node
-from polyurn.storage.mdm_json import load_saved
-from polyurn.storage.node_key import bucket_key
+from polyurn.storage.models import load_saved
+from polyurn.storage.node_files import bucket_key
 from polyurn.storage.tables import read_table
 
 PATIENCE = 600.0  # seconds that anything may take on a machine that does other things, too

@@ -11,7 +11,7 @@ from polyurn.integrations.flower.owned_node import open_node
 from polyurn.integrations.flower.setting_up import set_up
 from polyurn.model.paper_truths import truth
 from polyurn.storage.federation_folder import read_node
-from polyurn.storage.job_folder import JobFolder
+from polyurn.storage.federation_job import JobFolder
 from style_cases import drawn_world
 
 

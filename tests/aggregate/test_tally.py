@@ -5,7 +5,8 @@ import json
 from federations import Federation, garbage, silent
 from polyurn import fit
 from polyurn.aggregate.tally import Tally
-from polyurn.server.crossed_record import CrossedRecord
+from polyurn.typed.records import read_record, to_record
+from polyurn.wire.crossed import Crossed
 
 
 def tallied():
@@ -33,11 +34,11 @@ def test_what_crosses_inside_a_round_is_of_that_round():
 
 
 def test_the_sums_of_each_node_are_counted():
-    assert tallied().n_summed == {3: 2, 4: 2, 5: 1}
+    assert {n.node: n.n_summed for n in tallied().nodes} == {3: 2, 4: 2, 5: 1}
 
 
 def test_the_record_has_every_node_with_its_name_and_those_that_never_came_too():
-    record = CrossedRecord.from_record(tallied().to_record(names={3: "ward 3", 8: "ward 8"}))
+    record = tallied().named({3: "ward 3", 8: "ward 8"})
     assert record.n_nodes == 4
     said = [(n.node, n.name, n.n_summed, n.benched, n.refused) for n in record.nodes]
     assert said == [
@@ -53,8 +54,8 @@ def test_the_record_of_a_fit_over_nodes_is_read_from_json_as_it_was_counted(tmp_
     clients = federation.aggregator(min_fraction=0.6)
     done = fit(clients, n_components=1, n_categories=10, max_size=20, max_rounds=4, rng=2)
     crossed = clients.crossed
-    record = CrossedRecord.from_record(json.loads(json.dumps(crossed.to_record())))
-    assert record.to_record() == crossed.to_record()
+    record = read_record(Crossed, json.loads(json.dumps(to_record(crossed))))
+    assert record == crossed
     assert [one.number for one in record.rounds] == [one.number for one in done.rounds]
     assert [one.n_numbers for one in record.rounds] == [one.n_numbers for one in done.rounds]
     assert [node.n_summed for node in record.nodes] == [0, 0] + [record.n_rounds] * 3

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from polyurn.aggregate.tree import FAN_IN, add_group, tree_sum
+from polyurn.aggregate.shard_round import FAN_IN, add_group, tree_sum
 
 
 def levels(vectors):

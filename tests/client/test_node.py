@@ -20,7 +20,7 @@ from polyurn.errors import FileError, InputError, NodesError
 from polyurn.secure.messages import Invitation
 from polyurn.secure.participant import Participant
 from polyurn.storage.ledger_file import open_ledger
-from polyurn.storage.node_log_file import NodeLogFile
+from polyurn.storage.node_files import NodeLogFile
 from polyurn.wire import (
     Batch,
     Contrast,

@@ -9,7 +9,7 @@ import pytest
 
 from cli_walk import CLIENTS, EXAMPLE, assert_refused
 from polyurn import load, save
-from polyurn.storage.mdm_json import load_saved
+from polyurn.storage.models import load_saved
 
 COMMAND = [sys.executable, "-m", "polyurn.cli"]
 
@@ -62,7 +62,7 @@ def test_an_error_of_the_system_that_names_a_file_is_not_taken_for_a_full_stdout
     def broken(*_):
         raise OSError(5, "Input/output error", "somewhere")
 
-    monkeypatch.setattr("polyurn.storage.atomic.format_of", broken)
+    monkeypatch.setattr("polyurn.storage.documents.format_of", broken)
     with pytest.raises(OSError, match="Input/output"):
         run("show", "mdm.json")
 

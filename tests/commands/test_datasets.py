@@ -10,11 +10,12 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 from rich.console import Console
+from sources.download import RemoteFile
 
 from cli_walk import assert_refused
 from polyurn.commands import datasets as command
-from polyurn.datasets import Progress, cifar
-from polyurn.datasets.download import RemoteFile
+from polyurn.datasets import cifar
+from sources import Progress
 
 
 class Quiet(SimpleHTTPRequestHandler):

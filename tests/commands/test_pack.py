@@ -10,7 +10,7 @@ import pytest
 
 import polyurn as pu
 from cli_walk import EXAMPLE, HEAD, assert_refused
-from polyurn.storage.mdm_json import save
+from polyurn.storage.models import save
 from shard_cases import COUNTS, MDM
 
 RUN = [sys.executable, "-c", "from polyurn.cli import main; main()"]

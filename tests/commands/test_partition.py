@@ -10,7 +10,6 @@ import pytest
 import polyurn
 from cli_walk import COUNTS, EXAMPLE, HEAD, assert_leaves_no_trace, assert_refused
 from polyurn import MDM, Sizes, load_partition, save
-from polyurn.storage.style_json import save_style
 from style_cases import plain_style, style_rest
 
 LABELS = np.tile([0, 1, 2], 20)
@@ -278,7 +277,7 @@ def styled(run, tmp_path):
     (tmp_path / "held.csv").write_text("client,category,count\n" + "\n".join(lines))
     save(plain_style(n_labels=2), "unnamed.json")
     made = {"categories": ("no", "yes"), "features": ("a", "b")}
-    save_style(plain_style(n_labels=2), "style.json", **made)
+    save(plain_style(n_labels=2), "style.json", **made)
     return run, features
 
 

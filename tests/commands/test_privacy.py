@@ -3,7 +3,7 @@
 import pytest
 
 from cli_walk import EXAMPLE, assert_refused
-from polyurn.storage.mdm_json import load_saved, save
+from polyurn.storage.models import load_saved, save
 from polyurn.storage.tables import write_histograms
 
 BOUNDS = ("--categories", 3, "--max-size", 20)

@@ -4,9 +4,11 @@ from rich.console import Console
 
 from cli_walk import EXAMPLE
 from polyurn.commands.views import say_learned, selection_table
-from polyurn.server.records import CandidateRecord, SelectionRecord
-from polyurn.storage.mdm_json import SavedMDM
+from polyurn.model.paper_truths import truth
+from polyurn.server.results import Candidate, Progress, Selection
+from polyurn.storage.models import Saved
 from polyurn.storage.provenance import Made
+from polyurn.typed.records import read_record, to_record
 
 
 def candidate(n_components, **settings):
@@ -17,18 +19,14 @@ def candidate(n_components, **settings):
         "behind_error": 0.1,
         "n_rounds": 7,
         "n_parameters": 1000 * n_components,
-        "n_dropped": 0,
-        "multinomial": (),
+        "mdm": None,
         "converged": True,
     }
-    return CandidateRecord(n_components=n_components, **{**usual, **settings})
+    return Candidate(n_components=n_components, **{**usual, **settings})
 
 
 def shown(*candidates, chosen=2):
-    choice = SelectionRecord(
-        chosen=chosen, n_rounds=7, n_clients=80, n_held_out=20, n_numbers=5,
-        n_numbers_by_round=(5,), candidates=candidates, paths=(),
-    )  # fmt: skip
+    choice = Selection(chosen, truth("low/1"), candidates, n_rounds=7, n_held_out=20)
     console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     with console.capture() as capture:
         console.print(selection_table(choice))
@@ -57,9 +55,10 @@ def test_a_candidate_that_was_stopped_early_is_explained():
 
 
 def test_the_caution_of_a_selection_is_said_from_its_file_as_federation_run_does(capsys):
-    choice = SelectionRecord(
-        chosen=1, n_rounds=7, n_clients=80, n_held_out=20, n_numbers=5, n_numbers_by_round=(5,),
-        candidates=(candidate(1),), paths=(), caution="so few clients cannot tell",
-    )  # fmt: skip
-    say_learned(SavedMDM(EXAMPLE, None, Made(selection=choice)))
-    assert "so few clients cannot tell" in capsys.readouterr().err
+    choice = Selection(
+        1, EXAMPLE, (candidate(1),), n_rounds=7, n_held_out=3, rounds=(Progress(1, 80, 5),)
+    )
+    kept = read_record(Selection, to_record(choice), parsed={"mdm": EXAMPLE})
+    assert kept.caution == choice.caution != ""
+    say_learned(Saved(EXAMPLE, None, Made(selection=kept)))
+    assert choice.caution in capsys.readouterr().err

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polyurn.errors import ParameterError
-from polyurn.model.proxy_space import style_space
+from polyurn.model.style_coordinates import style_space
 
 
 def pool(n=3000, seed=0):

@@ -84,10 +84,16 @@ def test_the_nearest_covariance_has_no_negative_eigenvalue_and_keeps_the_others(
         ({"tie": np.zeros((3, 2))}, "or none of them"),
         ({"n_clients": -1}, "n_clients of at least 0"),
         ({"far_share": 1.5}, "far_share from 0 to 1"),
-        ({"errors": StyleErrors(np.zeros(1), B, V, E)}, "mean of shape"),
-        ({"errors": StyleErrors(np.zeros(2), B, V, E, np.nan)}, "error of far_share"),
+        ({"errors": StyleErrors(np.zeros(1), *np.zeros((3, 1, 1)))}, "mean of shape"),
     ],
 )
 def test_a_style_whose_parts_do_not_fit_is_refused(changed, said):
     with pytest.raises(ParameterError, match=said):
         some_style(**changed)
+
+
+def test_errors_whose_parts_do_not_fit_are_refused():
+    with pytest.raises(ParameterError, match="error of far_share"):
+        StyleErrors(np.zeros(2), B, V, E, np.nan)
+    with pytest.raises(ParameterError, match=r"mean of shape \(2\), got \(1,\)"):
+        StyleErrors(np.zeros(1), B, V, E)

@@ -97,7 +97,7 @@ def test_points_that_do_not_fit_are_refused_in_one_line(features, labels, said):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"centres": [[0.0, 0.0]]}, "centres of shape"),
+        ({"centres": [[0.0, 0.0]]}, "of shape"),
         ({"basis": [[np.nan], [1.0]]}, "finite"),
         ({"whitening": [[[1.0, 0.0]]]}, "whitening of shape"),
         ({"radius": 0.0}, "radius above 0"),

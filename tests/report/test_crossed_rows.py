@@ -64,7 +64,7 @@ def test_the_smallest_sum_is_said_and_rounds_without_one_do_not_count():
     assert what_the_server_saw(record).startswith("sums only, over 6 nodes at least:")
     lost = replace(record.rounds[1], n_nodes=0)
     rounds = (record.rounds[0], lost, *record.rounds[2:])
-    after = replace(record, rounds=rounds, n_rounds=record.n_rounds - 1)
+    after = replace(record, rounds=rounds)
     assert what_the_server_saw(after).startswith("sums only, over 6 nodes at least:")
 
 

@@ -46,7 +46,8 @@ def test_rounds_exchanges_and_timeouts_are_said():
 
 
 def test_bytes_are_said_in_all_and_for_each_node():
-    record = replace(crossed_record(), bytes_up=8_000_000, bytes_down=4_000)
+    first = replace(crossed_record().rounds[0], bytes_up=8_000_000, bytes_down=4_000)
+    record = replace(crossed_record(), rounds=(first,))
     said = dict(section(record).facts)["Bytes"]
     assert said.startswith("8.0 MB from nodes and 4.0 kB to them; for each of the 8 nodes")
     assert "1.0 MB and 500 B, on average" in said
@@ -55,7 +56,7 @@ def test_bytes_are_said_in_all_and_for_each_node():
 def test_a_resumed_run_says_which_rounds_are_not_in_it():
     record = crossed_record()
     rounds = record.rounds[2:]
-    said = dict(section(replace(record, rounds=rounds, n_rounds=4)).facts)["Rounds"]
+    said = dict(section(replace(record, rounds=rounds)).facts)["Rounds"]
     assert said.endswith(
         "2 rounds were before the run was resumed, and what crossed then is not known here."
     )
@@ -85,7 +86,7 @@ def test_both_charts_draw_every_round_and_each_kind_has_a_colour_and_a_shape_of_
 def test_a_round_without_a_sum_says_so_in_the_table():
     record = crossed_record()
     rounds = (*record.rounds[:-1], replace(record.rounds[-1], n_nodes=0))
-    (figure,) = section(replace(record, rounds=rounds, n_rounds=5)).figures
+    (figure,) = section(replace(record, rounds=rounds)).figures
     assert figure.table.rows[-1][3] == "no sum"
 
 

@@ -8,9 +8,10 @@ import pytest
 from damage import damaged
 from polyurn.errors import CountsError, ParameterError, PolyurnError
 from polyurn.report.material import SavedComparison
-from polyurn.storage.atomic import load_record, save_record
-from polyurn.storage.mdm_json import load_saved, save
+from polyurn.storage.documents import load_document, save_document
+from polyurn.storage.models import load_saved, save
 from polyurn.storage.run_log import read_runs
+from polyurn.typed.records import to_record
 from report_material import (
     comparison,
     fitted,
@@ -55,8 +56,8 @@ def test_a_fit_and_a_selection_bring_their_rounds_along():
 
 def test_a_comparison_file_is_read_with_how_it_came_about(tmp_path):
     place = tmp_path / "c.json"
-    save_record(comparison().to_dict(), place, kind="comparison", version=1, made={"seed": 4})
-    read = SavedComparison.from_record(load_record(place, kind="comparison", version=1))
+    save_document(comparison().to_dict(), place, kind="comparison", made={"seed": 4})
+    read = SavedComparison.from_record(load_document(place, kind="comparison"))
     assert read.made.seed == 4
     assert read.comparison.to_dict() == comparison().to_dict()
     assert SavedComparison.from_record(comparison().to_dict()).made.seed is None
@@ -75,23 +76,24 @@ def mdm_file(place, rng):
 
 
 def _written(place):
-    made = {**saved().made.to_record(), "fit": gathered(fitted()).made.fit.to_record()}
-    save(saved().mdm, place, made=made)
+    made = {**saved().made.to_record(), "fit": to_record(fitted())}
+    save(saved().model, place, made=made)
     return json.loads(place.read_text())
 
 
 def comparison_file(place, rng):
     record = damaged({**comparison().to_dict(), "made": {"seed": 1, "command": "x"}}, rng=rng)
-    save_like = {"format": "polyurn.comparison", "version": 1}
+    save_like = {"format": "polyurn.comparison", "version": 2}
     place.write_text(json.dumps({**(record if isinstance(record, dict) else {}), **save_like}))
-    read = load_record(place, kind="comparison", version=1)
+    read = load_document(place, kind="comparison")
     return {"comparison": SavedComparison.from_record(read)}
 
 
 def sweep_folder(place, rng):
-    lines = [json.loads(run.to_json()) for run in runs(seeds=(0,))]
+    lines = [to_record(run) for run in runs(seeds=(0,))]
     i = rng.integers(len(lines))
     lines[i] = damaged(lines[i], rng=rng)
+    lines.insert(0, {"format": "polyurn.runs", "version": 2})
     place.with_name("runs.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
     return {"runs": read_runs(place.parent)}
 

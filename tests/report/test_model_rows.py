@@ -17,7 +17,7 @@ from polyurn.report.model import (
     summary_rows,
     telling_rows,
 )
-from polyurn.server.records import SelectionRecord, StartPath
+from polyurn.server.results import StartPath
 from report_material import selection
 from strategies import mdms
 
@@ -84,7 +84,7 @@ def test_nothing_tells_a_single_component_apart():
 
 
 def test_the_candidates_are_the_selection_s_with_95_percent_intervals():
-    rows = candidate_rows(SelectionRecord.of(selection()))
+    rows = candidate_rows(selection())
     for row, candidate in zip(rows, selection().candidates, strict=True):
         assert row["log_likelihood"] == candidate.log_likelihood
         assert row["high"] - row["low"] == pytest.approx(2 * 1.96 * candidate.standard_error)

@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 
 from polyurn.report.model import choice_section, components_section
-from polyurn.server.records import FitRecord, SelectionRecord
-from polyurn.storage.mdm_json import SavedMDM
+from polyurn.server.results import Selection
+from polyurn.storage.models import Saved
 from polyurn.storage.provenance import Made
+from polyurn.typed.records import read_record, to_record
 from report_material import fitted, gathered, runs, selection
 
 
 def kept(**records):
-    return gathered(SavedMDM(selection().mdm, None, Made(**records)))
+    return gathered(Saved(selection().mdm, None, Made(**records)))
 
 
 def test_a_fit_shows_its_rounds():
@@ -34,26 +35,22 @@ def test_a_selection_shows_its_table_and_the_rounds_of_the_chosen_number():
 
 def test_what_there_is_no_record_of_is_left_out():
     assert choice_section(gathered(selection().mdm)) is None
-    assert choice_section(kept(fit=replace(FitRecord.of(fitted()), paths=()))) is None
-    without = choice_section(kept(selection=replace(SelectionRecord.of(selection()), paths=())))
+    quiet = tuple(replace(one, starts={}) for one in fitted().rounds)
+    assert choice_section(kept(fit=replace(fitted(), rounds=quiet))) is None
+    quiet = tuple(replace(one, starts={}) for one in selection().rounds)
+    without = choice_section(kept(selection=replace(selection(), rounds=quiet)))
     assert [figure.name for figure in without.figures] == ["candidates"]
     assert components_section(gathered(runs=runs())) is None
 
 
-@pytest.mark.parametrize("converged", [True, False])
-def test_a_selection_of_an_older_file_says_whether_it_converged(converged):
-    record = SelectionRecord.of(selection())
-    candidates = tuple(replace(c, converged=converged) for c in record.candidates)
-    older = replace(record, stopped="", candidates=candidates)
-    says = choice_section(kept(selection=older)).figures[1].says
-    assert says.endswith("It converged." if converged else "It was stopped, not yet converged.")
-
-
 def test_a_candidate_under_which_a_held_out_client_is_impossible_is_in_the_table_only():
-    record = SelectionRecord.of(selection())
+    record = selection()
     never = replace(record.candidates[0], log_likelihood=-math.inf, behind=math.inf)
     choice = replace(record, candidates=(never, *record.candidates[1:]))
-    assert SelectionRecord.from_record(json.loads(json.dumps(choice.to_record()))) == choice
+    read = read_record(
+        Selection, json.loads(json.dumps(to_record(choice))), parsed={"mdm": choice.mdm}
+    )
+    assert to_record(read) == to_record(choice)
     figure = choice_section(kept(selection=choice)).figures[0]
     drawn = figure.panels[0].spec["datasets"]["rows"]
     assert [row["n_components"] for row in drawn] == [2]
@@ -61,5 +58,5 @@ def test_a_candidate_under_which_a_held_out_client_is_impossible_is_in_the_table
 
 
 def test_rounds_that_ended_without_a_word_are_shown():
-    section = choice_section(kept(fit=replace(FitRecord.of(fitted()), stopped="")))
+    section = choice_section(kept(fit=replace(fitted(), stopped="")))
     assert section.name == "rounds"

@@ -6,8 +6,7 @@ import pytest
 
 from polyurn.report.material import SavedComparison
 from polyurn.report.provenance import provenance_section
-from polyurn.server.records import FitRecord
-from polyurn.storage.mdm_json import SavedMDM
+from polyurn.storage.models import Saved
 from polyurn.storage.provenance import Made
 from report_material import (
     comparison,
@@ -28,10 +27,10 @@ def facts(*things, **more):
 def test_everything_that_a_page_is_made_from_is_named():
     found = facts(saved(), **everything())
     said = " ".join(text for _, text in found)
-    record = saved().made.selection
+    sent = [one.n_numbers for one in saved().made.selection.rounds]
     for words in (
         "polyurn select 'my clients.csv'",
-        f"at most {record.n_numbers:,} in a round, {sum(record.n_numbers_by_round):,} in all",
+        f"at most {max(sent):,} in a round, {sum(sent):,} in all",
         "my clients.csv: 400 clients, 8,000 points, 10 categories",
         "never a client’s records",
         "48 runs",
@@ -39,7 +38,7 @@ def test_everything_that_a_page_is_made_from_is_named():
     ):
         assert words in said
     assert ("Model: seed", "5") in found
-    assert ("Held out", f"{record.n_held_out:,} clients only scored") in found
+    assert ("Held out", f"{saved().made.selection.n_held_out:,} clients only scored") in found
 
 
 def test_a_comparison_file_says_how_it_came_about():
@@ -51,7 +50,7 @@ def test_a_comparison_file_says_how_it_came_about():
 
 @pytest.mark.parametrize("data", ["survey 2024", "{'name': 'survey'}"])
 def test_the_user_s_own_words_about_the_data_are_shown(data):
-    assert ("Model: data", data) in facts(SavedMDM(selection().mdm, None, Made(data=data)))
+    assert ("Model: data", data) in facts(Saved(selection().mdm, None, Made(data=data)))
 
 
 def test_an_mdm_alone_has_nothing_to_say_about_itself():
@@ -61,21 +60,21 @@ def test_an_mdm_alone_has_nothing_to_say_about_itself():
 
 def test_a_fit_that_was_interrupted_says_so():
     made = Made(interrupted_after_round=7)
-    found = facts(SavedMDM(fitted().mdm, None, made))
+    found = facts(Saved(fitted().mdm, None, made))
     assert ("Model: rounds", "interrupted by hand after round 7") in found
 
 
 @pytest.mark.parametrize(
     ("fewest", "words"),
     [
-        (None, "with 60 clients each"),
         (60, "with 60 clients each"),
         (9, "with up to 60 clients; the smallest sums are over 9 of them"),
     ],
 )
 def test_the_smallest_crowd_that_a_sum_is_over_is_said(fewest, words):
-    record = replace(FitRecord.of(fitted()), fewest_clients=fewest)
-    found = dict(facts(SavedMDM(fitted().mdm, None, Made(fit=record))))
+    first, *others = fitted().rounds
+    record = replace(fitted(), rounds=(replace(first, n_clients=fewest), *others))
+    found = dict(facts(Saved(fitted().mdm, None, Made(fit=record))))
     assert found["Privacy: rounds"] == f"{record.n_rounds} {words}"
 
 

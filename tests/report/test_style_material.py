@@ -6,8 +6,8 @@ import pytest
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
 from polyurn.report.style import style_section
+from polyurn.storage.models import Saved
 from polyurn.storage.provenance import Made
-from polyurn.storage.style_json import SavedStyle
 from report_material import NAMES, gathered, pool, saved, selection, style, styled, true_clients
 
 
@@ -78,7 +78,7 @@ def test_the_page_says_how_many_points_the_pool_lacks():
 
 
 def test_names_of_labels_are_the_models_else_the_files_else_numbers():
-    named = SavedStyle(style(), tuple("abcdefghij"), None, Made(seed=3))
+    named = Saved(style(), tuple("abcdefghij"), Made(seed=3))
     assert gathered(style=named).style.labels == tuple("abcdefghij")
     assert gathered(saved(), style=named).style.labels == NAMES
     assert gathered(style=named).style.made.seed == 3

@@ -7,7 +7,7 @@ import pytest
 
 import polyurn as pu
 from polyurn.report.style import style_section
-from polyurn.storage.style_json import SavedStyle
+from polyurn.storage.models import Saved
 from report_material import gathered, pool, runs, selection, style, styled
 
 FLAT = pool()[0].reshape(900, -1)
@@ -32,7 +32,7 @@ STYLED_RUNS = runs(populations=("true", "mdm", "style"), styled={"style"})
     ("given", "expected"),
     [
         ({"style": style()}, []),
-        ({"style": SavedStyle(style(), None, tuple(f"c{j}" for j in range(36)))}, ["features"]),
+        ({"style": Saved(style(), None, tuple(f"c{j}" for j in range(36)))}, ["features"]),
         (styled(features=FLAT), ["features"]),
         (styled(), ["along"]),
         ({**styled(), "model": selection().mdm}, ["along", "clients", "served"]),
@@ -155,7 +155,7 @@ def test_simulated_clients_are_pictured_from_one_end_to_the_other():
 
 def test_features_are_called_by_their_names_and_their_unit_is_said():
     names = tuple(f"c{j}" for j in range(36))
-    alone = figures(section(style=SavedStyle(style(), None, names)))["style-features"]
+    alone = figures(section(style=Saved(style(), None, names)))["style-features"]
     assert alone.table.rows[0][:2] == ("1", "c0")
     assert "in its own unit" in alone.says
     beside = figures(section(**styled(features=FLAT)))["style-features"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from polyurn import MDM, LocalAggregator, RecordedAggregator, SizeBins, Sizes, fit, fit_paper
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
-from polyurn.server.search.policy import DEFAULT, Policy
+from polyurn.server.settings import DEFAULT, Policy
 from polyurn.wire import total
 from searches import Changing, problem_of
 

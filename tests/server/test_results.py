@@ -9,7 +9,8 @@ from polyurn import answer
 from polyurn.model.mdm import MDM
 from polyurn.model.paper_truths import truth
 from polyurn.model.sizes import Sizes
-from polyurn.server.results import Candidate, Fit, Round, Selection, behind
+from polyurn.server.fit import behind
+from polyurn.server.results import Candidate, Fit, Round, Selection
 from polyurn.wire import Score
 
 TWO = truth("medium/2")

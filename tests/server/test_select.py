@@ -6,8 +6,8 @@ import pytest
 from polyurn import LocalAggregator, SizeBins, select
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.paper_truths import truth
-from polyurn.server.search.policy import DEFAULT, Policy
-from polyurn.server.select import GRID
+from polyurn.server.fit import GRID
+from polyurn.server.settings import DEFAULT, Policy
 from polyurn.wire import Batch, Initialise, Part, Score
 from searches import Changing, problem_of
 

@@ -4,13 +4,17 @@ import pytest
 
 from polyurn import SizeBins
 from polyurn.errors import ParameterError
-from polyurn.server.search.policy import DEFAULT, Policy
-from polyurn.server.settings import check_settings, size_bins
+from polyurn.server.settings import Policy, Settings, check_model, size_bins
 
 USUAL = {
-    "n_components": 2, "n_categories": 3, "max_rounds": 50, "tol": 1e-3, "patience": 3,
-    "max_upload": 50_000, "size_prior": 1.0, "category_prior": 1e-3, "policy": DEFAULT,
+    "n_components": 2, "n_categories": 3, "size_prior": 1.0, "category_prior": 1e-3,
 }  # fmt: skip
+
+
+def check(**settings):
+    model = {name: settings.pop(name, value) for name, value in USUAL.items()}
+    check_model(**model)
+    Settings(**settings)
 
 
 @pytest.mark.parametrize(
@@ -36,14 +40,14 @@ USUAL = {
 )
 def test_a_setting_out_of_range_is_refused_by_name(setting, message):
     with pytest.raises(ParameterError, match=message):
-        check_settings(**{**USUAL, **setting})
+        check(**setting)
 
 
 @pytest.mark.parametrize(
     "setting", [{}, {"patience": 0}, {"max_rounds": 3}, {"size_prior": 0.0}, {"patience": 10**20}]
 )
 def test_settings_in_range_pass(setting):
-    check_settings(**{**USUAL, **setting})
+    check(**setting)
 
 
 def test_a_size_model_is_named_or_given():

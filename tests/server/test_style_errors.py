@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from polyurn.server.style_errors import Clients, _pairs
+from polyurn.server.style import Clients, _pairs
 from polyurn.wire.styles import triangle
 
 

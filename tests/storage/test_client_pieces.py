@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from polyurn.storage.client_pieces import pieces
 from polyurn.storage.long_rows import Lot
+from polyurn.storage.packing import pieces
 
 
 def lot(clients, file, first_row=0):
@@ -17,16 +17,16 @@ def places(lots, n_clients):
 
 
 def test_the_next_rows_are_found_where_a_client_goes_over_several_files(monkeypatch):
-    monkeypatch.setattr("polyurn.storage.client_pieces._MOST_ROWS", 4)
-    monkeypatch.setattr("polyurn.storage.client_pieces._ROWS_PER_CLIENT", 0)
+    monkeypatch.setattr("polyurn.storage.packing._MOST_ROWS", 4)
+    monkeypatch.setattr("polyurn.storage.packing._ROWS_PER_CLIENT", 0)
     over_two = [lot([1, 1, 2], 0), lot([2, 2], 1)]
     assert places(over_two, 9) == [(2, 0, 2), (3, 1, 2)]
     assert places([*over_two, lot([2, 3], 2)], 9) == [(2, 0, 2), (4, 2, 1), (1, 2, 2)]
 
 
 def test_pieces_do_not_depend_on_where_lots_end(monkeypatch):
-    monkeypatch.setattr("polyurn.storage.client_pieces._MOST_ROWS", 10)
-    monkeypatch.setattr("polyurn.storage.client_pieces._ROWS_PER_CLIENT", 0)
+    monkeypatch.setattr("polyurn.storage.packing._MOST_ROWS", 10)
+    monkeypatch.setattr("polyurn.storage.packing._ROWS_PER_CLIENT", 0)
     clients = np.sort(np.random.default_rng(0).integers(30, size=100))
     cuts = ([], [50], range(1, 100), [7, 33, 34, 90])
     found = [

@@ -14,8 +14,8 @@ from polyurn.storage.federation_folder import (
     make_federation,
     make_node_folder,
     read_node,
-    write_private,
 )
+from polyurn.storage.files import write_secret
 
 NODES = tuple(
     NodeEntry(number=i, name=name, transport=f"transport {i}", signing=f"signing {i}")
@@ -67,7 +67,7 @@ def test_a_folder_is_whole_or_not_there(tmp_path, monkeypatch):
     def fail(path, data):
         raise FileError("no space left")
 
-    monkeypatch.setattr(module, "write_private", fail)
+    monkeypatch.setattr(module, "write_secret", fail)
     with pytest.raises(FileError, match="no space left"):
         make(tmp_path / "fed")
     assert list(tmp_path.iterdir()) == []
@@ -165,11 +165,11 @@ def test_a_private_file_takes_the_place_of_one_that_others_could_read(tmp_path):
     place = tmp_path / "key"
     place.write_text("old")
     place.chmod(0o644)
-    write_private(place, b"new")
+    write_secret(place, b"new")
     assert place.read_bytes() == b"new"
     assert place.stat().st_mode & 0o777 == 0o600
     with pytest.raises(FileError, match="cannot write"):
-        write_private(tmp_path / "no folder" / "key", b"new")
+        write_secret(tmp_path / "no folder" / "key", b"new")
 
 
 def test_flowers_ids_are_kept_and_there_are_none_before(made):

@@ -8,6 +8,7 @@ import pytest
 from federation_jobs import job_of, style_job_of
 from polyurn.errors import FileError, ParameterError
 from polyurn.storage.federation_job import StyleJob
+from polyurn.typed.records import read_record, to_record
 
 JOB = job_of("fed")
 STYLE = style_job_of("fed", features=("width", "height"))
@@ -81,7 +82,7 @@ def test_the_terms_are_the_same_whatever_is_asked(job, other, why):
 def test_a_style_job_is_read_back_with_its_space_to_the_last_bit():
     private = replace(STYLE, ties=True, epsilon=1.0, delta=1e-6, trust="local")
     for job in (STYLE, private, replace(STYLE, features=None)):
-        assert StyleJob.from_record(json.loads(json.dumps(job.to_record()))) == job
+        assert read_record(StyleJob, json.loads(json.dumps(to_record(job)))) == job
 
 
 def test_features_have_a_name_each_or_none():
@@ -92,4 +93,4 @@ def test_features_have_a_name_each_or_none():
 @pytest.mark.parametrize("space", [None, {}, {"n_labels": 2}, []], ids=str)
 def test_a_space_that_is_damaged_is_named(space):
     with pytest.raises(FileError, match="space"):
-        StyleJob.from_record({**STYLE.to_record(), "space": space})
+        read_record(StyleJob, {**to_record(STYLE), "space": space})

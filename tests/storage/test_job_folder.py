@@ -7,7 +7,7 @@ import pytest
 
 from federation_jobs import job_of, style_job_of
 from polyurn.errors import FileError
-from polyurn.storage.job_folder import JobFolder
+from polyurn.storage.federation_job import JobFolder
 
 JOB = job_of("fed")
 
@@ -71,7 +71,7 @@ def test_a_failure_is_kept_with_its_reason(tmp_path):
     assert JobFolder(folder.path).failure == "too few nodes"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "polyurn.job", "version": 1}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "polyurn.job", "version": 2}'])
 def test_a_damaged_job_is_named(tmp_path, text):
     folder = JobFolder.make(tmp_path, JOB)
     (folder.path / "job.json").write_text(text)

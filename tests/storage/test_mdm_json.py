@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import polyurn
 from polyurn import MDM, SizeBins, Sizes
 from polyurn.errors import FileError, ParameterError
-from polyurn.storage.mdm_json import load, load_saved, save
+from polyurn.storage.models import load, load_saved, save
 from polyurn.storage.provenance import Made
 from strategies import mdms_with_zeros
 
@@ -54,7 +54,10 @@ def test_category_names_and_provenance_come_back_as_they_were(folder, names, see
 def test_sizes_are_stored_sparsely(tmp_path):
     save(EXACT, tmp_path / "mdm.json")
     record = json.loads((tmp_path / "mdm.json").read_text())
-    assert record["components"][0]["sizes"] == {"1000000": 1.0}
+    assert (record["sizes"]["masses"]["at"], len(json.dumps(record))) == (
+        [999_999],
+        pytest.approx(500, abs=200),
+    )
     assert load(tmp_path / "mdm.json") == EXACT
 
 
@@ -92,11 +95,12 @@ def test_a_file_cut_off_anywhere_is_refused(tmp_path):
     ("version", "message"),
     [
         (3, "version 3, newer than 2: upgrade polyurn"),
+        (1, "version 1, and this polyurn reads 2: make the file again"),
         (0, "expected a format version"),
-        ("1", "expected a format version"),
+        ("2", "expected a format version"),
     ],
 )
-def test_a_file_of_a_later_or_no_version_is_refused(damaged, version, message):
+def test_a_file_of_another_or_no_version_is_refused(damaged, version, message):
     with pytest.raises(FileError, match=message):
         load(damaged(lambda record: record.update(version=version)))
 
@@ -114,32 +118,53 @@ def test_a_file_of_another_kind_is_refused(tmp_path, content):
 
 @pytest.mark.parametrize(
     "key",
-    ["n_components", "n_categories", "max_size", "categories", "components", "size_edges"],
+    ["weights", "alphas", "sizes", "categories", "features"],
 )
 def test_a_missing_key_is_refused(damaged, key):
     with pytest.raises(FileError, match="is damaged"):
         load(damaged(lambda record: record.pop(key)))
 
 
-@pytest.mark.parametrize("key", ["weight", "alpha", "sizes"])
+@pytest.mark.parametrize("key", ["weights", "alphas", "sizes"])
 @pytest.mark.parametrize(
     "value",
-    [None, "x", -1, float("nan"), 10**400, [], [1.0, -2.0], {"9": 1.0}, {"one": 1.0}],
-    ids=lambda value: str(value)[:12],
+    [
+        None,
+        "x",
+        -1,
+        float("nan"),
+        10**400,
+        [],
+        [1.0, -2.0],
+        {"9": 1.0},
+        {"one": 1.0},
+        [True, True],
+        {"first": 1, "length": 10**30},
+        {"first": 1, "length": -1},
+        ["0.5", "0.5"],
+        [[1.0], [1.0, 2.0]],
+        {"shape": [10**9, 10**9], "most": 0.0, "at": [], "values": []},
+        {"shape": [2], "most": 0.0, "at": [7], "values": [1.0]},
+        {"shape": [2], "most": 0.0, "at": [0, 1], "values": [1.0]},
+        {"shape": ["2"], "most": None, "at": ["x"], "values": [[]]},
+    ],
+    ids=lambda value: str(value)[:24],
 )
-def test_a_component_with_a_malformed_parameter_is_refused(damaged, key, value):
+def test_a_malformed_parameter_is_refused(damaged, key, value):
     with pytest.raises(FileError, match="is damaged"):
-        load(damaged(lambda record: record["components"][1].update({key: value})))
+        load(damaged(lambda record: record.update({key: value})))
+    with pytest.raises(FileError, match="is damaged"):
+        load(damaged(lambda record: record["sizes"].update(masses=value)))
+    with pytest.raises(FileError, match="is damaged"):
+        load(damaged(lambda record: record["sizes"]["bins"].update(edges=value)))
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        *({"components": value} for value in ([], 3, [1, 2])),
-        *({"size_edges": value} for value in ([1, 9, 3], "x")),
-        *({"size_edges": None, "max_size": value} for value in (-3, "x", 10**30)),
+        {"weights": [1.0]},
+        {"alphas": [[1.0, 2.0]]},
         *({"categories": value} for value in (["only one"], "ab", [1, 2])),
-        *({key: 7} for key in ("n_components", "n_categories", "max_size")),
     ],
     ids=str,
 )

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from polyurn.errors import FileError
-from polyurn.storage.node_key import bucket_key
+from polyurn.storage.node_files import bucket_key
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
 

@@ -7,8 +7,8 @@ import pytest
 
 from polyurn.client.node_log import LogEntry
 from polyurn.errors import FileError
-from polyurn.storage import node_log_file
-from polyurn.storage.node_log_file import NodeLogFile
+from polyurn.storage import node_files as node_log_file
+from polyurn.storage.node_files import NodeLogFile
 from polyurn.wire.node_messages import Refusal
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)

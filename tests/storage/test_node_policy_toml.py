@@ -4,7 +4,7 @@ import pytest
 
 from polyurn.client.node_policy import NodePolicy
 from polyurn.errors import FileError
-from polyurn.storage.node_policy_toml import read_policy
+from polyurn.storage.node_files import read_policy
 
 
 def test_a_file_has_the_names_of_the_policy(tmp_path):

@@ -1,6 +1,7 @@
 """What stands under "made" in our files."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 import polyurn as pu
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
-from polyurn.server.records import FitRecord, SelectionRecord
-from polyurn.storage.mdm_json import load_saved, save
+from polyurn.privacy.ledger import Charge
+from polyurn.privacy.statement import Guarantee
+from polyurn.storage.models import load_saved, save
 from polyurn.storage.provenance import DataRecord, Made
 from report_material import crossed_record, fitted, selection
 
@@ -35,8 +37,8 @@ MADE = st.builds(
     command=st.none() | st.text(),
     data=st.none() | st.text() | DATA,
     interrupted_after_round=st.none() | COUNTS,
-    fit=st.sampled_from([None, FitRecord.of(fitted())]),
-    selection=st.sampled_from([None, SelectionRecord.of(selection())]),
+    fit=st.sampled_from([None, fitted()]),
+    selection=st.sampled_from([None, selection()]),
     crossed=st.sampled_from([None, crossed_record()]),
     more=st.dictionaries(st.text().filter(lambda name: name not in KNOWN), COUNTS),
 )
@@ -45,11 +47,20 @@ MADE = st.builds(
 @given(MADE)
 def test_how_a_file_came_about_comes_back_from_its_record(made):
     text = json.dumps(made.to_record(), allow_nan=False)
-    assert Made.from_record(json.loads(text)) == made
+    assert Made.from_record(json.loads(text), model=fitted().mdm).to_record() == made.to_record()
+
+
+def test_a_fit_that_is_read_has_the_guarantee_of_its_file(tmp_path):
+    guarantee = Guarantee.of([Charge("survey", 6.0, 20)], 1e-6)
+    done = replace(fitted(), guarantee=guarantee)
+    save(done.mdm, tmp_path / "mdm.json", made=Made(fit=done), guarantee=guarantee)
+    assert load_saved(tmp_path / "mdm.json").made.fit.guarantee == guarantee
+    save(done.mdm, tmp_path / "mdm.json", made=Made(fit=fitted()))
+    assert load_saved(tmp_path / "mdm.json").made.fit.guarantee is None
 
 
 def test_an_mdm_file_keeps_it(tmp_path):
-    made = Made(seed=2**100, command="x y", fit=FitRecord.of(fitted()), more={"weather": ["fine"]})
+    made = Made(seed=2**100, command="x y", fit=fitted(), more={"weather": ["fine"]})
     save(fitted().mdm, tmp_path / "mdm.json", made=made.to_record())
     again = load_saved(tmp_path / "mdm.json").made
     assert again.to_record() == {"polyurn": pu.__version__, **made.to_record()}
@@ -79,7 +90,7 @@ def test_a_seed_of_any_kind_is_a_text(seed):
     ("record", "line"),
     [
         ({"fit": "by hand"}, "made.fit: expected an object, got 'by hand'"),
-        ({"fit": {}}, "made.fit.n_clients: expected an integer of at least 0, got nothing"),
+        ({"fit": {}}, "made.fit.rounds: expected a list, got nothing"),
         ({"selection": []}, "made.selection: expected an object, got []"),
         (
             {"data": {"file": "a.csv", "n_clients": "six", "n_categories": 2, "n_points": 9}},
@@ -101,7 +112,7 @@ def test_a_foreign_record_is_one_line_its_section_left_out_and_it_is_not_written
     whole = json.loads(place.read_text())
     place.write_text(json.dumps({**whole, "made": record}))
     read = load_saved(place)
-    assert read.mdm == truth("low/1")
+    assert read.model == truth("low/1")
     assert read.made == Made(left_out=(line,))
     with pytest.raises(ParameterError) as error:
         save(truth("low/1"), place, made=record)

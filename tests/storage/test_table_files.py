@@ -8,13 +8,13 @@ import pyarrow.parquet
 import pytest
 
 from polyurn.errors import FileError
-from polyurn.storage.table_files import (
+from polyurn.storage.tables import (
     check_table_place,
+    read_table,
     table_kind,
     table_text,
     write_table,
 )
-from polyurn.storage.tables import read_table
 
 TABLE = pa.table({"client": ["ann", "bob"], "code": ["a × other", "b, or × style 0"]})
 

@@ -15,7 +15,7 @@ import polyurn
 from polyurn import MDM, Sizes
 from polyurn.client.tables import table_histograms
 from polyurn.errors import CountsError, FileError, MissingDependencyError, ParameterError
-from polyurn.storage.mdm_json import save
+from polyurn.storage.models import save
 from polyurn.storage.tables import csv_text, long_table, read_table, write_histograms
 from strategies import counts
 

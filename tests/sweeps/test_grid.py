@@ -1,7 +1,6 @@
 """Sweeps: every run once, whatever happens in between."""
 
 import errno
-import json
 import os
 import signal
 import subprocess
@@ -127,10 +126,10 @@ def test_a_torn_last_line_is_done_again(tmp_path, cut):
     whole = small_sweep(tmp_path)
     log = tmp_path / "runs.jsonl"
     log.write_bytes(log.read_bytes()[:-cut])
-    assert len(read_runs(tmp_path)) == 15
+    assert len(read_runs(tmp_path)) == (16 if cut == 1 else 15)  # a line may lack only its end
     resumed = small_sweep(tmp_path)
     assert outcomes(resumed.runs).keys() == outcomes(whole.runs).keys()
-    assert len(log.read_text().splitlines()) == 16
+    assert len(log.read_text().splitlines()) == 1 + 16
 
 
 def test_a_sweep_that_is_killed_goes_on_without_repeating_or_losing_a_run(tmp_path):
@@ -150,11 +149,11 @@ small_sweep({str(tmp_path)!r}, engine="workers", on_run=slowly)
                 break
     assert process.returncode == -signal.SIGKILL
     kept = (tmp_path / "runs.jsonl").read_text().splitlines()
-    assert 3 <= len(kept) < 16
+    assert 1 + 3 <= len(kept) < 1 + 16
     n_new = []
     done = small_sweep(tmp_path, engine="workers", on_run=lambda p: n_new.append(p.run))
     assert (tmp_path / "runs.jsonl").read_text().splitlines()[: len(kept)] == kept
-    assert len(n_new) - 1 == 16 - len(kept)
+    assert len(n_new) - 1 == 1 + 16 - len(kept)
     assert outcomes(done.runs) == outcomes(small_sweep(engine="workers").runs)
 
 
@@ -194,19 +193,6 @@ def test_a_model_with_the_same_shapes_is_not_the_same_model(tmp_path):
             small_sweep(tmp_path, model=other, **asked)
 
 
-def test_a_sweep_of_an_earlier_version_goes_on(tmp_path):
-    first = small_sweep(tmp_path, seeds=[0])
-    sheet = tmp_path / "sweep.json"
-    kept = json.loads(sheet.read_text())
-    for name in ("layers", "first_weights", "loss_code", "metrics_code"):
-        del kept[name]
-    sheet.write_text(json.dumps(kept))
-    assert small_sweep(tmp_path, seeds=[0]).runs == first.runs
-    sheet.write_text("{}")
-    with pytest.raises(FileError, match="other format, version"):
-        small_sweep(tmp_path, seeds=[0])
-
-
 def test_functions_are_known_by_what_they_do():
     def scaled(factor):
         return lambda outputs, labels: outputs[:, 0] * factor
@@ -224,7 +210,7 @@ def test_a_full_disk_keeps_the_finished_runs(tmp_path, monkeypatch):
 
     def full(descriptor):
         n_synced.append(descriptor)
-        if len(n_synced) == 3:
+        if len(n_synced) == 5:  # the head, its folder, and two runs before it
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
@@ -398,7 +384,7 @@ def test_a_search_goes_on_after_a_loss_of_records_and_a_cut_off_trial(tmp_path):
     asked = {"grid": None, "optuna": SEARCH, "seeds": [0]}
     whole = small_sweep(tmp_path, **asked)
     log = tmp_path / "runs.jsonl"
-    log.write_text("\n".join(log.read_text().splitlines()[:2]) + "\n")
+    log.write_text("\n".join(log.read_text().splitlines()[:3]) + "\n")
     storage = optuna.storages.JournalStorage(
         optuna.storages.journal.JournalFileBackend(str(tmp_path / "optuna.journal"))
     )

@@ -7,7 +7,7 @@ Answers are added on the cluster in the tree of `tree.py`, and one vector comes 
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -19,41 +19,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.aggregate.shard_round import (
+    FAN_IN,
     AtHand,
     Routed,
     Sampling,
+    ShardClients,
     ShardDraw,
-    ShardRounds,
+    add_group,
     answer_at_hand,
     answer_shard,
     low_buckets,
     one_blas_thread,
     put_at_hand,
-    routed,
-    with_its_noise,
-    without_noise,
 )
-from polyurn.aggregate.tree import FAN_IN, add_group
 from polyurn.client.rows import Rows
 from polyurn.errors import FitError, MissingDependencyError, ParameterError
-from polyurn.storage.shard_file import (
+from polyurn.storage.shards import (
     Identity,
     Shard,
+    ShardFolder,
     check_shard,
     check_unchanged,
     map_shard,
 )
-from polyurn.storage.shards import ShardFolder, open_shards
 from polyurn.typed.arguments import checked, got
-from polyurn.wire import Query, S
-from polyurn.wording.numbers import counted
+from polyurn.wire import Query
 
 _TASKS_PER_THREAD = 8
 _PATIENCE = "10s"  # for a scheduler that does not answer
 
 
 @checked
-class DaskAggregator:
+class DaskAggregator(ShardClients):
     """Plays every client of a folder of packed shards on the workers of a Dask cluster.
 
     The sum has the bits that a `ShardAggregator` with the same seed gets, on any number of workers, also
@@ -87,53 +84,21 @@ class DaskAggregator:
         ):
             raise ParameterError(f"expected a distributed.Client, got {got(client)}")
         self._cluster = cast(Any, client)
-        self.folder = shards if isinstance(shards, ShardFolder) else open_shards(shards)
-        each = self.folder.shards
-        sizes = [shard.n_clients for shard in each]
-        self._rounds = ShardRounds(sizes, self.folder.n_bytes, rng=rng, sampling=sampling)
-        place = self.folder.path.resolve()
+        super().__init__(shards, rng, sampling)
+        each, place = self.folder.shards, self.folder.path.resolve()
         with _lost_workers():
             self._n = _together(len(each), sum(self._cluster.nthreads().values()))
             some = [each[i : i + self._n] for i in range(0, len(each), self._n)]
             self._held = self._cluster.map(_hold, [place] * len(some), some, pure=False)
         self._at_hand: Any = None
 
-    @property
-    def n_clients(self) -> int:
-        return self._rounds.n_clients
+    def _asking(self) -> AbstractContextManager[None]:
+        return _lost_workers()
 
-    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
-        """The sum of the answers of a fresh cohort; None asks every client.
+    def _result(self, vector: Any) -> NDArray[np.float64]:
+        return cast("NDArray[np.float64]", vector.result())
 
-        Raises
-        ------
-        FileError
-            A shard cannot be read, or is not the one that was there before.
-        FitError
-            Workers are lost again and again, or the scheduler is.
-        """
-        draws = self._rounds.next(cohort_size)
-        n_members = self._rounds.n_members(draws)
-        asked = without_noise(query, n_members)
-        with _lost_workers():
-            answer = self._of_everyone if cohort_size is None else self._sum
-            vector = answer(asked, draws).result()
-        return with_its_noise(query, vector, n_members)
-
-    def skip(self) -> list[np.random.Generator]:
-        """Leave a round out: later ones draw what they would have drawn after it."""
-        return self._rounds.skip()
-
-    def _of_everyone(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
-        """The sum over all clients: those at hand answer what only they are asked."""
-        parts = routed(query, self._rounds.share_at_hand)
-        near = far = None
-        if parts.near is not None:
-            near = self._submit(_answer_at_hand, parts.near, self._gathered(), draws[0])
-        if parts.far is not None:
-            far = self._sum(parts.far, draws)
-        if near is None or far is None:
-            return far if near is None else near
+    def _joined(self, parts: Routed, near: Any, far: Any) -> Any:
         return self._submit(_joined, parts, near, far)
 
     def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
@@ -153,21 +118,17 @@ class DaskAggregator:
             level = [self._submit(add_group, group) for group in groups]
         return level[0]
 
-    def _gathered(self) -> Any:
-        """Those at hand, as a future."""
+    def _near(self, query: Query[Any], draw: ShardDraw) -> Any:
+        """The sum over those at hand, as a future."""
         if self._at_hand is None:
             share, draws = self._rounds.share_at_hand, self._rounds.everyone()
             lots = [draws[i : i + self._n] for i in range(0, len(draws), self._n)]
             parts = self._cluster.map(_low_buckets, self._held, lots, share=share, pure=False)
             self._at_hand = self._submit(_put_at_hand, parts)
-        return self._at_hand
+        return self._submit(_answer_at_hand, query, self._at_hand, draw)
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return self._cluster.submit(function, *arguments, pure=False)
-
-    def __repr__(self) -> str:
-        many = counted(len(self.folder.shards), "shard")
-        return f"DaskAggregator({counted(self.n_clients, 'client')} in {many})"
 
 
 def connected(

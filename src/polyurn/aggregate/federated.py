@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from polyurn.aggregate.asking import Asking
 from polyurn.aggregate.exchange import Exchange
 from polyurn.aggregate.plain_sum import plain_sum
-from polyurn.aggregate.tally import Crossed, Tally
+from polyurn.aggregate.tally import Tally
 from polyurn.client.node_policy import kind_of
 from polyurn.errors import BudgetError, LostRoundError, NodesError, ParameterError
 from polyurn.typed.arguments import checked, got
 from polyurn.wire import Noised, Query, S
+from polyurn.wire.crossed import Crossed
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:

@@ -1,10 +1,12 @@
 """One round over shards: who of each shard takes part, what a shard answers, and who is at hand.
 
-Everything about a shard follows from the shard, the query and seeds, wherever it is computed: the sum
-has the same bits on any number of threads or workers. Reading shards and adding answers is `shards.py`
-here and `dask.py` on a cluster.
+Everything about a shard follows from the shard, the query and seeds, wherever it is computed, and
+answers are added in a tree whose shape depends on their number alone: the sum has the same bits on any
+number of threads or workers. Reading shards and adding answers is `shards.py` here and `dask.py` on a
+cluster.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +21,7 @@ from polyurn.client.added_noise import check_reporters, with_noise
 from polyurn.client.answer import answer_rows
 from polyurn.client.rows import Rows, pack
 from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.storage.shards import ShardFolder, open_shards
 from polyurn.wire import Batch, Noised, Part, Query, S, Statistics
 from polyurn.wording.numbers import counted
 
@@ -30,6 +33,8 @@ _AT_HAND_BYTES = 2**24
 _AT_HAND_SHARE = 0.125
 # numpy draws hypergeometric numbers out of fewer than this.
 _MOST_FIXED = 10**9
+# Summands of a group of the tree: one level serves 16 shards, two serve 256.
+FAN_IN = 16
 
 
 @dataclass(frozen=True)
@@ -106,13 +111,7 @@ class ShardRounds:
         return [ShardDraw(i, seed, seed) for i, seed in enumerate(self._buckets)]
 
     def next(self, cohort_size: int | None) -> list[ShardDraw]:
-        """The draws of the shards that the next round asks, in their order.
-
-        Raises
-        ------
-        ParameterError
-            There are not as many clients, or too many to draw a fixed number of.
-        """
+        """The draws of the shards that the next round asks, in their order."""
         choose, play = self.skip()
         n = len(self._each)
         plays = _seeds(play, n)
@@ -146,6 +145,81 @@ class ShardRounds:
             )
         drawn = rng.multivariate_hypergeometric(self._each, cohort_size, method="marginals")
         return cast("list[int]", drawn.tolist())
+
+
+class ShardClients:
+    """Plays every client of a folder of packed shards; where shards are read and added is a subclass's.
+
+    A subclass has `_sum(query, draws)`, the sum over shards, and `_near(query, draw)`, that over those
+    at hand. On a cluster both are futures, which `_joined` puts together and `_result` waits for.
+    """
+
+    def __init__(
+        self,
+        folder: "str | os.PathLike[str] | ShardFolder",
+        rng: int | np.random.Generator | None,
+        sampling: Sampling,
+    ) -> None:
+        self.folder = folder if isinstance(folder, ShardFolder) else open_shards(folder)
+        sizes = [shard.n_clients for shard in self.folder.shards]
+        self._rounds = ShardRounds(sizes, self.folder.n_bytes, rng=rng, sampling=sampling)
+
+    @property
+    def n_clients(self) -> int:
+        return self._rounds.n_clients
+
+    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
+        """The sum of the answers of a fresh cohort; None asks every client.
+
+        Raises
+        ------
+        FileError
+            A shard cannot be read, or is not the one that was there when the folder was opened.
+        FitError
+            Workers of a cluster are lost again and again, or its scheduler is.
+        """
+        draws = self._rounds.next(cohort_size)
+        n_members = self._rounds.n_members(draws)
+        asked: Query[Any] = query
+        if isinstance(query, Noised):  # each client is played as a node of its own
+            check_reporters(query, n_members)
+            asked = query.query
+        with self._asking():
+            answer = self._of_everyone if cohort_size is None else self._sum
+            sums = query.shaped(self._result(answer(asked, draws)))
+        return with_noise(query, sums, n_adders=n_members) if isinstance(query, Noised) else sums
+
+    def skip(self) -> list[np.random.Generator]:
+        """Leave a round out: later ones draw what they would have drawn after it."""
+        return self._rounds.skip()
+
+    def _of_everyone(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
+        """The sum over all clients: those at hand answer what only they are asked."""
+        parts = routed(query, self._rounds.share_at_hand)
+        near = None if parts.near is None else self._near(parts.near, draws[0])
+        far = None if parts.far is None else self._sum(parts.far, draws)
+        if near is None or far is None:
+            return far if near is None else near
+        return self._joined(parts, near, far)
+
+    def _asking(self) -> Any:
+        return one_blas_thread()
+
+    def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
+        raise NotImplementedError
+
+    def _near(self, query: Query[Any], draw: ShardDraw) -> Any:
+        raise NotImplementedError
+
+    def _joined(self, parts: "Routed", near: Any, far: Any) -> Any:
+        return parts.joined(near, far)
+
+    def _result(self, vector: Any) -> NDArray[np.float64]:
+        return cast("NDArray[np.float64]", vector)
+
+    def __repr__(self) -> str:
+        many = counted(len(self.folder.shards), "shard")
+        return f"{type(self).__name__}({counted(self.n_clients, 'client')} in {many})"
 
 
 def answer_shard(query: Query[Any], rows: Rows, draw: ShardDraw) -> NDArray[np.float64]:
@@ -201,12 +275,8 @@ class Routed:
     far: Batch | None
     places: tuple[tuple[bool, int], ...]
 
-    def joined(
-        self, near: NDArray[np.float64] | None, far: NDArray[np.float64] | None
-    ) -> NDArray[np.float64]:
+    def joined(self, near: NDArray[np.float64], far: NDArray[np.float64]) -> NDArray[np.float64]:
         """The answer to the whole query."""
-        if near is None or far is None:
-            return cast("NDArray[np.float64]", far if near is None else near)
         at = {True: 0, False: 0}
         answers = {True: near, False: far}
         parts = []
@@ -226,20 +296,6 @@ def routed(query: Query[Any], share: float) -> Routed:
     )
     places = tuple((mark, leaf.n_numbers) for leaf, mark in zip(leaves, marks, strict=True))
     return Routed(Batch(near) if near else None, Batch(far) if far else None, places)
-
-
-def without_noise(query: Query[S], n_members: int) -> Query[S]:
-    """The question itself, of one whose clients add noise; see `with_its_noise`."""
-    if not isinstance(query, Noised):
-        return query
-    check_reporters(query, n_members)  # each client is played as a node of its own
-    return cast("Query[S]", query.query)
-
-
-def with_its_noise(query: Query[S], vector: NDArray[np.float64], n_members: int) -> S:
-    """The sum, with the noise of its clients if the query asks for some."""
-    sums = query.shaped(vector)
-    return with_noise(query, sums, n_adders=n_members) if isinstance(query, Noised) else sums
 
 
 def one_blas_thread() -> Any:
@@ -284,3 +340,47 @@ def _buckets(draw: ShardDraw, n_clients: int) -> NDArray[np.float64]:
 
 def _seeds(rng: np.random.Generator, n: int) -> list[SeedSequence]:
     return cast(SeedSequence, rng.bit_generator.seed_seq).spawn(n)
+
+
+def add_group(vectors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The sum of a group, from the left to the right."""
+    total = vectors[0].copy()
+    for vector in vectors[1:]:
+        total += vector
+    return total
+
+
+def tree_sum(vectors: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The sum of vectors that come one after the other; few of them are held at once.
+
+    Parameters
+    ----------
+    vectors : iterable of float arrays of shape (n,)
+        At least one.
+
+    Examples
+    --------
+    >>> tree_sum(np.full(1, float(i)) for i in range(40)).tolist()
+    [780.0]
+    """
+    levels: list[list[NDArray[np.float64]]] = [[]]
+    for vector in vectors:
+        _put(levels, 0, vector)
+    for level in range(len(levels)):  # groups at the end are smaller
+        if levels[level] and (level + 1 < len(levels) or len(levels[level]) > 1):
+            group, levels[level] = levels[level], []
+            if level + 1 == len(levels):
+                return add_group(group)
+            _put(levels, level + 1, add_group(group))
+    (last,) = levels[-1]
+    return last
+
+
+def _put(levels: list[list[NDArray[np.float64]]], level: int, vector: NDArray[np.float64]) -> None:
+    """Put a vector into a level; a full group goes one level up as its sum."""
+    if level == len(levels):
+        levels.append([])
+    levels[level].append(vector)
+    if len(levels[level]) == FAN_IN:
+        group, levels[level] = levels[level], []
+        _put(levels, level + 1, add_group(group))

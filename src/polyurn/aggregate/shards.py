@@ -16,29 +16,24 @@ from numpy.typing import NDArray
 from polyurn.aggregate.shard_round import (
     AtHand,
     Sampling,
+    ShardClients,
     ShardDraw,
-    ShardRounds,
     answer_at_hand,
     answer_shard,
     low_buckets,
-    one_blas_thread,
     put_at_hand,
-    routed,
-    with_its_noise,
-    without_noise,
+    tree_sum,
 )
-from polyurn.aggregate.tree import tree_sum
 from polyurn.client.answer import check_threads
-from polyurn.storage.shards import ShardFolder, open_shards
+from polyurn.storage.shards import ShardFolder
 from polyurn.typed.arguments import checked
-from polyurn.wire import Query, S
-from polyurn.wording.numbers import counted
+from polyurn.wire import Query
 
 _A = TypeVar("_A")
 
 
 @checked
-class ShardAggregator:
+class ShardAggregator(ShardClients):
     """Plays every client of a folder of packed shards, in little memory.
 
     The sum is a function of the shards and the seed alone: the same bits on any number of threads.
@@ -76,45 +71,9 @@ class ShardAggregator:
         n_threads: int = 1,
     ) -> None:
         check_threads(n_threads)
-        self.folder = folder if isinstance(folder, ShardFolder) else open_shards(folder)
-        sizes = [shard.n_clients for shard in self.folder.shards]
-        self._rounds = ShardRounds(sizes, self.folder.n_bytes, rng=rng, sampling=sampling)
-        self._sampling, self._n_threads = sampling, n_threads
+        super().__init__(folder, rng, sampling)
+        self._n_threads = n_threads
         self._at_hand: AtHand | None = None
-
-    @property
-    def n_clients(self) -> int:
-        return self._rounds.n_clients
-
-    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
-        """The sum of the answers of a fresh cohort; None asks every client.
-
-        Raises
-        ------
-        FileError
-            A shard cannot be read, or is not the one that was there when the folder was opened.
-        """
-        draws = self._rounds.next(cohort_size)
-        n_members = self._rounds.n_members(draws)
-        asked = without_noise(query, n_members)
-        with one_blas_thread():
-            answer = self._of_everyone if cohort_size is None else self._sum
-            vector = answer(asked, draws)
-        return with_its_noise(query, vector, n_members)
-
-    def skip(self) -> list[np.random.Generator]:
-        """Leave a round out: later ones draw what they would have drawn after it."""
-        return self._rounds.skip()
-
-    def _of_everyone(self, query: Query[Any], draws: Sequence[ShardDraw]) -> NDArray[np.float64]:
-        """The sum over all clients: those at hand answer what only they are asked."""
-        parts = routed(query, self._rounds.share_at_hand)
-        near = far = None
-        if parts.near is not None:
-            near = answer_at_hand(parts.near, self._gathered(), draws[0].play)
-        if parts.far is not None:
-            far = self._sum(parts.far, draws)
-        return parts.joined(near, far)
 
     def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> NDArray[np.float64]:
         """The sum over shards, each of which is mapped for as long as it answers."""
@@ -124,8 +83,8 @@ class ShardAggregator:
 
         return tree_sum(self._map(one, draws))
 
-    def _gathered(self) -> AtHand:
-        """Those at hand, who are looked for in all shards when they are first asked."""
+    def _near(self, query: Query[Any], draw: ShardDraw) -> NDArray[np.float64]:
+        """The sum over those at hand, who are looked for in all shards when they are first asked."""
         if self._at_hand is None:
             share = self._rounds.share_at_hand
 
@@ -133,7 +92,7 @@ class ShardAggregator:
                 return low_buckets(self.folder.rows(draw.shard), draw, share)
 
             self._at_hand = put_at_hand(self._map(one, self._rounds.everyone()))
-        return self._at_hand
+        return answer_at_hand(query, self._at_hand, draw.play)
 
     def _map(self, function: Callable[[ShardDraw], _A], draws: Sequence[ShardDraw]) -> Iterator[_A]:
         """The results in the order of the shards, few of them ahead of whoever takes them."""
@@ -152,7 +111,3 @@ class ShardAggregator:
             finally:
                 for future in waiting:
                     future.cancel()
-
-    def __repr__(self) -> str:
-        many = counted(len(self.folder.shards), "shard")
-        return f"ShardAggregator({counted(self.n_clients, 'client')} in {many})"

@@ -1,7 +1,7 @@
 """Sums before there are parameters: Algorithm 1's moments, sizes, and features and groups for starts.
 
 A client's features are its proportions p, Σ p², which tells concentrated clients from spread ones, and
-log n / log max_size. What starts are made of them is `server/search/starts.py`.
+log n / log max_size. What starts are made of them is `server/starts.py`.
 """
 
 from collections.abc import Sequence

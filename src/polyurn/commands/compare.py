@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from polyurn.comparison.styles import StyleRow
     from polyurn.model.mdm import MDM
     from polyurn.sources.clients import ClientTable, Declared
-    from polyurn.storage.mdm_json import SavedMDM
+    from polyurn.storage.models import Saved
 
-_KIND, _VERSION = "comparison", 1
 _OF_SWEEPS, _OF_BOTH = {"true", "metric", "last", "target"}, {"held_out", "as_json", "quiet"}
 
 
@@ -90,7 +89,7 @@ def compare_command(
     from polyurn.comparison.likeness import compare
     from polyurn.sources.clients import Reading, read_some
     from polyurn.sources.points import style_columns
-    from polyurn.storage.atomic import save_record
+    from polyurn.storage.documents import save_document
 
     _check_style(style, proxy, held_out, packed=packed)
     places = _places(populations or [], held_out)
@@ -108,7 +107,7 @@ def compare_command(
         everything = read.categories or read.shape[1]
         return read_some(path, reading.after(read), everything, seed=seed)
 
-    mdms = {name: one.mdm for name, one in saved.items()}
+    mdms = {name: one.model for name, one in saved.items()}
     tables = {name: like_it(path).counts for name, path in places.items() if name not in saved}
     known = None if fitted is None else _ids(like_it(fitted))
     rows: list[StyleRow] = []
@@ -129,7 +128,7 @@ def compare_command(
     record = verdict.to_dict() | _styles_record(rows)
     if output is not None:
         made = made_by(context, seed)
-        save_record(record, output, kind=_KIND, version=_VERSION, made=made)
+        save_document(record, output, kind="comparison", made=made)
         say(f"wrote {output}")
     if as_json:
         print_json(record)
@@ -150,7 +149,7 @@ def _check_style(style: Path | None, proxy: Path | None, held_out: Path, *, pack
         raise ParameterError("expected --proxy, the points to cut clients from, with --style")
 
 
-def _declared(saved: "Mapping[str, SavedMDM]") -> "Declared":
+def _declared(saved: "Mapping[str, Saved[MDM]]") -> "Declared":
     """The categories that all MDM files have; None without any."""
     declared = {one.declared for one in saved.values()}
     if len(declared) > 1:

@@ -16,6 +16,7 @@ from polyurn.commands.console import print_json, say, talk
 from polyurn.commands.declare import made_by, option
 from polyurn.commands.options import AS_JSON, SEED
 from polyurn.errors import MissingDependencyError
+from polyurn.typed.records import to_record
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 
     from polyurn.demo import Federation
     from polyurn.model.mdm import MDM
-    from polyurn.server.crossed_record import CrossedRecord
-    from polyurn.server.records import SelectionRecord
+    from polyurn.server.results import Selection
     from polyurn.storage.provenance import DataRecord
     from polyurn.storage.run_log import RunRecord
+    from polyurn.wire.crossed import Crossed
 
 
 def demo_command(
@@ -55,8 +56,8 @@ def demo_command(
     from polyurn.commands.verdicts import verdict_record
     from polyurn.commands.views import mdm_record
     from polyurn.report.page import report_on
-    from polyurn.storage.atomic import check_place, write_whole
-    from polyurn.storage.mdm_json import SavedMDM
+    from polyurn.storage.files import check_place, write_whole
+    from polyurn.storage.models import Saved
     from polyurn.storage.provenance import Made
     from polyurn.sweeps.verdict import compare_sweeps
 
@@ -87,7 +88,7 @@ def demo_command(
             crossed=learned.crossed,
         )  # fmt: skip
         page = report_on(
-            SavedMDM(learned.mdm, there.categories, made),
+            Saved(learned.mdm, there.categories, made),
             comparison=likeness,
             runs=runs,
             clients={"true": there.held_out, "mdm": simulated["mdm"], "iid": simulated["iid"]},
@@ -105,7 +106,7 @@ def demo_command(
                 "n_clients": len(there.live_counts),
                 "report": str(output),
                 "seconds": seconds,
-                "selection": learned.selection.to_record(),
+                "selection": to_record(learned.selection),
                 "learned": mdm_record(learned.mdm, there.categories),
                 "comparison": likeness.to_dict(),
                 "sweep": verdict_record(compare_sweeps(runs)) if runs else None,
@@ -118,24 +119,22 @@ class _Learned:
     """What the clients were asked for, wherever they are."""
 
     mdm: "MDM"
-    selection: "SelectionRecord"
-    crossed: "CrossedRecord | None" = None
+    selection: "Selection"
+    crossed: "Crossed | None" = None
 
 
 def _learned(there: "Federation", rounds: int, rng: "np.random.Generator") -> _Learned:
     """Stage 2, in this process."""
     from polyurn import demo
     from polyurn.commands.progress import selection_progress
-    from polyurn.server.records import SelectionRecord
 
     with _stage("2 Federated fit, all K in the same rounds") as end:
         with selection_progress(talk) as on_round:
             choice = demo.learn(there, max_rounds=rounds, rng=rng, on_round=on_round)
-        record = SelectionRecord.of(choice)
-        end(f"{_came_to(record)}, and the server saw only sums")
+        end(f"{_came_to(choice)}, and the server saw only sums")
         if choice.stopped:
             say(f"  {choice.stopped}")
-    return _Learned(choice.mdm, record)
+    return _Learned(choice.mdm, choice)
 
 
 def _learned_over_nodes(
@@ -147,7 +146,7 @@ def _learned_over_nodes(
     from polyurn.integrations.flower.one_machine import federation_here
     from polyurn.integrations.flower.owned_node import warm_up
     from polyurn.storage.federation_job import MixtureJob
-    from polyurn.storage.mdm_json import load_saved
+    from polyurn.storage.models import load_saved
 
     folder = output.absolute().with_name(f"{output.stem}-federation")
     with _stage(f"2 Federated fit over {n_nodes} nodes, in secure sums") as end:
@@ -171,13 +170,13 @@ def _learned_over_nodes(
         assert record is not None
         assert crossed is not None
         end(f"{_came_to(record)}, and the server saw only masked sums")
-    return _Learned(saved.mdm, record, crossed)
+    return _Learned(saved.model, record, crossed)
 
 
-def _came_to(record: "SelectionRecord") -> str:
+def _came_to(record: "Selection") -> str:
     return (
-        f"{counted(record.chosen, 'component')} after {counted(record.n_rounds, 'round')}; a client "
-        f"sent at most {record.n_numbers:,} numbers a round"
+        f"{counted(record.n_components, 'component')} after {counted(record.n_rounds, 'round')}; a "
+        f"client sent at most {max(one.n_numbers for one in record.rounds):,} numbers a round"
     )
 
 

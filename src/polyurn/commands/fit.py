@@ -5,7 +5,7 @@ With several numbers of components, held-out clients choose.
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -30,7 +30,8 @@ from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from polyurn.model.mdm import MDM
+    from collections.abc import Mapping
+
     from polyurn.server.results import Round
     from polyurn.sources.clients import ClientTable, PackedClients
     from polyurn.storage.provenance import Made
@@ -89,42 +90,43 @@ def fit_command(
 
     The table's clients are played in this process: the fit sees sums over them. Of several numbers of
     components, all are fitted in the same rounds, and the smallest is kept that held-out clients find
-    within one standard error of the best. Unless they are given, sizes and priors are binned, 1 and
-    0.001; for `--method paper` exact, and none. With `--epsilon` sums have noise, nobody is held out,
-    and the file states the guarantee.
+    within one standard error of the best; with `--held-out` they score a single one, too. Unless they
+    are given, sizes and priors are binned, 1 and 0.001; for `--method paper` exact, and none. With
+    `--epsilon` sums have noise, nobody is held out, and the file states the guarantee.
 
     Examples: `polyurn fit clients.csv --components 3 -o mdm.json`,
     `polyurn fit clients.csv --components 1:6 -o mdm.json`
     """
     from polyurn.commands.progress import learning_progress
     from polyurn.commands.views import say_learned, show_learned
-    from polyurn.server.few_clients import few_clients
+    from polyurn.privacy.aggregator import PrivateAggregator
     from polyurn.server.learning import learn, selects
+    from polyurn.server.settings import few_clients
     from polyurn.sources.clients import read_all
-    from polyurn.storage.mdm_json import SavedMDM
-    from polyurn.storage.provenance import Made
+    from polyurn.storage.models import Saved, save
+    from polyurn.storage.provenance import Made, PrivacyRecord
 
     numbers = component_numbers(components)
     cohort_size, sampling = drawn_cohort(cohort)
     prior = named_values(priors, Priors, "--priors")
-    several, budget = selects(numbers), privacy.budget()
-    if several:
-        refuse_options(context, ["method"], "with several numbers of components")
-    else:
-        refuse_options(context, ["held_out"], "with one number of components")
+    scored, budget = selects(numbers, search.held_out), privacy.budget()
+    if scored:
+        why = "several numbers of components" if selects(numbers) else "--held-out"
+        refuse_options(context, ["method"], f"with {why}")
     if budget:
         _check_declared(columns, max_size, sizes)
     read = read_all(table, columns.reading(), columns.declared())
     clients = read.aggregator(seed=seed, sampling=sampling, threads=threads, scheduler=scheduler)
-    few = "" if numbers == "auto" or several else few_clients(cohort_size or read.shape[0], numbers)
+    asked = _asked(clients, context, scored, read, budget)
+    few = "" if numbers == "auto" or scored else few_clients(cohort_size or read.shape[0], numbers)
     if few:
         say(few)
     begun = Made(**made_by(context, seed))
     kept: list[Round] = []
     try:
-        with learning_progress(talk, search.max_rounds, several, bool(budget), kept) as on_round:
+        with learning_progress(talk, search.max_rounds, scored, bool(budget), kept) as on_round:
             learned = learn(
-                _recorded(clients, context, several, read),
+                asked,
                 numbers,
                 n_categories=read.shape[1],
                 max_size=_largest_size(read) if max_size is None else max_size,
@@ -140,17 +142,19 @@ def fit_command(
                 **budget,
             )
     except KeyboardInterrupt:
-        last = None if several else kept  # the rounds of a selection are those of several mixtures
+        last = None if scored else kept  # the rounds of a selection are those of several mixtures
+        spent = asked.guarantee() if isinstance(asked, PrivateAggregator) else None
+        begun = replace(begun, privacy=PrivacyRecord.of(spent))
         _keep_interrupted(last, begun, read.categories, output, checkpoint)
         raise typer.Exit(INTERRUPTED) from None
     # How many clients and points there are is private too.
     data = table.name if budget else read.record
-    saved = SavedMDM(
+    saved = Saved(
         learned.mdm, read.categories, Made.of(learned, data=data, **made_by(context, seed))
     )
     say_learned(saved)
     if output is not None:
-        _write(saved.mdm, saved.made, read.categories, output)
+        save(saved.model, output, categories=read.categories, made=saved.made)
         say(f"wrote {output}")
     show_learned(saved, as_json=as_json, is_kept=output is not None)
 
@@ -171,13 +175,20 @@ def _largest_size(read: "ClientTable | PackedClients") -> int:
     return read.max_size
 
 
-def _recorded(
+def _asked(
     clients: "Aggregator",
     context: typer.Context,
-    several: bool,
+    scored: bool,
     read: "ClientTable | PackedClients",
+    budget: "Mapping[str, Any]",
 ) -> "Aggregator":
-    """The same clients, with a record of what they say if there is a folder for it."""
+    """The same clients, behind their ledger; or with a record of what they say, in a folder."""
+    if budget:
+        from polyurn.privacy.aggregator import PrivateAggregator
+        from polyurn.privacy.ledger import PrivacyLedger
+
+        ledger = budget.get("ledger") or PrivacyLedger(budget["epsilon"], budget["delta"])
+        return PrivateAggregator(clients, ledger=ledger)
     folder = context.params["checkpoint"]
     if folder is None:
         return clients
@@ -185,18 +196,12 @@ def _recorded(
     from polyurn.storage.journal import Journal
 
     # One K that was to take fewer rounds begins in the same way.
-    no_matter = _NO_MATTER if several else _NO_MATTER | {"max_rounds"}
+    no_matter = _NO_MATTER if scored else _NO_MATTER | {"max_rounds"}
     matter = {k: str(v) for k, v in context.params.items() if k not in no_matter}
     journal = Journal(folder, {**matter, "histograms": read.digest})
     if len(journal):
         say(f"going on after {counted(len(journal), 'round')} from {folder}")
     return RecordedAggregator(clients, journal)
-
-
-def _write(mdm: "MDM", made: "Made", categories: tuple[str, ...], output: Path) -> None:
-    from polyurn.storage.mdm_json import save
-
-    save(mdm, output, categories=categories, made=made.to_record())
 
 
 def _keep_interrupted(
@@ -207,6 +212,8 @@ def _keep_interrupted(
     checkpoint: Path | None,
 ) -> None:
     """Write the parameters of the last round, if there are any and a place; say what is kept."""
+    from polyurn.storage.models import save
+
     again = f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
     last = kept[-1] if kept else None
     if kept is None:
@@ -217,5 +224,6 @@ def _keep_interrupted(
         why = "" if checkpoint else " (no --output)"
         say(f"interrupted after round {last.number}; {again}{why}")
     else:
-        _write(last.mdm, replace(begun, interrupted_after_round=last.number), categories, output)
+        made = replace(begun, interrupted_after_round=last.number)
+        save(last.mdm, output, categories=categories, made=made)
         say(f"interrupted; the parameters after round {last.number} are in {output}")

@@ -31,7 +31,7 @@ def _check_seed(seed: int) -> int:
 
 
 def _writable(path: Path) -> None:
-    from polyurn.storage.atomic import check_place
+    from polyurn.storage.files import check_place
 
     check_place(path)
 
@@ -43,7 +43,7 @@ def _writable_json(path: Path) -> None:
 
 
 def _writable_table(path: Path) -> None:
-    from polyurn.storage.table_files import check_table_place
+    from polyurn.storage.tables import check_table_place
 
     check_table_place(path)
 
@@ -141,8 +141,11 @@ class TableOptions(ColumnOptions):
 class SearchOptions:
     """A search with exact sums."""
 
-    held_out: float = option(
-        0.2, "Share of the clients that scores and is never fitted.", Unless("epsilon")
+    held_out: float | None = option(
+        None,
+        "Share of the clients that scores and is never fitted: 0.2 with several numbers of components; "
+        "with one, nobody.",
+        Unless("epsilon"),
     )
     max_rounds: int = option(
         50,
@@ -162,7 +165,8 @@ class SearchOptions:
     def given(self) -> dict[str, Any]:
         """The parameters of `learn`."""
         tuned = asdict(named_values(self.search, Tuning, "--search"))
-        return {"held_out": self.held_out, "max_rounds": self.max_rounds, **tuned}
+        scoring = {} if self.held_out is None else {"held_out": self.held_out}
+        return {**scoring, "max_rounds": self.max_rounds, **tuned}
 
 
 @dataclass(frozen=True)

@@ -124,17 +124,18 @@ def _read(
 ) -> "ProxyClients":
     """The proxy points, and who is to hold them: clients of a table, or drawn from an MDM file."""
     from polyurn.commands.views import read_model
+    from polyurn.model.style import Style
     from polyurn.sources.points import PointFile
     from polyurn.sources.proxy_clients import read_proxy, say_memory
-    from polyurn.storage.style_json import load_style
+    from polyurn.storage.models import load_saved
 
     asked = context.params
     style, population, n_clients = asked["style"], asked["population"], asked["n_clients"]
     drawn_from = read_model(clients) if clients.suffix == ".json" else None
-    n_features = 0 if style is None else load_style(style).style.space.n_features
+    n_features = 0 if style is None else load_saved(style, Style).model.space.n_features
     n_asked = None
     if drawn_from is not None and n_clients is not None:
-        n_asked = round(n_clients * drawn_from.mdm.mean().sum())
+        n_asked = round(n_clients * drawn_from.model.mean().sum())
     say_memory(labels, clients, columns.count, say, n_features=n_features, n_asked=n_asked)
     held = read_proxy(
         PointFile.read(labels, say),

@@ -45,7 +45,7 @@ def plan_command(
     losses = expected_losses(
         LocalAggregator, epsilons, n_clients=clients, n_categories=categories,
         n_components=components, size=size, delta=delta, n_runs=runs,
-        like=None if like is None else read_model(like).mdm, rng=seed, on_run=say,
+        like=None if like is None else read_model(like).model, rng=seed, on_run=say,
     )  # fmt: skip
     if as_json:
         print_json({"losses": [loss.to_record() for loss in losses]})

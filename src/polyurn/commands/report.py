@@ -15,10 +15,10 @@ from polyurn.commands.options import AS_JSON, SEED, TableOptions, listed_names
 from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
+    from polyurn.model.mdm import MDM
     from polyurn.report.material import SavedComparison
-    from polyurn.storage.mdm_json import SavedMDM
+    from polyurn.storage.models import Saved
     from polyurn.storage.run_log import RunRecord
-    from polyurn.storage.style_json import SavedStyle
 
 _COMPARISON = 1  # the newest version of a comparison file that this can read
 
@@ -62,17 +62,18 @@ def report_command(
     Example: `polyurn report mdm.json comparison.json runs/ true=held-out.csv -o report.html`
     """
     from polyurn.commands.views import read_model
+    from polyurn.model.style import Style
     from polyurn.report.page import report_on
     from polyurn.sources.clients import read_clients
     from polyurn.sources.points import read_pictures
-    from polyurn.storage.atomic import check_place, write_whole
+    from polyurn.storage.files import check_place, write_whole
+    from polyurn.storage.models import load_saved
     from polyurn.storage.run_log import read_runs
-    from polyurn.storage.style_json import load_style
 
     check_place(output)
-    model: SavedMDM | None = None
+    model: Saved[MDM] | None = None
     comparison: SavedComparison | None = None
-    style: SavedStyle | None = None
+    style: Saved[Style] | None = None
     runs: list[RunRecord] = []
     tables: dict[str, Path] = {}
     for thing in things:
@@ -82,7 +83,7 @@ def report_command(
             case "comparison" if comparison is None:
                 comparison = _comparison(thing, alone=len(things) == 1)
             case "style" if style is None:
-                style = load_style(thing)
+                style = load_saved(thing, Style)
             case "runs":
                 runs += read_runs(thing)
             case "clients":
@@ -151,9 +152,9 @@ def _check_options(
 def _comparison(path: str, *, alone: bool) -> "SavedComparison | None":
     """What a comparison file holds; one that is not ours is left out, unless there is nothing else."""
     from polyurn.report.material import SavedComparison
-    from polyurn.storage.atomic import load_record
+    from polyurn.storage.documents import load_document
 
-    record = load_record(path, kind="comparison", version=_COMPARISON)
+    record = load_document(path, kind="comparison")
     try:
         found = SavedComparison.from_record(record)
     except FileError as error:
@@ -168,7 +169,7 @@ def _comparison(path: str, *, alone: bool) -> "SavedComparison | None":
 
 def _kind(thing: str) -> str:
     """What an argument stands for."""
-    from polyurn.storage.atomic import format_of
+    from polyurn.storage.documents import format_of
 
     path = Path(thing)
     # os.path takes a name that is too long for a file's as none; pathlib stops there.

@@ -34,8 +34,7 @@ def sample_command(
     from polyurn.commands.progress import drawing_progress
     from polyurn.commands.views import read_model
     from polyurn.storage.drawn_clients import write_drawn
-    from polyurn.storage.table_files import check_table_place
-    from polyurn.storage.tables import csv_text, write_histograms
+    from polyurn.storage.tables import check_table_place, csv_text, write_histograms
 
     if clients < 1:
         raise ParameterError(f"expected at least one client, got {clients}")
@@ -45,7 +44,7 @@ def sample_command(
         saved, made = read_model(mdm), made_by(context, seed)
         with drawing_progress(talk, clients) as on_progress:
             n_files = write_drawn(
-                saved.mdm, clients, output, rng=seed, categories=saved.categories, made=made,
+                saved.model, clients, output, rng=seed, categories=saved.categories, made=made,
                 on_progress=on_progress,
             )  # fmt: skip
         say(f"wrote {counted(clients, 'client')} to {counted(n_files, 'file')} in {output}")
@@ -53,7 +52,7 @@ def sample_command(
     if output is not None:
         check_table_place(output)
     saved = read_model(mdm)
-    counts, names = saved.mdm.sample(clients, rng=seed), saved.categories
+    counts, names = saved.model.sample(clients, rng=seed), saved.categories
     if output is not None:
         write_histograms(counts, output, categories=names, made=made_by(context, seed))
         say(f"wrote {counted(clients, 'client')} to {output}")

@@ -35,8 +35,8 @@ def score_command(
     read = read_all(table, columns.reading(drop_empty=drop_empty).like(saved), saved.declared)
     joint, given_size = _Mean(), _Mean()
     for counts in read.blocks():
-        joint.add(saved.mdm.logpmf(counts))
-        given_size.add(saved.mdm.logpmf_given_size(counts))
+        joint.add(saved.model.logpmf(counts))
+        given_size.add(saved.model.logpmf_given_size(counts))
     result = {
         "n_clients": read.shape[0],
         **joint.record("log_likelihood"),

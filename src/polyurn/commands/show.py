@@ -29,16 +29,17 @@ def show_command(
     Example: `polyurn show mdm.json`
     """
     from polyurn.commands import views
-    from polyurn.storage.atomic import format_of
+    from polyurn.storage.documents import format_of
 
     kind = format_of(file)
     if kind == "polyurn.style":
-        from polyurn.storage.style_json import load_style
+        from polyurn.model.style import Style
+        from polyurn.storage.models import load_saved
 
-        style = load_style(file)
+        style = load_saved(file, Style)
         privacy: dict[str, Any] = {"statement": style.made.privacy_in_words}
         record = {**views.style_record(style), "privacy": privacy}
-        _show(as_json, record, views.style_table(style.style), style.made, style.style.alarm)
+        _show(as_json, record, views.style_table(style.model), style.made, style.model.alarm)
     else:
         if kind != "polyurn.mdm":
             _refuse_others(file, kind)
@@ -47,8 +48,8 @@ def show_command(
         privacy = {"statement": model.made.privacy_in_words, "guarantee": None}
         if kept is not None and kept.guarantee is not None:
             privacy["guarantee"] = kept.guarantee.to_record()
-        record = {**views.mdm_record(model.mdm, model.categories), "privacy": privacy}
-        _show(as_json, record, views.mdm_table(model.mdm, model.categories), model.made)
+        record = {**views.mdm_record(model.model, model.categories), "privacy": privacy}
+        _show(as_json, record, views.mdm_table(model.model, model.categories), model.made)
 
 
 def _show(

@@ -29,8 +29,9 @@ from polyurn.errors import CountsError, ParameterError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
+    from polyurn.model.style import Style
     from polyurn.sources.points import Points
-    from polyurn.storage.style_json import SavedStyle
+    from polyurn.storage.models import Saved
 
 _SHOWN = 5  # labels in a sentence
 
@@ -61,13 +62,13 @@ def style_command(
     from polyurn.aggregate.local import LocalAggregator
     from polyurn.client.histogram import category_names
     from polyurn.commands.views import style_record, style_table
-    from polyurn.model.proxy_space import style_space
+    from polyurn.model.style_coordinates import style_space
     from polyurn.privacy.aggregator import PrivateAggregator
     from polyurn.privacy.ledger import PrivacyLedger
     from polyurn.server.style import fit_style
     from polyurn.sources.points import read_records
+    from polyurn.storage.models import Saved, save
     from polyurn.storage.provenance import Made, PrivacyRecord
-    from polyurn.storage.style_json import SavedStyle, save_style
 
     budget = privacy.budget()
     points, records = read_records(
@@ -100,10 +101,10 @@ def style_command(
     made = Made(
         command=context.obj, data=clients.name, privacy=PrivacyRecord.of(guarantee)
     )  # without a seed: nothing is drawn
-    saved = SavedStyle(style, names, points.columns, made)
+    saved = Saved(style, names, made, points.columns)
     say_style(saved)
     if output is not None:
-        save_style(style, output, categories=names, features=points.columns, made=made.to_record())
+        save(style, output, categories=names, features=points.columns, made=made)
         say(f"wrote {output}: {counted(style.n_clients, 'client')}")
     if as_json:
         print_json(style_record(saved))
@@ -111,11 +112,11 @@ def style_command(
         show(style_table(style))
 
 
-def say_style(saved: "SavedStyle") -> None:
+def say_style(saved: "Saved[Style]") -> None:
     """What is guaranteed to the clients of a style, and whether the proxy data are too far from them."""
     say(f"privacy: {saved.made.privacy_in_words}")
-    if saved.style.alarm is not None:
-        warn(f"alarm: {saved.style.alarm}; take proxy data that are more like the clients")
+    if saved.model.alarm is not None:
+        warn(f"alarm: {saved.model.alarm}; take proxy data that are more like the clients")
 
 
 def _check_labels(proxy: Path, points: "Points", names: tuple[str, ...]) -> None:

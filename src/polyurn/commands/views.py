@@ -11,7 +11,8 @@ import numpy as np
 from rich.table import Table
 
 from polyurn.commands.console import print_json, say, show, warn
-from polyurn.storage.mdm_json import SavedMDM, load_saved
+from polyurn.storage.models import Saved, load_saved
+from polyurn.typed.records import to_record
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:  # showing a file does not wait for the search to be loaded
@@ -19,8 +20,7 @@ if TYPE_CHECKING:  # showing a file does not wait for the search to be loaded
     from polyurn.comparison.styles import StyleRow
     from polyurn.model.mdm import MDM
     from polyurn.model.style import Style
-    from polyurn.server.records import CandidateRecord, FitRecord, SelectionRecord
-    from polyurn.storage.style_json import SavedStyle
+    from polyurn.server.results import Candidate, Fit, Selection
 
 _HALF_WIDTH = 1.96  # of a 95 % interval, in standard errors
 
@@ -40,7 +40,7 @@ def table_of(
 # ------------------------------------------------------------------------------------- mixtures
 
 
-def read_model(path: Path) -> SavedMDM:
+def read_model(path: Path) -> Saved[MDM]:
     """What an MDM file holds; a line for each record that is left out."""
     saved = load_saved(path)
     for line in saved.made.left_out:
@@ -48,57 +48,58 @@ def read_model(path: Path) -> SavedMDM:
     return saved
 
 
-def show_learned(saved: SavedMDM, *, as_json: bool, is_kept: bool) -> None:
+def show_learned(saved: Saved[MDM], *, as_json: bool, is_kept: bool) -> None:
     """A mixture that was just learned: its rounds, and the parameters unless they are in a file."""
     made = saved.made
     if as_json:
         assert made.rounds is not None
-        record = {**made.rounds.to_record(), **mdm_record(saved.mdm, saved.categories)}
+        of_all = {name: getattr(made.rounds, name) for name in ("n_rounds", "n_clients", "stopped")}
+        record = {**of_all, **to_record(made.rounds), **mdm_record(saved.model, saved.categories)}
         print_json({**record, **made.more, "privacy": made.privacy_in_words})
     elif made.selection is not None:
         show(selection_table(made.selection))
     elif "candidates" in made.more:
-        show(candidates_table(made.more["candidates"], saved.mdm.n_components))
+        show(candidates_table(made.more["candidates"], saved.model.n_components))
     elif not is_kept:
-        show(mdm_table(saved.mdm, saved.categories))
+        show(mdm_table(saved.model, saved.categories))
 
 
-def say_learned(saved: SavedMDM) -> None:
+def say_learned(saved: Saved[MDM]) -> None:
     """What there is to say about a mixture that was just learned, besides its parameters."""
     made = saved.made
     for sentence in _fit_sentences(saved) if made.fit is not None else _choice_sentences(saved):
         say(sentence)
 
 
-def _fit_sentences(saved: SavedMDM) -> list[str]:
+def _fit_sentences(saved: Saved[MDM]) -> list[str]:
     fit, privacy = saved.made.fit, saved.made.privacy
     assert fit is not None
     told = [f"{counted(fit.n_rounds, 'round')}; {fit.stopped}"]
     if privacy is not None and privacy.guarantee is not None:
         told = [f"stopped {fit.stopped}", saved.made.privacy_in_words]
     if "candidates" in saved.made.more:
-        told.insert(0, counted(saved.mdm.n_components, "component"))
-    if fit.n_agreeing is not None and saved.mdm.n_components > 1:
+        told.insert(0, counted(saved.model.n_components, "component"))
+    if fit.n_agreeing is not None and saved.model.n_components > 1:
         told.append(f"starts that ended at this optimum: {fit.n_agreeing}")
     return told + _component_sentences(fit)
 
 
-def _choice_sentences(saved: SavedMDM) -> list[str]:
+def _choice_sentences(saved: Saved[MDM]) -> list[str]:
     choice = saved.made.selection
     assert choice is not None
     judges = counted(choice.n_held_out, "held-out client")
-    told = [f"{counted(choice.chosen, 'component')}, by {judges}"]
+    told = [f"{counted(choice.n_components, 'component')}, by {judges}"]
     if choice.caution:
         told.append(choice.caution)
-    if not choice.stopped.startswith("converged"):
+    if choice.unfinished:
         told.append(choice.stopped)
     if choice.skipped:
         which = ", ".join(map(str, choice.skipped))
         told.append(f"left out K = {which}: there are not as many clients to fit")
-    return told + _component_sentences(choice.chosen_candidate)
+    return told + _component_sentences(choice.chosen)
 
 
-def _component_sentences(done: "FitRecord | CandidateRecord") -> list[str]:
+def _component_sentences(done: "Fit | Candidate") -> list[str]:
     told = []
     if done.n_dropped:
         told.append(
@@ -153,13 +154,13 @@ def mdm_record(mdm: "MDM", categories: tuple[str, ...] | None) -> dict[str, Any]
     }
 
 
-def selection_table(choice: "SelectionRecord") -> Table:
+def selection_table(choice: "Selection") -> Table:
     """One row per number of components; the chosen one is marked."""
 
-    def state(candidate: "CandidateRecord") -> str:
+    def state(candidate: "Candidate") -> str:
         if candidate.outdone:
             return "stopped early"
-        words = ["chosen"] if candidate.n_components == choice.chosen else []
+        words = ["chosen"] if candidate is choice.chosen else []
         return ", ".join(words + ([] if candidate.converged else ["unfinished"]))
 
     table = table_of(
@@ -229,9 +230,9 @@ def style_table(style: "Style") -> Table:
     return table
 
 
-def style_record(saved: "SavedStyle") -> dict[str, Any]:
+def style_record(saved: "Saved[Style]") -> dict[str, Any]:
     """The same numbers and more, for JSON."""
-    names, style = ("mean", "shared", "by_label", "within"), saved.style
+    names, style = ("mean", "shared", "by_label", "within"), saved.model
     errors = style.errors
     return {
         "n_clients": style.n_clients,

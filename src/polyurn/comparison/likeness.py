@@ -36,7 +36,7 @@ from polyurn.comparison.summaries import Dispersion, dispersion, heterogeneity
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import CountsError, MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM
-from polyurn.populations import Population, drawn_from
+from polyurn.model.populations import Population, drawn_from
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import ids_of
 from polyurn.wording.numbers import counted

@@ -77,11 +77,6 @@ def read_columns(
     Returns
     -------
     Columns
-
-    Raises
-    ------
-    FileError
-        The file cannot be read, lacks a column, or has something else than whole numbers in one.
     """
     pa = _pyarrow()
     lacking = sorted({*numbers, *texts} - set(column_names(path)))

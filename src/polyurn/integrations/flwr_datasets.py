@@ -15,10 +15,10 @@ from polyurn.integrations.huggingface import (
     dataset_features,
     dataset_labels,
 )
+from polyurn.model.populations import Population, check_population
 from polyurn.model.style import Style
 from polyurn.partitioning.assign import cover, partition
 from polyurn.partitioning.result import Partition, Shortfall
-from polyurn.populations import Population, check_population
 
 try:
     from flwr_datasets.partitioner import Partitioner

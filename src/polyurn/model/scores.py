@@ -104,7 +104,7 @@ class _Tables:
     """What the kernels gather from, for one mixture and some clients."""
 
     def __init__(self, mixture: Mixture, counts: NDArray[np.int64]) -> None:
-        from polyurn.model import score_kernels as kernels
+        from polyurn.model import kernels
 
         self._kernels, self._mixture, self._counts = kernels, mixture, counts
         self._sizes = counts.sum(axis=1)

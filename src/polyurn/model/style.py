@@ -4,23 +4,23 @@ A point of label l has the coordinates z = W_l^(-1/2) (P'f - c_l) in a `StyleSpa
 law of point j of label l at client i is z_ilj = μ + u_i + v_il + e_ilj with u ~ N(0, B), the style that
 all labels of a client share, v ~ N(0, V), how this client does this label, and e ~ N(0, E), within them.
 
-Parameters in, coordinates and draws out. How a space is made of proxy data is `proxy_space.py`, how a
-style is fitted `server/style.py`, and which points are picked for it `partitioning/`.
+Parameters in, coordinates and draws out. How a style is fitted is `server/style.py`, and which points
+are picked for it `partitioning/`.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from polyurn.counts import check_counts, client_sizes
 from polyurn.errors import ParameterError
 from polyurn.memory import check_memory
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.typed.arguments import checked, expected_as
-from polyurn.typed.arrays import EqualArrays, finite_array
+from polyurn.typed.arrays import Floats, ShapedArrays
 
 # Covariances come from eigenvectors: their rounding is larger than one in the last place.
 _ROUNDING = 1e-9
@@ -33,7 +33,7 @@ _FAR_SHARES = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class StyleErrors(EqualArrays):
+class StyleErrors(ShapedArrays):
     """Standard errors of a style's numbers, the sampling of clients and noise for privacy in them.
 
     Attributes
@@ -44,17 +44,24 @@ class StyleErrors(EqualArrays):
         Of noise alone: 0 without any.
     """
 
-    mean: NDArray[np.float64]
-    shared: NDArray[np.float64]
-    by_label: NDArray[np.float64]
-    within: NDArray[np.float64]
+    mean: Annotated[Floats, "n_directions"]
+    shared: Annotated[Floats, "n_directions n_directions"]
+    by_label: Annotated[Floats, "n_directions n_directions"]
+    within: Annotated[Floats, "n_directions n_directions"]
     far_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._check_arrays()
+        if not 0 <= self.far_share < np.inf:
+            raise ParameterError(
+                f"expected a finite error of far_share of at least 0, got {self.far_share}"
+            )
 
 
 @checked
 @expected_as("a Style", advice="fit one with fit_style, or load one")
-@dataclass(frozen=True, eq=False, init=False)
-class Style(EqualArrays):
+@dataclass(frozen=True, eq=False)
+class Style(ShapedArrays):
     """The law of clients' styles in a space: z_ilj = μ + u_i + v_il + e_ilj.
 
     Parameters
@@ -91,61 +98,32 @@ class Style(EqualArrays):
     """
 
     space: StyleSpace
-    mean: NDArray[np.float64]
-    shared: NDArray[np.float64]
-    by_label: NDArray[np.float64]
-    within: NDArray[np.float64]
-    label_shares: NDArray[np.float64] | None
-    label_covariance: NDArray[np.float64] | None
-    tie: NDArray[np.float64] | None
-    errors: StyleErrors | None
-    n_clients: int
-    far_share: float
+    mean: Annotated[Floats, "n_directions"]
+    shared: Annotated[Floats, "n_directions n_directions"]
+    by_label: Annotated[Floats, "n_directions n_directions"]
+    within: Annotated[Floats, "n_directions n_directions"]
+    _: KW_ONLY
+    label_shares: Annotated[Floats, "n_labels"] | None = None
+    label_covariance: Annotated[Floats, "n_labels n_labels"] | None = None
+    tie: Annotated[Floats, "n_labels n_directions"] | None = None
+    errors: StyleErrors | None = None
+    n_clients: int = 0
+    far_share: float = math.nan
 
-    def __init__(
-        self,
-        space: StyleSpace,
-        mean: ArrayLike,
-        shared: ArrayLike,
-        by_label: ArrayLike,
-        within: ArrayLike,
-        *,
-        label_shares: ArrayLike | None = None,
-        label_covariance: ArrayLike | None = None,
-        tie: ArrayLike | None = None,
-        errors: StyleErrors | None = None,
-        n_clients: int = 0,
-        far_share: float = math.nan,
-    ) -> None:
-        m, labels = space.n_directions, space.n_labels
-        ties = (label_shares, label_covariance, tie)
+    def __post_init__(self) -> None:
+        self._check_arrays(n_directions=self.n_directions, n_labels=self.space.n_labels)
+        ties = (self.label_shares, self.label_covariance, self.tie)
         if len({given is None for given in ties}) > 1:
             raise ParameterError("expected label_shares, label_covariance and tie, or none of them")
-        if n_clients < 0 or far_share < 0 or far_share > 1:
+        for name in ("shared", "by_label", "within", "label_covariance"):
+            _check_covariance(getattr(self, name), name)
+        if self.errors is not None:
+            self.errors._check_arrays(n_directions=self.n_directions)
+        if self.n_clients < 0 or self.far_share < 0 or self.far_share > 1:
             raise ParameterError(
                 "expected n_clients of at least 0 and far_share from 0 to 1, got "
-                f"{n_clients} and {far_share}"
+                f"{self.n_clients} and {self.far_share}"
             )
-        values: dict[str, Any] = {
-            "space": space,
-            "mean": _shaped(mean, "mean", (m,)),
-            "shared": _covariance(shared, "shared", m),
-            "by_label": _covariance(by_label, "by_label", m),
-            "within": _covariance(within, "within", m),
-            "label_shares": label_shares,
-            "label_covariance": label_covariance,
-            "tie": tie,
-            "errors": None if errors is None else _errors(errors, m),
-            "n_clients": n_clients,
-            "far_share": far_share,
-        }
-        if tie is not None:
-            values |= {
-                "label_shares": _shaped(label_shares, "label_shares", (labels,)),
-                "label_covariance": _covariance(label_covariance, "label_covariance", labels),
-                "tie": _shaped(tie, "tie", (labels, m)),
-            }
-        self._freeze(values)
 
     @property
     def n_directions(self) -> int:
@@ -270,37 +248,18 @@ def nearest_covariance(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((made + made.T) / 2)
 
 
-def _shaped(values: ArrayLike | None, what: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    given = finite_array(values, what)
-    if given.shape != shape:
-        raise ParameterError(f"expected {what} of shape {shape}, got {given.shape}")
-    return given
-
-
-def _covariance(values: ArrayLike | None, what: str, n: int) -> NDArray[np.float64]:
-    given = _shaped(values, what, (n, n))
+def _check_covariance(given: Floats | None, what: str) -> None:
+    if given is None:
+        return
     size = np.abs(given).max(initial=0.0)
     if np.abs(given - given.T).max(initial=0.0) > _ROUNDING * size:
         raise ParameterError(
             f"expected {what} as a covariance matrix, got one that is not symmetric"
         )
-    if np.linalg.eigvalsh(given)[0] < -_ROUNDING * n * max(size, 1.0):
+    if np.linalg.eigvalsh(given)[0] < -_ROUNDING * len(given) * max(size, 1.0):
         raise ParameterError(
             f"expected {what} as a covariance matrix, got one with a negative eigenvalue"
         )
-    return given
-
-
-def _errors(errors: StyleErrors, m: int) -> StyleErrors:
-    shapes = {"mean": (m,), "shared": (m, m), "by_label": (m, m), "within": (m, m)}
-    arrays = {name: _shaped(getattr(errors, name), name, s) for name, s in shapes.items()}
-    for array in arrays.values():
-        array.flags.writeable = False
-    if not 0 <= errors.far_share < np.inf:
-        raise ParameterError(
-            f"expected a finite error of far_share of at least 0, got {errors.far_share}"
-        )
-    return StyleErrors(**arrays, far_share=float(errors.far_share))
 
 
 def _root(covariance: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -16,12 +16,7 @@ from numba import njit
 def fill_urns(labels, ends, urns):
     """Write the points of each category, in increasing order, into its stretch of `urns`.
 
-    Parameters
-    ----------
-    labels : int array of shape (n_points,)
-    ends : int array of shape (n_categories,)
-        Where each category's stretch begins; on return, where it ends.
-    urns : int array of shape (n_points,)
+    `ends` (n_categories,) says where each stretch begins, and on return where it ends.
     """
     for point in range(len(labels)):
         label = labels[point]
@@ -33,20 +28,9 @@ def fill_urns(labels, ends, urns):
 def draw_dense(counts, starts, urns, cursors, indices, independent, rng):
     """Give every client its points, category by category, so that one urn at a time is in the cache.
 
-    Parameters
-    ----------
-    counts : int array of shape (n_clients, n_categories)
-        No category that is asked for is empty.
-    starts : int array of shape (n_categories + 1,)
-        The stretch of each category in `urns`.
-    urns : int array of shape (n_points,)
-        Is put in another order.
-    cursors : int array of shape (n_clients,)
-        Where each client's points begin in `indices`; on return, where they end.
-    indices : int array of shape (n_given,)
-    independent : bool
-        Whether each client finds the urns full.
-    rng : numpy.random.Generator
+    No category that `counts` (n_clients, n_categories) ask for is empty. `starts` are the stretches of
+    `urns`, which are put in another order, and `cursors` say where the points of each client begin in
+    `indices`, on return where they end. If `independent`, each client finds the urns full.
     """
     n_clients, n_categories = counts.shape
     for category in range(n_categories):

@@ -163,7 +163,7 @@ def _moments(
     The space makes the points N(0, I) of which it was made; these may be others, and few. One point more
     than there are directions is added as a prior, of mean 0 and covariance I.
     """
-    from polyurn.partitioning.pool_kernels import add_moments
+    from polyurn.partitioning.styled_kernels import add_moments
 
     n_directions = located.shape[1]
     n_prior = n_directions + 1
@@ -200,7 +200,7 @@ def _looked_at(
     rng: np.random.Generator,
 ) -> StyleReport:
     """How many points the pool has for some of the clients and labels."""
-    from polyurn.partitioning.pool_kernels import effective_sizes
+    from polyurn.partitioning.styled_kernels import effective_sizes
 
     chosen = np.sort(rng.choice(cells.nnz, min(cells.nnz, _N_LOOKED_AT), replace=False))
     ends = np.searchsorted(chosen, cells.indptr)
@@ -245,7 +245,7 @@ def _boxes(
     The more the logarithms of weights change along a direction the narrower are the boxes: their mean
     square derivative is (1 - e) / e, plus the square of the mean style.
     """
-    from polyurn.partitioning.pool_kernels import into_boxes, turned
+    from polyurn.partitioning.styled_kernels import into_boxes, turned
 
     points, named = turned(located.take(urn, axis=0), law.centre, law.turn), urn.copy()
     change = np.sqrt((1 - law.within) / law.within + mean**2)

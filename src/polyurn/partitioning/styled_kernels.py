@@ -8,8 +8,7 @@ A box is drawn in proportion to an upper bound of its points' weights, a point o
 point is kept with probability weight / bound. A client that the bounds do not suit is served by Gumbel
 noise after all: the distribution is the same, and no client takes forever.
 
-Within a box the points that were given least often stand first. What the weights mean is `styled.py`,
-how points come into boxes `pool_kernels.py`.
+Within a box the points that were given least often stand first. What the weights mean is `styled.py`.
 """
 
 import math
@@ -43,31 +42,12 @@ _VECTORS = {"nnan", "nsz", "reassoc", "contract"}
 def draw_styled(
     places, needs, targets, spread, within, points, starts, lows, highs, urn, factor, indices, rng
 ):
-    """Give clients their points of one label.
+    """Give clients their points of one label; `points` and their names `urn` are put in another order.
 
-    Parameters
-    ----------
-    places, needs : int arrays of shape (n_asking,)
-        Where the points of each client that asks for some are written to, and how many they are.
-    targets : float array of shape (n_asking, n_directions)
-        The styles of these clients, before what belongs to the label is added.
-    spread : float array of shape (n_directions, any number)
-        What belongs to client and label is `spread` times standard normal numbers.
-    within : float array of shape (n_directions,)
-        The variance of a client's points in each direction; the pool's is 1.
-    points : float32 array of shape (n_points, n_directions)
-        The pool, in the order of its boxes; on return, in another order within them.
-    starts : int array of shape (n_boxes + 1,)
-        Where each box begins.
-    lows, highs : float32 arrays of shape (n_directions, n_boxes)
-        Between which the coordinates in each box lie.
-    urn : int array of shape (n_points,)
-        What each point of the pool is called; on return, in the order of `points`.
-    factor : float
-        How much less likely a point becomes each time it is given. With 0, no point is given again
-        before all others were.
-    indices : int array of shape (n_given,)
-    rng : numpy.random.Generator
+    Client i of those that ask has `needs[i]` points written to `indices` from `places[i]` on. Its style
+    is `targets[i]` plus `spread` times standard normal numbers, and its points vary by `within` in each
+    direction, the pool's by 1. Boxes are as `into_boxes` returns them. A point becomes `factor` times as
+    likely each time it is given; with 0, no point is given again before all others were.
     """
     n_points, n_boxes = len(points), len(starts) - 1
     curves, slopes = 0.5 * (1.0 / within - 1.0), np.empty(len(within))
@@ -187,6 +167,16 @@ def _bound(slopes, curves, lows, highs, ends, logs, bounds):
 
 
 @njit(nogil=True, inline="always", error_model="numpy")
+def _log_weight(points, j, slopes, curves):
+    """The log weight of point j for a client."""
+    value = 0.0
+    for d in range(len(slopes)):
+        y = points[j, d]
+        value += (slopes[d] - curves[d] * y) * y
+    return value
+
+
+@njit(nogil=True, inline="always", error_model="numpy")
 def _peak(slope, curve):
     """Where (slope - curve y) y is largest, at an end of the line if it is straight."""
     return 0.5 * slope / curve if curve > 0 else math.copysign(_FAR, slope)
@@ -213,21 +203,8 @@ def _sum(weights, mass, sums):
 
 @njit(nogil=True, error_model="numpy")
 def _propose(
-    found,
-    limits,
-    slopes,
-    curves,
-    shift,
-    points,
-    facts,
-    boxes,
-    mass,
-    weights,
-    total,
-    sums,
-    powers,
-    rng,
-):
+    found, limits, slopes, curves, shift, points, facts, boxes, mass, weights, total, sums, powers, rng
+):  # fmt: skip
     """Find points, each with probability weight / bound, and else -1.
 
     One random number has bits for a box, a point of it, and whether it is kept. No step branches by it:
@@ -263,10 +240,7 @@ def _propose(
         n_more = facts[found[t], _USES] - boxes[box, _FLOOR] - 1 if again else 0
         limits[t] = (x - position) * weights[box] / mass[box] / powers[min(n_more, _N_POWERS - 1)]
     for t in range(n):
-        value = -shift
-        for d in range(len(slopes)):
-            y = points[found[t], d]
-            value += (slopes[d] - curves[d] * y) * y
+        value = _log_weight(points, found[t], slopes, curves) - shift
         found[t] = found[t] if limits[t] < math.exp(value) else -1
 
 
@@ -279,9 +253,7 @@ def _by_noise(slopes, curves, points, facts, factor, base, pair, drawn, got, nee
         keys[j] = -np.inf
         if facts[j, _LAST] != pair and (factor > 0 or facts[j, _USES] == base):
             value = penalty * (facts[j, _USES] - base)
-            for d in range(len(slopes)):
-                y = points[j, d]
-                value += (slopes[d] - curves[d] * y) * y
+            value += _log_weight(points, j, slopes, curves)
             keys[j] = value - math.log(rng.standard_exponential())
             n += 1
     n = min(n, need - got)
@@ -342,3 +314,113 @@ def _swap(points, facts, urn, a, b):
     for k in (_USES, _LAST):
         facts[a, k], facts[b, k] = facts[b, k], facts[a, k]
     urn[a], urn[b] = urn[b], urn[a]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_moments(located, codes, sums, products):
+    """Add each point's coordinates z, and their products, to the sums and products of its label."""
+    n_directions = located.shape[1]
+    for i in range(len(codes)):
+        label = codes[i]
+        for d in range(n_directions):
+            sums[label, d] += located[i, d]
+            for e in range(d + 1):
+                products[label, d, e] += located[i, d] * located[i, e]
+    for label in range(len(sums)):
+        for d in range(n_directions):
+            for e in range(d):
+                products[label, e, d] = products[label, d, e]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def turned(located, centre, turn):
+    """The coordinates y = turn (z - centre) of some points, float32 of shape (n, n_directions)."""
+    points = np.empty((len(located), len(turn)), np.float32)
+    for i in range(len(located)):
+        for d in range(len(turn)):
+            total = 0.0
+            for e in range(len(centre)):
+                total += turn[d, e] * (located[i, e] - centre[e])
+            points[i, d] = total
+    return points
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def into_boxes(points, urn, change, most):
+    """Sort the points of one label, and their names `urn`, into boxes of at most `most` points each.
+
+    A region of too many points is cut in the middle of its widest side, where a unit of direction d
+    counts `change[d]`: in the tails of the pool boxes are as small as others, and have fewer points.
+    Returns where each box begins, and the least and the largest coordinates in it, (n_directions,
+    n_boxes) each.
+    """
+    n, m = points.shape
+    starts, n_boxes, begin = np.zeros(n + 1, np.int32), 0, 0
+    # Regions that are still to be cut or kept, the next one last: where their points end, their sides.
+    ends, sides = [n], [_sides(points, 0, n)]
+    while len(ends) > 0:
+        end, region = ends.pop(), sides.pop()
+        side = np.argmax((region[1] - region[0]) * change)
+        middle = np.float32(0.5) * (region[0, side] + region[1, side])
+        if end - begin <= most:
+            n_boxes += 1
+            starts[n_boxes] = begin = end
+            continue
+        cut = (begin + end) // 2  # of points that are all the same
+        if region[0, side] < middle < region[1, side]:
+            cut = _cut(points, urn, begin, end, side, middle)
+        above = region.copy()
+        above[0, side] = region[1, side] = middle
+        if cut < end:
+            ends.append(end)
+            sides.append(above)
+        if cut > begin:
+            ends.append(cut)
+            sides.append(region)
+    lows, highs = np.empty((2, m, n_boxes), np.float32)
+    for box in range(n_boxes):
+        lows[:, box], highs[:, box] = _sides(points, starts[box], starts[box + 1])
+    return starts[: n_boxes + 1].copy(), lows, highs
+
+
+@njit(nogil=True, error_model="numpy")
+def _sides(points, begin, end):
+    """The least and the largest coordinates of some points: of shape (2, n_directions)."""
+    sides = np.empty((2, points.shape[1]), np.float32)
+    sides[:] = points[begin]
+    for i in range(begin + 1, end):
+        for d in range(points.shape[1]):
+            y = points[i, d]
+            sides[0, d], sides[1, d] = min(sides[0, d], y), max(sides[1, d], y)
+    return sides
+
+
+@njit(nogil=True, error_model="numpy")
+def _cut(points, urn, begin, end, side, middle):
+    """Put the points below the middle first; return where the others begin."""
+    cut = begin
+    for i in range(begin, end):  # always swapped: a branch would be guessed wrong every other time
+        below = points[i, side] < middle
+        for d in range(points.shape[1]):
+            points[i, d], points[cut, d] = points[cut, d], points[i, d]
+        urn[i], urn[cut] = urn[cut], urn[i]
+        cut += below
+    return cut
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def effective_sizes(targets, within, points, out):
+    """Write (Σ w)² / Σ w² over the points for clients of these styles, the pool's variance being 1."""
+    curves, values = 0.5 * (1.0 / within - 1.0), np.empty(len(points))
+    for client in range(len(targets)):
+        slopes = targets[client] / within
+        top = -np.inf
+        for j in range(len(points)):
+            values[j] = _log_weight(points, j, slopes, curves)
+            top = max(top, values[j])
+        total, square = 0.0, 0.0
+        for j in range(len(points)):
+            weight = math.exp(values[j] - top)
+            total += weight
+            square += weight * weight
+        out[client] = total * total / square

@@ -7,7 +7,7 @@ does. Here is all that a server with a guarantee ever learns about its clients.
 import re
 import secrets
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from polyurn.errors import ParameterError
 from polyurn.privacy.ledger import PrivacyLedger, Trust
@@ -155,3 +155,17 @@ def _in_words(query: object) -> str:
     """What a question is called in a ledger: "survey", "style", "size membership"."""
     words = re.findall("[A-Z][a-z]*", type(query).__name__)
     return " ".join(word.lower() for word in words if word != "Bounded")  # all of them are
+
+
+def as_private(
+    aggregator: Aggregator, epsilon: float, delta: float, *, trust: Trust,
+    ledger: PrivacyLedger | None, noise: Noise,
+) -> Any:  # fmt: skip
+    """The aggregator itself if it is private, or a record of one that is; else a private one around it.
+
+    Without a ledger it has one of its own, with this budget, which forgets what was spent before.
+    """
+    if hasattr(aggregator, "guarantee"):
+        return aggregator
+    own = ledger or PrivacyLedger(epsilon, delta)
+    return PrivateAggregator(aggregator, ledger=own, trust=trust, noise=noise)

@@ -16,22 +16,19 @@ from polyurn.comparison.results import Comparison
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import ParameterError, StyleWarning
 from polyurn.model.mdm import MDM
+from polyurn.model.populations import IID
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import label_codes
-from polyurn.partitioning.assign import partition
+from polyurn.partitioning.assign import in_stock, partition
 from polyurn.partitioning.result import Partition, PartitionReport, StyleReport
-from polyurn.partitioning.stock import in_stock
-from polyurn.populations import IID
-from polyurn.server.records import FitRecord, SelectionRecord
 from polyurn.server.results import Fit, Selection
-from polyurn.storage.mdm_json import SavedMDM
+from polyurn.storage.models import Saved
 from polyurn.storage.provenance import Made
 from polyurn.storage.run_log import RunRecord
-from polyurn.storage.style_json import SavedStyle
 from polyurn.sweeps.verdict import Verdict, compare_sweeps
 from polyurn.typed.arrays import numbers
 
-Model: TypeAlias = MDM | SavedMDM | Fit | Selection
+Model: TypeAlias = MDM | Saved[MDM] | Fit | Selection
 
 # Clients of a population that are drawn: enough for the eye, few enough for a small page.
 _MOST_CLIENTS = 300
@@ -172,7 +169,7 @@ def gather(
     comparison: Comparison | SavedComparison | None = None,
     runs: Sequence[RunRecord] = (),
     clients: Mapping[str, object] | None = None,
-    style: Style | SavedStyle | None = None,
+    style: Style | Saved[Style] | None = None,
     features: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     true: str = "true",
@@ -236,17 +233,17 @@ def _model(model: Model | None) -> tuple[MDM | None, tuple[str, ...] | None, Mad
     """The MDM, the names of its categories and how it came about."""
     match model:
         case Fit():
-            return model.mdm, None, Made(fit=FitRecord.of(model))
+            return model.mdm, None, Made(fit=model)
         case Selection():
-            return model.mdm, None, Made(selection=SelectionRecord.of(model))
-        case SavedMDM():
-            return model.mdm, model.categories, model.made
+            return model.mdm, None, Made(selection=model)
+        case Saved():
+            return model.model, model.categories, model.made
         case _:
             return model, None, Made()
 
 
 def _style(
-    given: Style | SavedStyle | None, *, features: ArrayLike | None, labels: ArrayLike | None
+    given: Style | Saved[Style] | None, *, features: ArrayLike | None, labels: ArrayLike | None
 ) -> StyleMaterial | None:
     """A style and proxy points."""
     if (features is None) != (labels is None) or (given is None and features is not None):
@@ -255,8 +252,8 @@ def _style(
         )
     if given is None:
         return None
-    saved = given if isinstance(given, SavedStyle) else SavedStyle(given)
-    space, pool = saved.style.space, None
+    saved = given if isinstance(given, Saved) else Saved(given)
+    space, pool = saved.model.space, None
     if features is not None and labels is not None:
         held = numbers(features, "features")
         coordinates = space.coordinates(held, labels)
@@ -264,7 +261,7 @@ def _style(
     # Features of one column with lists have no names of their own.
     named = saved.features is not None and len(saved.features) == space.n_features
     return StyleMaterial(
-        style=saved.style,
+        style=saved.model,
         labels=saved.categories or tuple(map(str, range(space.n_labels))),
         features=saved.features if named else None,
         made=saved.made,

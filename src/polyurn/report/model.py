@@ -31,9 +31,8 @@ from polyurn.report.charts import (
 )
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table, across, pivoted
-from polyurn.server.few_clients import few_held_out
-from polyurn.server.records import SelectionRecord, StartPath
-from polyurn.server.results import HALF_WIDTH
+from polyurn.server.results import HALF_WIDTH, Selection, StartPath
+from polyurn.server.settings import few_held_out
 from polyurn.wording.numbers import counted
 
 # More lines than colours that an eye tells apart, and more columns than fit on a page.
@@ -75,21 +74,18 @@ def choice_section(material: Material) -> Section | None:
         return None
     asked = f"Clients were asked in {counted(record.n_rounds, 'round')}."
     rows = path_rows(record.paths)
-    if not isinstance(record, SelectionRecord):
+    if not isinstance(record, Selection):
         stopped = _sentence(record.stopped)
         figure = _paths(rows, of="", stopped=stopped)
         return Section("rounds", "The rounds", f"{asked} {stopped}", (figure,)) if rows else None
     few = few_held_out(record.n_held_out)
-    # Older files only say whether the chosen number of components converged.
-    done = record.chosen_candidate.converged
-    stopped = record.stopped or ("it converged" if done else "it was stopped, not yet converged")
-    paths = _paths(rows, of=f" of K = {record.chosen}", stopped=_sentence(stopped))
+    paths = _paths(rows, of=f" of K = {record.n_components}", stopped=_sentence(record.stopped))
     return Section(
         name="choice",
         title="The choice of K, and the rounds",
         lead=(
             f"{asked} {counted(record.n_held_out, 'held-out client')} judged every number of "
-            f"components; {record.chosen} is the smallest that is not clearly worse than the "
+            f"components; {record.n_components} is the smallest that is not clearly worse than the "
             f"best.{f' But {few}.' if few else ''}"
         ),
         figures=(_candidates(candidate_rows(record)), *([paths] if rows else [])),
@@ -354,7 +350,7 @@ def _first(mdm: MDM) -> str:
 # ------------------------------------------------------------------------ the choice, the rounds
 
 
-def candidate_rows(selection: SelectionRecord) -> Rows:
+def candidate_rows(selection: Selection) -> Rows:
     """One row per number of components: held-out log-likelihood with its 95 % interval."""
     return [
         {
@@ -367,7 +363,7 @@ def candidate_rows(selection: SelectionRecord) -> Rows:
             "n_rounds": c.n_rounds,
             "n_parameters": c.n_parameters,
             "converged": "yes" if c.converged else "stopped early" if c.outdone else "no",
-            "chosen": c.n_components == selection.chosen,
+            "chosen": c is selection.chosen,
         }
         for c in selection.candidates
     ]

@@ -24,8 +24,8 @@ from polyurn.report.provenance import provenance_section
 from polyurn.report.style import style_section
 from polyurn.report.sweep_runs import sweep_section
 from polyurn.report.traffic import crossed_section
+from polyurn.storage.models import Saved
 from polyurn.storage.run_log import RunRecord
-from polyurn.storage.style_json import SavedStyle
 from polyurn.typed.arguments import checked
 
 try:
@@ -117,7 +117,7 @@ def report_on(
     comparison: Comparison | SavedComparison | None = None,
     runs: Sequence[RunRecord] = (),
     clients: Mapping[str, object] | None = None,
-    style: Style | SavedStyle | None = None,
+    style: Style | Saved[Style] | None = None,
     features: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     true: str = "true",
@@ -130,7 +130,7 @@ def report_on(
 
     Parameters
     ----------
-    model : MDM, Fit, Selection or SavedMDM, optional
+    model : MDM, Fit, Selection or Saved, optional
         A fit, a selection and a file also tell how it came about.
     categories : sequence of str, optional
         The name of each category.
@@ -140,7 +140,7 @@ def report_on(
     clients : mapping of name to counts of shape (n_clients, n_categories), optional
         Populations to show side by side. If the true one is among them, clients of the model ("mdm")
         and IID clients ("iid") are drawn, unless they are given.
-    style : Style or SavedStyle, optional
+    style : Style or Saved, optional
         What clients differ in besides their labels.
     features, labels : arrays of shapes (n_points, ...) and (n_points,), optional
         Of proxy points, with a style: points along its directions are shown, and clients of the model,

@@ -5,9 +5,9 @@ Facts from the records, in words; nothing is measured here.
 
 from polyurn.report.material import Material
 from polyurn.report.parts import Section
-from polyurn.server.crossed_record import CrossedRecord
-from polyurn.server.records import RoundsRecord, SelectionRecord
+from polyurn.server.results import Fit, Selection
 from polyurn.storage.provenance import DataRecord, Made
+from polyurn.wire.crossed import Crossed
 from polyurn.wording.numbers import counted
 
 
@@ -65,9 +65,9 @@ def _data_fact(data: DataRecord | str) -> str:
     )
 
 
-def _wire_facts(record: RoundsRecord, crossed: CrossedRecord | None) -> list[tuple[str, str]]:
+def _wire_facts(record: Fit | Selection, crossed: Crossed | None) -> list[tuple[str, str]]:
     """What a client sent, and how often."""
-    total = sum(record.n_numbers_by_round)
+    sent = [one.n_numbers for one in record.rounds]
     what = (
         "sums over clients of addable statistics, never a client’s records or histogram"
         if crossed is None
@@ -80,19 +80,19 @@ def _wire_facts(record: RoundsRecord, crossed: CrossedRecord | None) -> list[tup
         ),
         (
             "Privacy: numbers per client",
-            f"at most {record.n_numbers:,} in a round, {total:,} in all rounds together",
+            f"at most {max(sent):,} in a round, {sum(sent):,} in all rounds together",
         ),
         ("Privacy: rounds", _crowd(record)),
     ]
-    if isinstance(record, SelectionRecord):
+    if isinstance(record, Selection):
         facts.append(("Held out", f"{counted(record.n_held_out, 'client')} only scored"))
     return facts
 
 
-def _crowd(record: RoundsRecord) -> str:
+def _crowd(record: Fit | Selection) -> str:
     """How often clients were asked, and over how many of them the sums are."""
-    fewest = record.fewest_clients
-    if fewest is None or fewest == record.n_clients:
+    fewest = min(one.n_clients for one in record.rounds)
+    if fewest == record.n_clients:
         return f"{record.n_rounds} with {counted(record.n_clients, 'client')} each"
     return (
         f"{record.n_rounds} with up to {counted(record.n_clients, 'client')}; the smallest sums are "

@@ -9,7 +9,7 @@ import altair as alt
 from polyurn.report.charts import LINE, SHORT, Rows, Spec, chart, keyed, names_of, spec_of, tooltip
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table
-from polyurn.server.crossed_record import CrossedRecord, NodeCrossed
+from polyurn.wire.crossed import Crossed, NodeCrossed
 from polyurn.wording.numbers import counted, in_bytes, in_time
 
 # As many as there are shapes that an eye tells apart; further kinds of question are drawn as one.
@@ -46,7 +46,7 @@ def crossed_section(material: Material) -> Section | None:
     )
 
 
-def _lead(crossed: CrossedRecord) -> str:
+def _lead(crossed: Crossed) -> str:
     saw = "sums over nodes, and no node’s answer" if crossed.secure else "every node’s answer"
     return (
         f"The clients’ data stayed at the {counted(crossed.n_nodes, 'node')} of a federation. In "
@@ -54,7 +54,7 @@ def _lead(crossed: CrossedRecord) -> str:
     )
 
 
-def _facts(crossed: CrossedRecord) -> tuple[tuple[str, str], ...]:
+def _facts(crossed: Crossed) -> tuple[tuple[str, str], ...]:
     return (
         ("What the server saw", f"{what_the_server_saw(crossed)}."),
         ("What a node sent at most", _sent(crossed)),
@@ -69,7 +69,7 @@ def _facts(crossed: CrossedRecord) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _sent(crossed: CrossedRecord) -> str:
+def _sent(crossed: Crossed) -> str:
     most = max((one.n_numbers for one in crossed.rounds), default=0)
     per_node = counted(crossed.clients_per_node, "client")
     return (
@@ -78,7 +78,7 @@ def _sent(crossed: CrossedRecord) -> str:
     )
 
 
-def _rounds(crossed: CrossedRecord) -> str:
+def _rounds(crossed: Crossed) -> str:
     said = f"{counted(crossed.n_rounds, 'sum')} in {counted(crossed.n_attempts, 'attempt')}"
     if crossed.sums:
         said += f", over {span([one.n_nodes for one in crossed.sums])} nodes each"
@@ -95,7 +95,7 @@ def _timeouts(n: int) -> str:
     return f"{ended} at its timeout because some node did not reply"
 
 
-def _volume(crossed: CrossedRecord) -> str:
+def _volume(crossed: Crossed) -> str:
     up, down = crossed.bytes_up, crossed.bytes_down
     said = f"{in_bytes(up)} from nodes and {in_bytes(down)} to them"
     n_heard = sum(node.n_summed > 0 for node in crossed.nodes)
@@ -108,7 +108,7 @@ def _volume(crossed: CrossedRecord) -> str:
 # ------------------------------------------------------------------------ rounds
 
 
-def round_rows(crossed: CrossedRecord) -> Rows:
+def round_rows(crossed: Crossed) -> Rows:
     """One row per round: what was asked, and what crossed; `asked` is the kind without its numbers."""
     asked = [_asked(one.kind) for one in crossed.rounds]
     names = [*dict.fromkeys(asked)]
@@ -219,7 +219,7 @@ class ShownNodes:
     more: tuple[NodeCrossed, ...]
 
 
-def shown_nodes(crossed: CrossedRecord) -> ShownNodes:
+def shown_nodes(crossed: Crossed) -> ShownNodes:
     """All nodes of a small federation; of a large one those of whom something is to be said.
 
     Benched ones come first, then those whose replies were not used most often.
@@ -232,7 +232,7 @@ def shown_nodes(crossed: CrossedRecord) -> ShownNodes:
     return ShownNodes(tuple(odd[:MOST_ODD]), alike, tuple(odd[MOST_ODD:]))
 
 
-def _nodes(crossed: CrossedRecord) -> Table:
+def _nodes(crossed: Crossed) -> Table:
     nodes = shown_nodes(crossed)
     rows = [_node_cells(node) for node in nodes.own]
     if nodes.more:
@@ -283,7 +283,7 @@ def span(numbers: list[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def what_the_server_saw(crossed: CrossedRecord) -> str:
+def what_the_server_saw(crossed: Crossed) -> str:
     """Sums only, or every node's answer."""
     sums = crossed.sums
     if not crossed.secure:

@@ -12,12 +12,10 @@ from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.statement import Guarantee
-from polyurn.server.fit import fit
+from polyurn.server.fit import fit, select
 from polyurn.server.paper import fit_paper
-from polyurn.server.private.choosing import PrivateCandidate, select_private
-from polyurn.server.private.fitting import fit_private
-from polyurn.server.records import FitRecord, SelectionRecord
-from polyurn.server.select import select
+from polyurn.server.private.fitting import PrivateCandidate, fit_private, select_private
+from polyurn.server.results import Fit, Selection
 from polyurn.wire import Aggregator
 
 Components: TypeAlias = Sequence[int] | Literal["auto"]
@@ -28,15 +26,15 @@ class Learned:
     """A mixture, and the records of how it came about; `fit` or `selection` is there, not both."""
 
     mdm: MDM
-    fit: FitRecord | None = None
-    selection: SelectionRecord | None = None
+    fit: Fit | None = None
+    selection: Selection | None = None
     candidates: tuple[PrivateCandidate, ...] = ()
     guarantee: Guarantee | None = None
 
 
-def selects(components: Components) -> bool:
-    """Whether there are several numbers of components to choose from."""
-    return components == "auto" or len(components) > 1
+def selects(components: Components, held_out: float | None = None) -> bool:
+    """Whether there are several numbers of components to choose from, or one that clients score."""
+    return components == "auto" or len(components) > 1 or held_out is not None
 
 
 def learn(
@@ -50,7 +48,7 @@ def learn(
     epsilon: float | None = None,
     delta: float | None = None,
     ledger: PrivacyLedger | None = None,
-    held_out: float = 0.2,
+    held_out: float | None = None,
     max_rounds: int = 50,
     tol: float = 1e-3,
     patience: int = 3,
@@ -64,7 +62,8 @@ def learn(
 ) -> Learned:
     """Fit one number of components, or choose among several; what is None is the method's own.
 
-    The parameters are those of `fit`, `fit_paper`, `select`, `fit_private` and `select_private`.
+    With one number and a `held_out` share, that is a choice of one, and held-out clients score it. The
+    other parameters are those of `fit`, `fit_paper`, `select`, `fit_private` and `select_private`.
     """
     model = {"sizes": sizes, "size_prior": size_prior, "category_prior": category_prior}
     common: dict[str, Any] = {name: value for name, value in model.items() if value is not None}
@@ -79,18 +78,19 @@ def learn(
             done, candidates = choice.fit, choice.candidates
         else:
             done = fit_private(aggregator, n_components=components[0], **common)
-        return Learned(done.mdm, FitRecord.of(done), None, candidates, done.guarantee)
+        return Learned(done.mdm, done, None, candidates, done.guarantee)
     common["cohort_size"] = cohort_size
     if method == "paper":
         done = fit_paper(
             aggregator, n_components=int(components[0]), n_rounds=max_rounds, moments=moments,
             **common,
         )  # fmt: skip
-        return Learned(done.mdm, FitRecord.of(done))
+        return Learned(done.mdm, done)
     common |= {"max_rounds": max_rounds, "tol": tol, "patience": patience, "rng": rng}
     common["max_upload"] = max_upload
-    if selects(components):
-        chosen = select(aggregator, components, held_out=held_out, **common)
-        return Learned(chosen.mdm, selection=SelectionRecord.of(chosen))
+    if selects(components, held_out):
+        share = 0.2 if held_out is None else held_out
+        chosen = select(aggregator, components, held_out=share, **common)
+        return Learned(chosen.mdm, selection=chosen)
     done = fit(aggregator, n_components=int(components[0]), **common)
-    return Learned(done.mdm, FitRecord.of(done))
+    return Learned(done.mdm, done)

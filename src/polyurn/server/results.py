@@ -1,20 +1,21 @@
 """What a fit and a selection come to: their parameters, their rounds, and what ended them.
 
-Frozen values. How they come about is `fit.py`, `paper.py` and `select.py`; as JSON, `records.py`.
+Frozen values, which a model's file keeps as they are: all but the parameters, which are the file's own.
+How they come about is `fit.py` and `paper.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.privacy.statement import Guarantee
-from polyurn.server.em.m_step import multinomial
-from polyurn.server.few_clients import few_clients, few_held_out
+from polyurn.server.settings import few_clients, few_held_out
 from polyurn.typed.arguments import checked
-from polyurn.wire import ScoreStatistics
+from polyurn.typed.records import UNKEPT, Count
 
 # Wherever a number is shown with ±, it is a 95 % interval: so many standard errors to each side.
 HALF_WIDTH = 1.96
@@ -30,7 +31,7 @@ class Round:
     number : int
         Rounds count from 1; the first ones find where to start.
     mdm : MDM or None
-        The best parameters after this round; None while there are none.
+        The best parameters after this round; None while there are none, and if it comes from a file.
     log_likelihood : float
         Mean over the cohort. Of the best parameters judged so far, or of those that were sent in this
         round (`fit_paper`); NaN while there are none.
@@ -43,12 +44,29 @@ class Round:
         The mean log-likelihood of every start that is still in the race, by its number.
     """
 
-    number: int
-    mdm: MDM | None
+    number: Count
+    mdm: MDM | None = field(metadata=UNKEPT)
     log_likelihood: float
-    n_clients: int
-    n_numbers: int
+    n_clients: Count
+    n_numbers: Count
     starts: Mapping[int, float] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class StartPath:
+    """The path of one start: its likelihood in each round that it was in the race.
+
+    `values` has one at least: those of the first round and of each one after it, -inf where a client is
+    impossible.
+    """
+
+    start: int
+    first_round: int
+    values: tuple[float, ...]
+
+    @property
+    def last_round(self) -> int:
+        return self.first_round + len(self.values) - 1
 
 
 @checked
@@ -74,18 +92,28 @@ class Fit:
         What the releases of `fit_private` guarantee to a client; None: nothing is guaranteed.
     """
 
-    mdm: MDM
+    mdm: MDM = field(metadata=UNKEPT)
     rounds: tuple[Round, ...] = field(repr=False)
     converged: bool
     stopped: str
-    n_dropped: int = 0
-    n_agreeing: int | None = None
-    guarantee: Guarantee | None = None
+    n_dropped: Count = 0
+    n_agreeing: Count | None = field(default=None, metadata=UNKEPT)
+    guarantee: Guarantee | None = field(default=None, metadata=UNKEPT)
 
     @property
     def n_rounds(self) -> int:
         """How often clients were asked, starts included."""
         return len(self.rounds)
+
+    @property
+    def n_clients(self) -> int:
+        """Of the last round."""
+        return self.rounds[-1].n_clients
+
+    @property
+    def paths(self) -> tuple[StartPath, ...]:
+        """The path of every start."""
+        return start_paths((r.number, r.starts) for r in self.rounds)
 
     @property
     def caution(self) -> str:
@@ -105,7 +133,7 @@ class Fit:
 
         Clients of n points can tell from about n² = 10⁶ on: the cap costs them some n²/10⁶ nats.
         """
-        return multinomial(self.mdm.alphas)
+        return self.mdm.multinomial
 
 
 @dataclass(frozen=True)
@@ -116,7 +144,8 @@ class Candidate:
     ----------
     n_components : int
         As asked for; `mdm` has fewer if some were left without clients.
-    mdm : MDM
+    mdm : MDM or None
+        None if the selection comes from a file, which has the chosen one only.
     log_likelihood : float
         Mean over the held-out clients.
     standard_error : float
@@ -134,32 +163,34 @@ class Candidate:
     n_agreeing : int or None
         How many starts of the search ended at the same optimum (within `tol`, and close in every
         parameter), this one included. None where nothing was counted: sampled cohorts.
+    n_parameters, n_dropped : int
+        Of the MDM; and components that were left with less than half a client, and dropped.
+    multinomial : tuple of int
+        Components whose concentration is at its cap, as good as multinomials.
     """
 
-    n_components: int
-    mdm: MDM
+    n_components: Count
+    mdm: MDM | None = field(metadata=UNKEPT)
     log_likelihood: float
     standard_error: float
     behind: float
     behind_error: float
-    n_rounds: int
+    n_rounds: Count
     converged: bool
     outdone: bool = False
-    n_agreeing: int | None = None
+    n_agreeing: Count | None = field(default=None, metadata=UNKEPT)
+    n_parameters: Count = 0
+    n_dropped: Count = 0
+    multinomial: tuple[Count, ...] = ()
 
-    @property
-    def n_parameters(self) -> int:
-        return self.mdm.n_parameters
-
-    @property
-    def n_dropped(self) -> int:
-        """Components that were left with less than half a client, and dropped."""
-        return self.n_components - self.mdm.n_components
-
-    @property
-    def multinomial(self) -> tuple[int, ...]:
-        """Components whose concentration is at its cap, as good as multinomials."""
-        return multinomial(self.mdm.alphas)
+    def __post_init__(self) -> None:
+        if self.mdm is not None:
+            values = {
+                "n_parameters": self.mdm.n_parameters,
+                "n_dropped": self.n_components - self.mdm.n_components,
+                "multinomial": self.mdm.multinomial,
+            }
+            self.__dict__.update(values)
 
 
 @dataclass(frozen=True)
@@ -169,22 +200,24 @@ class Progress:
     Attributes
     ----------
     number : int
-    values : dict of int to float
-        The best mean log-likelihood of each number of components.
-    running : tuple of int
-        The numbers of components that still climb.
     n_clients, n_numbers : int
         The fewest clients that a sum is over, and how many numbers each client sent at most.
+    values : dict of int to float
+        The best mean log-likelihood of each number of components. No file keeps this, nor what follows.
+    running : tuple of int
+        The numbers of components that still climb.
     starts : dict of int to dict of int to float
         For each number of components that climbed in this round, the mean log-likelihood of every start.
     """
 
-    number: int
-    values: dict[int, float]
-    running: tuple[int, ...]
-    n_clients: int
-    n_numbers: int
-    starts: dict[int, dict[int, float]] = field(default_factory=dict, repr=False)
+    number: Count
+    n_clients: Count
+    n_numbers: Count
+    values: Mapping[int, float] = field(default_factory=dict, metadata=UNKEPT)
+    running: tuple[Count, ...] = field(default=(), metadata=UNKEPT)
+    starts: Mapping[int, Mapping[int, float]] = field(
+        default_factory=dict, repr=False, metadata=UNKEPT
+    )
 
 
 @checked
@@ -206,15 +239,32 @@ class Selection:
         Every round but those in which clients only scored.
     skipped : tuple of int
         Numbers of components that there were too few clients for.
+    paths : tuple of StartPath
+        The path of every start of the chosen number of components.
     """
 
-    n_components: int
-    mdm: MDM
+    n_components: Count
+    mdm: MDM = field(metadata=UNKEPT)
     candidates: tuple[Candidate, ...] = field(repr=False)
-    n_rounds: int
-    n_held_out: int
+    n_rounds: Count
+    n_held_out: Count
     rounds: tuple[Progress, ...] = field(default=(), repr=False)
-    skipped: tuple[int, ...] = ()
+    skipped: tuple[Count, ...] = ()
+    paths: tuple[StartPath, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.paths:  # what is published of the starts are those of the chosen K only
+            starts = ((r.number, r.starts.get(self.n_components, {})) for r in self.rounds)
+            object.__setattr__(self, "paths", start_paths(starts))
+        if self.n_components not in [one.n_components for one in self.candidates]:
+            raise ParameterError(
+                f"expected n_components among the candidates, got {self.n_components}"
+            )
+
+    @property
+    def n_clients(self) -> int:
+        """That were fitted."""
+        return max(r.n_clients for r in self.rounds)
 
     @property
     def chosen(self) -> Candidate:
@@ -244,11 +294,24 @@ class Selection:
         )
 
 
-def behind(scores: ScoreStatistics, best: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean difference from the best candidate over the same clients, and its standard error."""
-    n = scores.n_clients
-    sums, products = scores.log_likelihoods, scores.products
-    mean = (sums[best] - sums) / n
-    square = (products[best, best] - 2 * products[best] + np.diag(products)) / n
-    variance = np.maximum(square - mean**2, 0.0)
-    return mean, np.sqrt(variance / max(n - 1, 1))
+def start_paths(rounds: Iterable[tuple[int, Mapping[int, float]]]) -> tuple[StartPath, ...]:
+    """The path of every start, of (round, {start: mean log-likelihood}); two if it was away between.
+
+    Examples
+    --------
+    >>> start_paths([(2, {1: -5.0, 2: -6.0}), (3, {1: -4.5})])
+    (StartPath(start=1, first_round=2, values=(-5.0, -4.5)),
+     StartPath(start=2, first_round=2, values=(-6.0,)))
+    >>> [path.first_round for path in start_paths([(2, {1: -5.0}), (4, {1: -4.5})])]
+    [2, 4]
+    """
+    paths: list[tuple[int, int, list[float]]] = []
+    last: dict[int, tuple[int, int, list[float]]] = {}
+    for number, starts in rounds:
+        for start, value in sorted(starts.items()):
+            path = last.get(start)
+            if path is None or path[1] + len(path[2]) != number:
+                path = last[start] = (start, number, [])
+                paths.append(path)
+            path[2].append(float(value))
+    return tuple(StartPath(start, first, tuple(values)) for start, first, values in paths)

@@ -19,7 +19,8 @@ from polyurn.client.layout import UNSAID, Columns, Layout, column_text
 from polyurn.client.tables import layout_histograms, observed_categories, table_layout
 from polyurn.counts import check_counts, client_sizes, digest, drop_empty
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
-from polyurn.storage.mdm_json import SavedMDM
+from polyurn.model.mdm import MDM
+from polyurn.storage.models import Saved
 from polyurn.storage.provenance import DataRecord
 from polyurn.storage.shards import ShardFolder, draw_clients, is_shard_folder, open_shards
 from polyurn.storage.tables import place_of_row, read_table
@@ -49,7 +50,7 @@ class Reading:
     drop_empty: bool = False
     elsewhere: Sequence[str] = ()
 
-    def like(self, saved: SavedMDM) -> "Reading":
+    def like(self, saved: Saved[MDM]) -> "Reading":
         """The same, with the columns of the table that an MDM was fitted to."""
         data = saved.made.data
         if not isinstance(data, DataRecord):

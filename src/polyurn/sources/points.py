@@ -23,10 +23,9 @@ from polyurn.errors import CountsError, FileError, ParameterError, RowError
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import feature_rows, label_codes
 from polyurn.sources.clients import Declared, Say, naming
+from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.record_files import read_record_arrays
-from polyurn.storage.style_json import SavedStyle, load_style
-from polyurn.storage.table_files import arrow
-from polyurn.storage.tables import read_table
+from polyurn.storage.tables import arrow, read_table
 from polyurn.typed.arrays import ids_of
 from polyurn.wording.names import differing
 from polyurn.wording.numbers import counted
@@ -230,7 +229,7 @@ def styled_features(
     file: PointFile, path: Path, columns: str | None, categories: Sequence[str]
 ) -> tuple[Style, NDArray[Any]]:
     """The style of a file, whose labels are these categories, and the points' features for it."""
-    saved = load_style(path)
+    saved = load_saved(path, Style)
     if saved.categories is not None and tuple(saved.categories) != tuple(categories):
         raise ParameterError(
             f"expected clients with the labels of {path}, {differing(saved.categories, categories)}; "
@@ -238,8 +237,8 @@ def styled_features(
         )
     file.refuse_names({"--features": columns})
     features = file.features(style_columns(path, columns, file.path))
-    file.check_n_features(features, saved.style.space.n_features, path)
-    return saved.style, features
+    file.check_n_features(features, saved.model.space.n_features, path)
+    return saved.model, features
 
 
 def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]:
@@ -248,7 +247,7 @@ def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]
         return ()
     if columns is not None:
         return [name.strip() for name in columns.split(",")]
-    names = load_style(path).features
+    names = load_saved(path, Style).features
     if names is None:
         raise ParameterError(
             f"expected --features, columns of {where}: {path} does not say what its features are called"
@@ -258,7 +257,7 @@ def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]
 
 def read_pictures(
     path: Path,
-    style: SavedStyle,
+    style: Saved[Style],
     *,
     label: str | None,
     features: Sequence[str] | None,
@@ -268,8 +267,8 @@ def read_pictures(
     file, column = PointFile.read(path), label or "label"
     file.refuse_names({"--label": label, "--features": features})
     if file.array is not None:  # whose labels are numbers, whatever they are called elsewhere
-        return _shaped(file.array, shape), file.codes(style.style.space.n_labels, column)
-    codes = file.codes(style.categories or style.style.space.n_labels, column)
+        return _shaped(file.array, shape), file.codes(style.model.space.n_labels, column)
+    codes = file.codes(style.declared, column)
     names = features or style.features
     names = names or number_columns(file.table, leave_out=(column, "client"))
     return _shaped(file.features(names), shape), codes

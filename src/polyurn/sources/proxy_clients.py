@@ -19,8 +19,8 @@ from polyurn.client.layout import category_columns, column_text
 from polyurn.client.tables import category_codes, known_codes, table_layout
 from polyurn.errors import CountsError
 from polyurn.memory import check_memory
-from polyurn.model.population import Population
-from polyurn.populations import Oracle
+from polyurn.model.mdm import MDM
+from polyurn.model.populations import Oracle, Population
 from polyurn.sources.clients import (
     Declared,
     Reading,
@@ -30,7 +30,7 @@ from polyurn.sources.clients import (
     shown_categories,
 )
 from polyurn.sources.points import PointFile
-from polyurn.storage.mdm_json import SavedMDM
+from polyurn.storage.models import Saved
 from polyurn.storage.tables import parquet_rows, read_table, table_batches
 from polyurn.wording.numbers import counted
 
@@ -79,17 +79,17 @@ class ProxyClients:
 def read_proxy(
     file: PointFile,
     label_column: str | None,
-    clients: Path | SavedMDM,
+    clients: Path | Saved[MDM],
     reading: Reading,
     declared: Declared,
-    redraw_from: SavedMDM | None = None,
+    redraw_from: Saved[MDM] | None = None,
 ) -> ProxyClients:
     """The labels of the proxy data, and clients of a table or of an MDM with the same categories.
 
     Where a client of a table cannot be served, others of `redraw_from` may take its place.
     """
     file.refuse_names({"--label-column": label_column})
-    model = clients if isinstance(clients, SavedMDM) else redraw_from
+    model = clients if isinstance(clients, Saved) else redraw_from
     if model is not None:
         declared = model.declared
     with naming(file.path):
@@ -101,10 +101,10 @@ def read_proxy(
         declared = _categories_of_both(file, column, clients, reading)
     with naming(file.path):
         codes, positions = _held(file.table, declared, column, reading.say)
-    if isinstance(clients, SavedMDM):
-        return ProxyClients(file, codes, positions, category_names(declared), clients.mdm)
+    if isinstance(clients, Saved):
+        return ProxyClients(file, codes, positions, category_names(declared), clients.model)
     read = read_clients(clients, reading, declared)
-    population = Oracle(read.counts) if redraw_from is None else redraw_from.mdm
+    population = Oracle(read.counts) if redraw_from is None else redraw_from.model
     return ProxyClients(
         file, codes, positions, read.categories, population, read.counts, read.clients
     )

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from polyurn.client.histogram import category_names
 from polyurn.errors import CountsError, FileError, ParameterError
-from polyurn.model.proxy_space import style_space
-from polyurn.model.style_coordinates import StyleSpace
+from polyurn.model.style_coordinates import StyleSpace, style_space
 from polyurn.sources.clients import Say
 from polyurn.sources.points import PointFile
 from polyurn.storage.federation_folder import Federation
-from polyurn.storage.style_json import load_space
+from polyurn.storage.models import load_saved
 from polyurn.wording.numbers import counted
 
 _SHOWN = 4  # categories that the proxy points lack, by their names
@@ -24,7 +23,7 @@ _SHOWN = 4  # categories that the proxy points lack, by their names
 
 def saved_space(path: Path, federation: Federation) -> tuple[StyleSpace, tuple[str, ...] | None]:
     """The style space of a file, if it suits the federation, and the columns of its features."""
-    space = load_space(path)
+    space = load_saved(path, StyleSpace).model
     if space.n_labels != federation.n_categories:
         raise FileError(
             f"{path}: expected a space of {counted(federation.n_categories, 'label')}, the federation's "

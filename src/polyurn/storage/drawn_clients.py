@@ -19,9 +19,8 @@ from numpy.random import SeedSequence
 from polyurn.counts import check_names
 from polyurn.errors import FileError, ParameterError
 from polyurn.model.mdm import MDM
-from polyurn.storage.atomic import others_in, write_whole
-from polyurn.storage.table_files import arrow
-from polyurn.storage.tables import long_table
+from polyurn.storage.files import others_in, write_whole
+from polyurn.storage.tables import arrow, long_table
 from polyurn.typed.arguments import Json
 
 # Clients of a file, and cells (clients x categories) that are drawn at once.
@@ -63,11 +62,6 @@ def write_drawn(
     -------
     int
         How many files there are.
-
-    Raises
-    ------
-    FileError
-        The folder holds something else, or cannot be written to.
 
     Examples
     --------

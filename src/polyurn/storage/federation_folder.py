@@ -20,11 +20,10 @@ from typing import TypeVar
 
 from polyurn.counts import check_names
 from polyurn.errors import FileError, ParameterError
-from polyurn.storage.atomic import AGAIN, load_record, save_record
-from polyurn.storage.places import read_regular
-from polyurn.typed.records import Count, read_record, to_record
+from polyurn.storage.documents import load_document, read_document, save_document
+from polyurn.storage.files import read_secret, write_secret
+from polyurn.typed.records import UNKEPT, Count
 
-_VERSION = 1
 MOST_NODES = 100_000
 
 Value = TypeVar("Value")
@@ -149,7 +148,7 @@ class FederationFolder:
         place = self.server / "registered.json"
         if not place.exists():
             return {}
-        record = load_record(place, kind="registered", version=_VERSION)
+        record = load_document(place, kind="registered")
         try:
             return {int(key): int(number) for key, number in record["nodes"].items()}
         except (KeyError, ValueError, AttributeError, TypeError) as error:
@@ -158,25 +157,23 @@ class FederationFolder:
     def register(self, flower_ids: Mapping[int, int]) -> None:
         """Keep which of Flower's ids is which node."""
         nodes = {str(key): number for key, number in flower_ids.items()}
-        save_record(
-            {"nodes": nodes}, self.server / "registered.json", kind="registered", version=_VERSION
-        )
+        save_document({"nodes": nodes}, self.server / "registered.json", kind="registered")
 
 
 @dataclass(frozen=True)
 class NodeFolder:
-    """What the owner of a node has.
+    """What the owner of a node has: but for its `path`, what stands in node.json.
 
-    Attributes
-    ----------
-    path : Path
-    number : int
-    federation : Federation
+    Once the node has joined, the file `flower_id` has the id that Flower gave it.
     """
 
-    path: Path
-    number: int
+    path: Path = field(metadata=UNKEPT)
+    number: Count
     federation: Federation = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.number <= len(self.federation.nodes):
+            raise ParameterError(f"there is no node {self.number}")
 
     @property
     def name(self) -> str:
@@ -192,37 +189,17 @@ class NodeFolder:
 
     @property
     def flower_id(self) -> Path:
-        """A file with the id that Flower gave it; there once the node has joined."""
         return self.path / "flower.id"
 
     def secret(self, name: str) -> bytes:
         """A private key of the folder: "transport.key" or "signing.key"."""
-        place = self.path / name
-        key = read_regular(place)
-        if os.name == "posix" and place.stat().st_mode & 0o077:
-            raise FileError(f"others than its owner may read {place}: run chmod 600 on it")
-        return key
-
-
-@dataclass(frozen=True, kw_only=True)
-class _NodeFile:
-    number: Count
-    federation: Federation
+        return read_secret(self.path / name)
 
 
 def read_node(path: str | os.PathLike[str]) -> NodeFolder:
-    """The folder of a node, as `init` made it.
-
-    Raises
-    ------
-    FileError
-        There is none, or it is damaged.
-    """
+    """The folder of a node, as `init` made it."""
     place = Path(os.path.abspath(path))
-    file = _read(place / "node.json", _NodeFile, "node", "init")
-    if not 1 <= file.number <= len(file.federation.nodes):
-        raise FileError(f"{place / 'node.json'} is damaged: there is no node {file.number}")
-    return NodeFolder(place, file.number, file.federation)
+    return replace(_read(place / "node.json", NodeFolder, "node", "init"), path=place)
 
 
 def make_federation(
@@ -258,7 +235,26 @@ def make_federation(
         target.parent.mkdir(parents=True, exist_ok=True)
         made = FederationFolder(mkdtemp(prefix=".polyurn-", dir=target.parent))
         try:
-            _fill(made, federation, authority, server, secrets, policy, app)
+            for inner in (made.authority, made.runs, made.flower_home, made.nodes):
+                inner.mkdir(parents=True)
+            save_document(federation, made.path / "federation.json", kind="federation")
+            write_secret(made.authority / "ca.key", authority[0])
+            for place in (made.authority / "ca.crt", made.ca_certificate):
+                place.write_bytes(authority[1])
+            renew_server(made, server)
+            for name, text in app.items():
+                (made.app / name).parent.mkdir(parents=True, exist_ok=True)
+                (made.app / name).write_text(text)
+            for node in federation.nodes:
+                place = made.node(node.name)
+                place.mkdir(mode=0o700)
+                save_document(
+                    NodeFolder(place, node.number, federation), place / "node.json", kind="node"
+                )
+                (place / "ca.crt").write_bytes(authority[1])
+                (place / "policy.toml").write_text(policy)
+                for name, key in secrets.get(node.number, {}).items():
+                    write_secret(place / name, key)
             if target.exists():
                 target.rmdir()
             made.path.rename(target)
@@ -273,50 +269,8 @@ def make_federation(
 
 def renew_server(folder: FederationFolder, server: tuple[bytes, bytes]) -> None:
     """Put a new key and certificate of the SuperLink in the place of the old ones."""
-    write_private(folder.key, server[0])
-    write_private(folder.certificate, server[1])
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Write a file that nobody but its owner may read."""
-    try:
-        path.unlink(missing_ok=True)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror}") from error
-
-
-def _fill(
-    made: FederationFolder,
-    federation: Federation,
-    authority: tuple[bytes, bytes],
-    server: tuple[bytes, bytes],
-    secrets: Mapping[int, Mapping[str, bytes]],
-    policy: str,
-    app: Mapping[str, str],
-) -> None:
-    for inner in (made.authority, made.runs, made.flower_home, made.nodes):
-        inner.mkdir(parents=True)
-    save_record(
-        to_record(federation), made.path / "federation.json", kind="federation", version=_VERSION
-    )
-    write_private(made.authority / "ca.key", authority[0])
-    for place in (made.authority / "ca.crt", made.ca_certificate):
-        place.write_bytes(authority[1])
-    renew_server(made, server)
-    for name, text in app.items():
-        (made.app / name).parent.mkdir(parents=True, exist_ok=True)
-        (made.app / name).write_text(text)
-    for node in federation.nodes:
-        place = made.node(node.name)
-        place.mkdir(mode=0o700)
-        file = _NodeFile(number=node.number, federation=federation)
-        save_record(to_record(file), place / "node.json", kind="node", version=_VERSION)
-        (place / "ca.crt").write_bytes(authority[1])
-        (place / "policy.toml").write_text(policy)
-        for name, key in secrets.get(node.number, {}).items():
-            write_private(place / name, key)
+    write_secret(folder.key, server[0])
+    write_secret(folder.certificate, server[1])
 
 
 def make_node_folder(
@@ -347,10 +301,10 @@ def make_node_folder(
     except OSError as error:
         raise FileError(f"cannot write {folder}: {error.strerror}") from error
     for file, key in secrets.items():
-        write_private(folder / file, key)
+        write_secret(folder / file, key)
     entry = NodeEntry(number=1, name=name, transport=transport.decode(), signing=signing.decode())
     place = folder / f"{name}.json"
-    save_record(to_record(entry), place, kind="node-keys", version=_VERSION)
+    save_document(entry, place, kind="node-keys")
     return place
 
 
@@ -382,8 +336,4 @@ def _read(place: Path, kind: type[Value], name: str, made_by: str) -> Value:
             f"there is no {place.name} in {place.parent}: expected a folder, or a file, that "
             f"`polyurn federation {made_by}` made"
         )
-    record = load_record(place, kind=name, version=_VERSION)
-    try:
-        return read_record(kind, record)
-    except FileError as error:
-        raise FileError(f"{place} is damaged: {error}; {AGAIN}") from error
+    return read_document(kind, place, kind=name)

@@ -1,17 +1,24 @@
-"""What a federation is asked for: a mixture of its clients, or their style.
+"""What a federation is asked for, a mixture of its clients or their style; and such a run as files.
 
 A job has the terms on which nodes are asked, which are the same whatever the question is: who is asked,
-how sums are made, and what is guaranteed. How a job becomes files is `job_folder.py`.
+how sums are made, and what is guaranteed. The command writes `job.json` and reads the rest; the process
+that asks the nodes reads `job.json` and writes the rest: `events.jsonl`, a line for each round, then
+`result.json` or `failed.json`. Nothing is fitted here.
 """
 
+import json
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from pathlib import Path
+from typing import Any, ClassVar
 
-from polyurn.errors import ParameterError
+from polyurn.errors import FileError, ParameterError
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import Budget
-from polyurn.storage.style_json import check_feature_names, space_from_record, space_to_record
-from polyurn.typed.records import Count, Finite, read_record, to_record
+from polyurn.storage.documents import load_document, read_document, save_document
+from polyurn.storage.files import AGAIN
+from polyurn.typed.records import Count, Finite, to_record
 
 # Who can add noise, by whether sums are secure: a share of it hides nothing in a plain answer.
 _ADDERS = {True: ("distributed", "central", "local"), False: ("central", "local")}
@@ -141,9 +148,10 @@ class MixtureJob(Job):
         """The parameters of `learn` that the job has."""
         names = (
             "max_size", "max_rounds", "cohort_size", "tol", "patience", "max_upload", "sizes",
-            "held_out", "epsilon", "delta",
+            "epsilon", "delta",
         )  # fmt: skip
-        return {name: getattr(self, name) for name in names}
+        held_out = self.held_out if self.selects else None
+        return {"held_out": held_out, **{name: getattr(self, name) for name in names}}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -154,15 +162,6 @@ class MixtureJob(Job):
         if not self.selects:
             del kept["max_rounds"]  # a fit that was to take fewer rounds begins in the same way
         return kept
-
-    def to_record(self) -> dict[str, Any]:
-        """The fields, for JSON."""
-        return to_record(self)
-
-    @classmethod
-    def from_record(cls, record: object) -> Self:
-        """What `to_record` wrote, checked."""
-        return read_record(cls, record)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,14 +188,77 @@ class StyleJob(Job):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_feature_names(self.features, self.space)
+        if self.features is not None and len(self.features) != self.space.n_features:
+            raise ParameterError(
+                f"expected a name for each of {self.space.n_features} features, got "
+                f"{len(self.features)}"
+            )
 
-    def to_record(self) -> dict[str, Any]:
-        """The fields, for JSON."""
-        return {**to_record(self), "space": space_to_record(self.space)}
+
+_KINDS: dict[str, type[MixtureJob] | type[StyleJob]] = {
+    kind.asks: kind for kind in (MixtureJob, StyleJob)
+}
+
+
+class JobFolder:
+    """The files of one run.
+
+    Parameters
+    ----------
+    path : path
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(os.path.abspath(path))
+        self.result, self.pid = self.path / "result.json", self.path / "server.pid"
+        self._events, self._failed = self.path / "events.jsonl", self.path / "failed.json"
 
     @classmethod
-    def from_record(cls, record: dict[str, Any]) -> Self:
-        """What `to_record` wrote, checked."""
-        space = space_from_record(record.get("space"), where="space")
-        return read_record(cls, record, parsed={"space": space})
+    def make(cls, runs: Path, job: MixtureJob | StyleJob) -> "JobFolder":
+        """The folder of a new run: the next number that is free."""
+        try:
+            runs.mkdir(parents=True, exist_ok=True)
+            number = 1 + max((int(p.name) for p in runs.iterdir() if p.name.isdecimal()), default=0)
+            folder = cls(runs / f"{number:04d}")
+            folder.path.mkdir()
+            folder._events.touch()
+        except OSError as error:
+            raise FileError(f"cannot write {runs}: {error.strerror}") from error
+        record = {"asks": job.asks, **to_record(job)}
+        save_document(record, folder.path / "job.json", kind="job")
+        return folder
+
+    def read(self) -> MixtureJob | StyleJob:
+        """What is asked for."""
+        place = self.path / "job.json"
+        record = load_document(place, kind="job")
+        kind = _KINDS.get(str(record.get("asks")))
+        if kind is None:
+            raise FileError(f"{place} is damaged: asks: expected {' or '.join(_KINDS)}; {AGAIN}")
+        return read_document(kind, place, kind="job", record=record)
+
+    def tell(self, event: Mapping[str, Any]) -> None:
+        """One more line about what happens."""
+        with open(self._events, "a", encoding="utf-8") as file:
+            file.write(json.dumps(dict(event)) + "\n")
+
+    def fail(self, reason: str) -> None:
+        """The run has ended without a result."""
+        save_document({"reason": reason}, self._failed, kind="failed")
+
+    @property
+    def failure(self) -> str | None:
+        """Why the run has ended without a result; None if it has not."""
+        if not self._failed.exists():
+            return None
+        return str(load_document(self._failed, kind="failed").get("reason"))
+
+    def events(self) -> Iterator[dict[str, Any] | None]:
+        """The lines so far and those to come, without end; None where there is no new one yet."""
+        rest = ""
+        with open(self._events, encoding="utf-8") as file:
+            while True:
+                rest += file.read()
+                *lines, rest = rest.split("\n")
+                yield from (json.loads(line) for line in lines)
+                yield None

@@ -26,8 +26,7 @@ from polyurn.client.tables import (
     table_layout,
 )
 from polyurn.errors import CountsError, FileError, MissingDependencyError, RowError
-from polyurn.storage.table_files import arrow
-from polyurn.storage.tables import place_of_row, table_batches
+from polyurn.storage.tables import arrow, place_of_row, table_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,13 +95,7 @@ class LongTables:
 
 
 def find_files(tables: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]:
-    """The files that paths stand for: each for itself, and a folder for the tables in it by name.
-
-    Raises
-    ------
-    FileError
-        There are none, or a file comes twice.
-    """
+    """The files that paths stand for: each for itself, and a folder for the tables in it by name."""
     found: list[Path] = []
     for path in map(Path, tables):
         if not path.is_dir():
@@ -126,11 +119,6 @@ def open_tables(
     """The files with what their columns mean, by the first rows of the first of them; and remarks.
 
     Without declared categories all rows are read for them.
-
-    Raises
-    ------
-    CountsError
-        As `layout_histograms`, or the table has one row per client.
     """
     start, head = next(table_batches(files[0]), (0, None))
     if head is None:

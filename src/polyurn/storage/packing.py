@@ -5,10 +5,12 @@ rows are in another order are sorted first. After each shard a line is added to 
 a run that was stopped goes on with the next. The format of the folder is `shards.py`.
 """
 
+import contextlib
+import json
 import os
 import shutil
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,27 +26,34 @@ from polyurn.client.layout import Columns, Layout, column_text
 from polyurn.client.rows import pack
 from polyurn.counts import client_sizes
 from polyurn.errors import CountsError, FileError, ParameterError
-from polyurn.storage.atomic import others_in
-from polyurn.storage.client_pieces import OutOfOrder, Piece, pieces
-from polyurn.storage.long_rows import LongTables, by_client, find_files, open_tables
-from polyurn.storage.packing_log import PackingLog, Step
-from polyurn.storage.shard_file import write_shard
+from polyurn.storage.documents import save_document
+from polyurn.storage.files import own_folder
+from polyurn.storage.long_rows import LongTables, Lot, by_client, find_files, open_tables
+from polyurn.storage.record_log import RecordLog
 from polyurn.storage.shards import (
     MANIFEST,
     UNFINISHED,
+    Shard,
     ShardFolder,
     Totals,
+    is_unchanged,
     open_shards,
-    save_manifest,
+    total_of,
+    write_shard,
 )
 from polyurn.storage.tables import parquet_rows
 from polyurn.typed.arguments import Json, checked
+from polyurn.typed.records import Count
 
 # Clients of a shard: enough that the tables of a round cost little beside them, few enough that what a
 # thread holds stays small.
 CLIENTS_PER_SHARD = 2**18
 _LARGEST = 2**31 - 1
 _LEAST_MEMORY = 2**26  # with less the engine does not start
+# Rows that are held at once, whatever number of clients they belong to; or so many for each client that
+# a piece is to have, where that is more.
+_MOST_ROWS = 2**22
+_ROWS_PER_CLIENT = 16
 _SORTING = "sorting"  # the folder of rows that had to be sorted first
 
 
@@ -167,16 +176,182 @@ def pack_shards(
     totals = _pack(job, on_progress or _nothing, say)
     columns = found.layout
     names = category_names(found.categories)
-    save_manifest(
-        ShardFolder(
-            place, names, not isinstance(found.categories, int), totals, log.shards,
-            columns.client, _text(columns), columns.count,
-        ),
-        made=dict(made) if made is not None else None,
+    packed = ShardFolder(
+        place, names, not isinstance(found.categories, int), totals, log.shards,
+        columns.client, _text(columns), columns.count,
     )  # fmt: skip
+    save_document(packed, place / MANIFEST, kind="shards", made=made)
     log.remove()
     shutil.rmtree(place / _SORTING, ignore_errors=True)
     return open_shards(place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One shard more, or none where no client of the rows was left, and where the next rows begin."""
+
+    totals: Totals
+    next_file: Count
+    next_row: Count
+    shard: Shard | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """A step; or that the rows were sorted: how many, and how many different (client, category)."""
+
+    step: Step | None = None
+    sorted: tuple[Count, Count] | None = None
+
+
+class PackingLog:
+    """How far packing has come: a chained log with a line for each shard, appended when it is whole.
+
+    `settings` are what the shards depend on, as JSON values. A record made with others is refused. A
+    step whose line is damaged, or whose shard is not there as it was written, is forgotten, with all
+    after it.
+    """
+
+    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+        self._folder = folder
+        head = {"settings": json.loads(json.dumps(settings))}
+        self._log = RecordLog(
+            folder / UNFINISHED, _Line, kind="packing", name="the record of a packing",
+            head=head, advice="delete the folder to pack again",
+        )  # fmt: skip
+        if self._log.head != head:
+            raise FileError(
+                f"{folder} holds a packing of other tables, or with other settings; repeat its "
+                "command, or take an empty folder"
+            )
+        self.is_sorted: tuple[int, int] | None = None
+        self.steps: list[Step] = []
+        self.totals = total_of([])
+        for i, line in enumerate(self._log.read(until_damage=True)):
+            if line.step is None:
+                self.is_sorted = line.sorted
+            elif line.step.shard is None or is_unchanged(folder, line.step.shard):
+                self._add(line.step)
+            else:
+                self._log.keep(i)
+                break
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        return tuple(step.shard for step in self.steps if step.shard is not None)
+
+    @property
+    def next_place(self) -> tuple[int, int]:
+        """The file and the row where the rows that are in no shard begin."""
+        return (self.steps[-1].next_file, self.steps[-1].next_row) if self.steps else (0, 0)
+
+    def append(self, step: Step) -> None:
+        """Note one shard more, which is whole."""
+        self._log.append(_Line(step=step))
+        self._add(step)
+
+    def note_sorted(self, n_rows: int, n_distinct: int) -> None:
+        """Note that the rows are sorted."""
+        self._log.append(_Line(sorted=(n_rows, n_distinct)))
+        self.is_sorted = n_rows, n_distinct
+
+    def restart(self) -> None:
+        """Forget all shards, and delete them."""
+        for shard in self.shards:
+            (self._folder / shard.name).unlink(missing_ok=True)
+        self.steps.clear()
+        self.totals = total_of([])
+        self._log.keep(0)
+
+    def remove(self) -> None:
+        """Delete the record of a folder that is whole."""
+        with contextlib.suppress(OSError):
+            self._log.path.unlink()
+
+    def _add(self, step: Step) -> None:
+        self.steps.append(step)
+        self.totals = total_of([self.totals, step.totals])
+
+
+class OutOfOrder(Exception):  # noqa: N818 - not an error: whoever cuts sorts first
+    """A client comes before the one in the row above."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """All rows of some clients, and where the rows of the next begin."""
+
+    is_new: NDArray[np.bool_]  # whether a row is the first of its client
+    codes: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    next_file: int
+    next_row: int
+
+
+def pieces(lots: Iterator[Lot], n_clients: int) -> Iterator[Piece]:
+    """Rows of so many whole clients at a time; fewer where they have very many rows."""
+    held: list[tuple[Lot, NDArray[np.bool_]]] = []
+    last: Any = None
+
+    def cut(at: int) -> Piece:
+        """Take away the first rows."""
+        nonlocal held
+        is_new = np.concatenate([new for _, new in held])[:at]
+        codes = np.concatenate([lot.codes for lot, _ in held])[:at]
+        counts = np.concatenate([lot.counts for lot, _ in held])[:at]
+        left, before = [], 0
+        for lot, new in held:  # each keeps its own file: the rows of a client may stand in several
+            first, before = max(at - before, 0), before + len(lot.codes)
+            place = lot.file, lot.first_row + first
+            if first < len(lot.codes):
+                left.append((Lot(None, lot.codes[first:], lot.counts[first:], *place), new[first:]))
+        if left:
+            place = left[0][0].file, left[0][0].first_row
+        held = left
+        return Piece(is_new, codes, counts, *place)
+
+    held_clients = held_rows = 0
+    most_rows = max(_MOST_ROWS, _ROWS_PER_CLIENT * n_clients)
+    for lot in lots:
+        if len(lot.codes) == 0:
+            continue
+        is_new = _first_rows(lot.clients, last)
+        last = lot.clients[-1]
+        held.append((lot, is_new))
+        held_clients += int(is_new.sum())
+        held_rows += len(is_new)
+        while held_clients > n_clients or (held_rows > most_rows and held_clients > 1):
+            begins = np.flatnonzero(np.concatenate([new for _, new in held]))
+            # As many as fit, and at least one: wherever lots end, the pieces are the same.
+            fit = max(1, int(np.searchsorted(begins, most_rows, side="right")) - 1)
+            n_cut = min(n_clients, held_clients - 1, fit)
+            at = int(begins[n_cut])
+            yield cut(at)
+            held_clients -= n_cut
+            held_rows -= at
+    if held:
+        yield cut(held_rows)
+
+
+def _first_rows(clients: Any, last: Any) -> NDArray[np.bool_]:
+    """Which rows have another client than the row above; it has to come after that one."""
+    is_new = np.ones(len(clients), bool)
+    if isinstance(clients, np.ndarray):
+        later = clients[1:] > clients[:-1]
+        same = clients[1:] == clients[:-1]
+        first, before = clients[0], last
+    else:
+        from pyarrow import compute
+
+        above, below = clients.slice(0, len(clients) - 1), clients.slice(1)
+        later = np.asarray(compute.greater(below, above))
+        same = np.asarray(compute.equal(below, above))
+        first, before = clients[0].as_py(), None if last is None else last.as_py()
+    if not (later | same).all() or (before is not None and first < before):
+        raise OutOfOrder
+    is_new[1:] = later
+    is_new[0] = before is None or bool(first != before)
+    return is_new
 
 
 @dataclass(frozen=True)
@@ -194,13 +369,7 @@ class _Job:
 
 def _begin(place: Path, settings: dict[str, Any], say: Callable[[str], None]) -> PackingLog:
     """The record of an empty folder, or of one that a run with the same settings has left."""
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        others = others_in(place)
-    except OSError as error:
-        raise FileError(f"cannot use {place}: {error.strerror}") from error
-    if others and UNFINISHED not in others:
-        raise FileError(f"{place} holds something else; take an empty folder")
+    own_folder(place, UNFINISHED)
     log = PackingLog(place, settings)
     if log.shards:
         say(f"going on after {len(log.shards)} shards of {log.totals.n_clients:,} clients")
@@ -238,13 +407,7 @@ def _pack(job: _Job, on_progress: Callable[[Packed], None], say: Callable[[str],
 
 
 def _pack_in_order(job: _Job, tables: LongTables, on_progress: Callable[[Packed], None]) -> Totals:
-    """Pack tables whose rows are in the order of clients.
-
-    Raises
-    ------
-    OutOfOrder
-        They are not.
-    """
+    """Pack tables whose rows are in the order of clients."""
     lengths = [parquet_rows(path) for path in tables.files]
     known = [n for n in lengths if n is not None]
     total_rows = sum(known) if len(known) == len(lengths) else None
@@ -260,8 +423,9 @@ def _pack_in_order(job: _Job, tables: LongTables, on_progress: Callable[[Packed]
 
     with ThreadPoolExecutor(job.n_threads) as pool:
         try:
-            lots = tables.lots(file=log.next_file, row=log.next_row)
-            number = log.n_steps
+            file, row = log.next_place
+            lots = tables.lots(file=file, row=row)
+            number = len(log.steps)
             for piece in pieces(lots, job.clients_per_shard):
                 waiting.append(
                     pool.submit(_write_piece, job, piece, number, n_categories, has_counts)

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.partitioning.result import Partition, check_ids
-from polyurn.storage.atomic import AGAIN, check_place, json_bytes, parse_json, write_whole
-from polyurn.storage.places import read_regular
-from polyurn.storage.table_files import arrow
-from polyurn.storage.tables import read_table
+from polyurn.storage.documents import json_bytes, parse_json
+from polyurn.storage.files import AGAIN, check_place, read_regular, write_whole
+from polyurn.storage.tables import arrow, read_table
 from polyurn.typed.arguments import Json, checked
 
 

@@ -1,4 +1,4 @@
-"""How a file came about: what stands under "made" in an MDM or a comparison file.
+"""How a file came about: what stands under "made" in a model's file or a comparison.
 
 The version, seed and command, the data, the rounds of the fit or the selection, and what crossed between
 a federation's nodes and the server. What a user adds is kept as it is. Nothing is measured here, and no
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.privacy.statement import Guarantee, in_words
-from polyurn.server.crossed_record import CrossedRecord
-from polyurn.server.records import FitRecord, SelectionRecord
-from polyurn.typed.records import Count, read_value, shown, to_record
+from polyurn.server.results import Fit, Selection
+from polyurn.typed.records import Count, read_record, read_value, shown, to_record
+from polyurn.wire.crossed import Crossed
 
 if TYPE_CHECKING:  # reading a file does not wait for the search to be loaded
     from polyurn.server.learning import Learned
@@ -83,11 +83,11 @@ class Made:
         The table that was fitted, or what the user says about it.
     interrupted_after_round : int or None
         The round after which the user ended the fit.
-    fit : FitRecord or None
-    selection : SelectionRecord or None
+    fit : Fit or None
+    selection : Selection or None
     privacy : PrivacyRecord or None
-    crossed : CrossedRecord or None
-        Of a model that was fitted over the nodes of a federation; older files do not have it.
+    crossed : Crossed or None
+        Of a model that was fitted over the nodes of a federation.
     more : mapping
         Whatever else the user had to say.
     left_out : tuple of str
@@ -109,10 +109,10 @@ class Made:
     command: str | None = None
     data: DataRecord | str | None = None
     interrupted_after_round: Count | None = None
-    fit: FitRecord | None = None
-    selection: SelectionRecord | None = None
+    fit: Fit | None = None
+    selection: Selection | None = None
     privacy: PrivacyRecord | None = None
-    crossed: CrossedRecord | None = None
+    crossed: Crossed | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
 
@@ -129,7 +129,7 @@ class Made:
         )
 
     @property
-    def rounds(self) -> FitRecord | SelectionRecord | None:
+    def rounds(self) -> Fit | Selection | None:
         """The rounds of the selection or the fit, if the file keeps them."""
         return self.selection or self.fit
 
@@ -148,10 +148,11 @@ class Made:
         return {**said, **self.more}
 
     @classmethod
-    def from_record(cls, record: object, *, where: str = "made") -> Self:
+    def from_record(cls, record: object, *, model: Any = None, where: str = "made") -> Self:
         """What `to_record` or a user wrote; a foreign record is left out, and `left_out` says so.
 
         Version, seed, command and data are only ever shown: what a user says there is taken as a text.
+        A fit or a selection is that of the `model`, and a fit's guarantee is that of the file.
         """
         if not isinstance(record, Mapping):
             return cls(left_out=(f"{where}: expected an object, got {shown(record)}",))
@@ -164,30 +165,28 @@ class Made:
         left_out = []
         for name, kind in _RECORDS.items():
             value = record.get(name)
+            place = f"{where}.{name}"
             try:
-                if name == "data" and not _is_table(value):
+                if value is None or (name == "data" and not _is_table(value)):
                     values[name] = _text(value)
+                elif name in ("fit", "selection"):
+                    known = {"mdm": model}
+                    if name == "fit" and (privacy := values.get("privacy")) is not None:
+                        known["guarantee"] = privacy.guarantee
+                    values[name] = read_record(kind, value, where=place, parsed=known)
                 else:
-                    values[name] = read_value(kind, value, f"{where}.{name}")
+                    values[name] = read_value(kind, value, place)
             except FileError as error:
                 left_out.append(str(error))
         more = {name: value for name, value in record.items() if name not in _KNOWN}
         return cls(**values, more=more, left_out=tuple(left_out))
 
-
-def checked_made(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same record, if it can be read again.
-
-    Raises
-    ------
-    ParameterError
-        What stands in the place of one of our records is none.
-    """
-    left_out = Made.from_record(record).left_out
-    if left_out:
-        names = ", ".join(_RECORDS)
-        raise ParameterError(f"{left_out[0]}; {names} are our records: use another name")
-    return record
+    @classmethod
+    def check(cls, record: Mapping[str, Any], model: Any) -> None:
+        """Refuse what stands in the place of one of our records and is none: it could not be read."""
+        if left_out := cls.from_record(record, model=model).left_out:
+            names = ", ".join(_RECORDS)
+            raise ParameterError(f"{left_out[0]}; {names} are our records: use another name")
 
 
 def _text(value: object) -> str | None:
@@ -200,13 +199,13 @@ def _is_table(value: object) -> bool:
     return isinstance(value, Mapping) and names <= set(value)
 
 
-# What has a form of ours; each can be left out without the rest.
+# What has a form of ours; each can be left out without the rest. A fit has the guarantee of `privacy`.
 _RECORDS: dict[str, Any] = {
-    "data": DataRecord | None,
-    "interrupted_after_round": Count | None,
-    "fit": FitRecord | None,
-    "selection": SelectionRecord | None,
-    "privacy": PrivacyRecord | None,
-    "crossed": CrossedRecord | None,
+    "data": DataRecord,
+    "interrupted_after_round": Count,
+    "privacy": PrivacyRecord,
+    "fit": Fit,
+    "selection": Selection,
+    "crossed": Crossed,
 }
 _KNOWN = {item.name for item in fields(Made)} - {"more", "left_out"}

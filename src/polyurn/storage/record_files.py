@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import FileError
-from polyurn.storage.atomic import AGAIN
-from polyurn.storage.places import open_regular
+from polyurn.storage.files import AGAIN, open_regular
 from polyurn.typed.records import shown
 
 # What reading an archive with other bytes than were written can raise; a RuntimeError is a password.
@@ -45,13 +44,7 @@ class RecordArrays:
 
 
 def read_record_arrays(path: str | os.PathLike[str]) -> RecordArrays:
-    """Read an archive; nothing in it is executed.
-
-    Raises
-    ------
-    FileError
-        It cannot be read, or has no features and labels.
-    """
+    """Read an archive; nothing in it is executed."""
     path, arrays = Path(path), read_arrays(path)
     missing = {"features", "labels"} - arrays.keys()
     if missing:

@@ -1,32 +1,32 @@
 """Tables as CSV, TSV and Parquet files: any table read, histograms written one row per non-zero cell.
 
-Reads through Arrow; `table_files.py` writes. What a table means is `client/tables.py`.
+Through Arrow, which is imported when it is needed. What a table means is `client/tables.py`.
 """
 
 import csv
 import io
+import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from polyurn.counts import check_counts, check_names
-from polyurn.errors import FileError, ParameterError
-from polyurn.storage.atomic import AGAIN
-from polyurn.storage.places import check_regular
-from polyurn.storage.table_files import DELIMITERS, arrow, table_kind, table_text, write_table
+from polyurn.errors import FileError, MissingDependencyError, ParameterError
+from polyurn.storage.files import AGAIN, check_place, check_regular, write_whole
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.arrays import ids_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+DELIMITERS = {"csv": ",", "tsv": "\t"}
 _CALLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # how a file says that it is
 _HEAD = 2**16  # bytes that hold the first line
@@ -54,16 +54,17 @@ def read_table(
         The file cannot be read, or is none of them.
     """
     path = Path(path)
-    pa = arrow("reading tables")
-    kind = table_kind(path)
-    check_regular(path)
-    with _reading(pa, path, kind):
+    with _reading(path) as (pa, kind):
         if kind == "parquet":
-            return _read_parquet(pa, path)
+            table = pa.parquet.read_table(path)
+            _ = table.column_names  # a name that is not UTF-8 would be an error later, elsewhere
+            return table
         dialect = _dialect(pa, path, kind)
         if on_remark is not None and dialect.delimiter != DELIMITERS[kind]:
             on_remark(f"{path.name}: columns are separated by {_CALLED[dialect.delimiter]}")
-        return _read_text(pa, path, dialect)
+        table = pa.csv.read_csv(path, *_text_options(pa, path, dialect))
+        _refuse_second_header(pa, table, path)
+        return table
     raise AssertionError("a table was read, or an error raised")
 
 
@@ -86,17 +87,9 @@ def table_batches(
         not read.
     n_rows : int
         How many rows of a Parquet file come at a time; of a text file as many as fit into a megabyte.
-
-    Raises
-    ------
-    FileError
-        As `read_table`.
     """
     path = Path(path)
-    pa = arrow("reading tables")
-    kind = table_kind(path)
-    check_regular(path)
-    with _reading(pa, path, kind):
+    with _reading(path) as (pa, kind):
         batches = (
             _parquet_batches(pa, path, columns, first_row, n_rows)
             if kind == "parquet"
@@ -111,19 +104,18 @@ def table_batches(
 def parquet_rows(path: str | os.PathLike[str]) -> int | None:
     """How many rows a Parquet file says it has; None of a text file, which has to be read to know."""
     path = Path(path)
-    pa = arrow("reading tables")
-    kind = table_kind(path)
-    check_regular(path)
-    with _reading(pa, path, kind):
+    with _reading(path) as (pa, kind):
         return int(pa.parquet.read_metadata(path).num_rows) if kind == "parquet" else None
     raise AssertionError("the file was read, or an error raised")
 
 
 @contextmanager
-def _reading(pa: Any, path: Path, kind: str) -> Iterator[None]:
-    """What is wrong with a file, in one line."""
+def _reading(path: Path) -> Iterator[tuple[Any, str]]:
+    """Arrow, and the kind of a file; what is wrong with it is said in one line."""
+    pa, kind = arrow("reading tables"), table_kind(path)
+    check_regular(path)
     try:
-        yield
+        yield pa, kind
     except (pa.ArrowInvalid, UnicodeError) as error:
         if "Empty CSV" in str(error):
             raise FileError(f"{path} is empty: expected a header and at least one row") from error
@@ -217,6 +209,85 @@ def long_table(
     return pa.table({"client": ids, "category": names, "count": rows.data.astype(np.int64)})
 
 
+def write_table(
+    table: "pa.Table", path: str | os.PathLike[str], *, made: Mapping[str, Any] | None = None
+) -> None:
+    """Write an Arrow table, whole or not at all, as what the suffix says.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    path : path ending in .parquet, .csv, .csv.gz, .tsv or .tsv.gz
+    made : mapping, optional
+        How it came about; kept in a Parquet file's metadata. CSV has no place for it.
+    """
+    from polyurn import __version__
+
+    path = Path(path)
+    pa = arrow("writing tables")
+    kind = table_kind(path)
+    if kind == "parquet":
+        note = json.dumps({"polyurn": __version__, **(made or {})})
+        noted = table.replace_schema_metadata({"polyurn": note})
+        write_whole(path, lambda file: pa.parquet.write_table(noted, file))
+        return
+    options = pa.csv.WriteOptions(delimiter=DELIMITERS[kind])
+    packing = "gzip" if path.suffix == ".gz" else None
+
+    def write(file: IO[bytes]) -> None:
+        with pa.output_stream(file, compression=packing) as stream:
+            pa.csv.write_csv(table, stream, options)
+
+    write_whole(path, write)
+
+
+def table_text(table: "pa.Table") -> bytes:
+    """What `write_table` writes to a .csv file."""
+    pa = arrow("writing tables")
+    stream = pa.BufferOutputStream()
+    pa.csv.write_csv(table, stream)
+    return bytes(stream.getvalue())
+
+
+def check_table_place(path: str | os.PathLike[str]) -> None:
+    """`check_place` for `write_table`, which goes by the suffix."""
+    table_kind(Path(path))
+    check_place(path)
+
+
+def arrow(purpose: str) -> Any:
+    """The pyarrow package, or an error that says which extra brings it and what for."""
+    try:
+        import pyarrow as pa
+        import pyarrow.compute
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingDependencyError("pyarrow", "tables", purpose) from error
+    return pa
+
+
+def table_kind(path: Path) -> str:
+    """What the suffix says: "parquet", "csv" or "tsv"."""
+    kinds = {".parquet": "parquet", ".csv": "csv", ".tsv": "tsv"}
+    packed = path.suffix == ".gz"
+    kind = kinds.get(path.with_suffix("").suffix if packed else path.suffix)
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError as error:  # Arrow opens files by names that are UTF-8
+        raise FileError(f"cannot use {path.name!a}: its name is not UTF-8; rename it") from error
+    if kind is None and os.path.isdir(path):  # pathlib stops at a name that is too long
+        raise FileError(
+            f"expected a .parquet, .csv or .tsv file, got the folder {path.name!r}; if it holds tables "
+            "of clients, `polyurn pack` makes a folder of them that fit, select, score and compare read"
+        )
+    if kind is None or (packed and kind == "parquet"):
+        raise FileError(
+            f"expected a .parquet, .csv or .tsv file, got {path.name!r}; save it as one of them"
+        )
+    return kind
+
+
 def _line(records: Any, row: int) -> int:
     """The line on which a row begins, counted from 1; lines without anything are no rows."""
     after, n_read = 0, -2  # the header is no row
@@ -252,12 +323,6 @@ def _dialect(pa: Any, path: Path, kind: str) -> _Dialect:
     return _Dialect(delimiter, encoding)
 
 
-def _read_parquet(pa: Any, path: Path) -> "pa.Table":
-    table = pa.parquet.read_table(path)
-    _ = table.column_names  # a name that is not UTF-8 would be an error later, somewhere else
-    return table
-
-
 def _parquet_batches(
     pa: Any, path: Path, columns: Sequence[str] | None, first_row: int, n_rows: int
 ) -> Iterator[tuple[int, "pa.Table"]]:
@@ -283,12 +348,6 @@ def _text_batches(
             _refuse_second_header(pa, table, path, start)
             yield start, table if columns is None else table.select(columns)
             start += len(batch)
-
-
-def _read_text(pa: Any, path: Path, dialect: _Dialect) -> "pa.Table":
-    table = pa.csv.read_csv(path, *_text_options(pa, path, dialect))
-    _refuse_second_header(pa, table, path)
-    return table
 
 
 def _text_options(pa: Any, path: Path, dialect: _Dialect) -> tuple[Any, Any, Any]:

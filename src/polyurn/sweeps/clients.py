@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.errors import ParameterError, StyleWarning
-from polyurn.partitioning.assign import partition
+from polyurn.model.mdm import MDM
+from polyurn.model.populations import IID, Dirichlet, Oracle, Population, SizesLike, Styled
+from polyurn.model.style import Style
+from polyurn.partitioning.assign import in_stock, partition, stocked
 from polyurn.partitioning.result import Partition
-from polyurn.partitioning.stock import in_stock, stocked
-from polyurn.populations import IID, Dirichlet, Oracle, Population, SizesLike, Styled
 from polyurn.sources.clients import Reading, read_clients
-from polyurn.storage.mdm_json import SavedMDM, load_saved
+from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.partitions import load_partition
-from polyurn.storage.style_json import SavedStyle, load_style
 from polyurn.sweeps.categories import agreed_names, out_of_stock
 from polyurn.sweeps.config import ClientsConfig, SweepConfig
 from polyurn.sweeps.scores import AGAIN
@@ -128,13 +128,13 @@ def streams(name: str, seed: int) -> list[np.random.Generator]:
 class Models:
     """The MDM and style files that the entries of a sweep name, by entry; each is read once."""
 
-    mdms: Mapping[str, SavedMDM]
-    styles: Mapping[str, SavedStyle]
+    mdms: Mapping[str, Saved[MDM]]
+    styles: Mapping[str, Saved[Style]]
     category_names: tuple[str, ...] | None
 
     def n_categories(self, codes: NDArray[np.int64]) -> int:
         """How many categories the models or the data have, whichever are more."""
-        known = [saved.mdm.n_categories for saved in self.mdms.values()]
+        known = [saved.model.n_categories for saved in self.mdms.values()]
         return max([int(codes.max()) + 1, *known])
 
 
@@ -147,7 +147,7 @@ def read_models(config: SweepConfig) -> Models:
             mdms[name] = load_saved(config.folder / entry.mdm)
             found.append((name, entry.mdm, mdms[name].categories))
         if entry.style is not None:
-            styles[name] = load_style(config.folder / entry.style)
+            styles[name] = load_saved(config.folder / entry.style, Style)
             found.append((name, entry.style, styles[name].categories))
     return Models(mdms, styles, agreed_names(found))
 
@@ -180,7 +180,7 @@ class Stock:
             check_clients(kept, n_points=len(self.codes), name=entry.partition)
             return lambda _: kept
         counts = self._counts(name, entry, earlier)
-        style = self.models.styles[name].style if name in self.models.styles else None
+        style = self.models.styles[name].model if name in self.models.styles else None
 
         def drawn(seed: int) -> Partition:
             drawing, cutting = streams(name, seed)
@@ -201,7 +201,7 @@ class Stock:
         """What to say about an MDM's categories of which the data have no points; "" if none."""
         if name not in self.models.mdms:
             return ""
-        asked = self.models.mdms[name].mdm.mean()
+        asked = self.models.mdms[name].model.mean()
         return out_of_stock(asked, stocked(self.codes, len(asked)), self.models.category_names)
 
     def _counts(
@@ -209,7 +209,7 @@ class Stock:
     ) -> _Asked:
         n_categories, n_clients = self.models.n_categories(self.codes), entry.n_clients
         if name in self.models.mdms:
-            mdm = self.models.mdms[name].mdm
+            mdm = self.models.mdms[name].model
             return lambda _, rng: mdm.sample(n_clients or 1, rng=rng)
         path = self.folder / str(entry.oracle)
         if entry.oracle is not None and path.suffix in _TABLES:

@@ -43,7 +43,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from polyurn.errors import FileError, ParameterError
-from polyurn.storage.places import read_regular
+from polyurn.storage.files import read_regular
 from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.training.settings import EngineName, FedAvg
 from polyurn.typed.arguments import checked

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.layout import column_text
-from polyurn.datasets.sklearn_digits import digits
+from polyurn.datasets.installed import digits
 from polyurn.errors import FileError, ParameterError
 from polyurn.storage.record_files import read_arrays
 from polyurn.storage.tables import read_table

@@ -23,7 +23,7 @@ from polyurn.sweeps.task import Training, engine_of, has_style, record_of, run_c
 from polyurn.training.federated import Evaluation, Run
 from polyurn.training.settings import FedAvg
 from polyurn.typed.options import check_options
-from polyurn.typed.records import shown
+from polyurn.typed.records import read_record, shown, to_record
 
 DIVERGED_SCORE = -math.inf  # what Optuna is told of a run that diverged: worse than any other
 _FILES = {"journal": "optuna.journal", "sqlite": "optuna.db"}
@@ -97,7 +97,7 @@ class Studies:
 
     def _records(self, population: str, seed: int) -> Iterator[RunRecord]:
         for trial in self._finished(population, seed):
-            yield RunRecord.from_json(trial.user_attrs["record"])
+            yield read_record(RunRecord, trial.user_attrs["record"])
 
     def _finished(self, population: str, seed: int) -> list[Any]:
         study = _optuna().load_study(
@@ -150,7 +150,7 @@ def run_trial(
         short = Run(chosen, seed, engine, tuple(seen), None, seconds, names, state={})
         run = replace(record_of(short, population, styled=has_style(clients)), pruned=True)
     run = replace(run, trial=trial.number)
-    trial.set_user_attr("record", run.to_json())
+    trial.set_user_attr("record", to_record(run))
     if run.pruned:
         study.tell(trial, state=optuna.trial.TrialState.PRUNED)
     else:

@@ -140,6 +140,8 @@ def _kind(annotation: Any) -> _Kind | None:
     if annotation in _PLAIN:
         return _PLAIN[annotation]
     origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _kind(inner[0])
     if origin in (Union, UnionType):
         return _union(inner)
     if origin is Literal:

@@ -5,14 +5,18 @@ histograms have their own gate, `counts.check_counts`.
 """
 
 import math
+from collections import Counter, defaultdict
 from dataclasses import fields
-from typing import Any
+from functools import cache
+from typing import Annotated, Any, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import InputError, ParameterError
 from polyurn.typed.arguments import got
+
+Floats: TypeAlias = NDArray[np.float64]
 
 
 def numbers(
@@ -126,6 +130,13 @@ class FrozenArrays:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
+    def _freeze(self, values: dict[str, Any]) -> None:
+        """Set the fields, in a constructor; arrays become read-only."""
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
 
 class EqualArrays(FrozenArrays):
     """A frozen dataclass of arrays and plain values that equals another one if all its fields do."""
@@ -138,12 +149,51 @@ class EqualArrays(FrozenArrays):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _freeze(self, values: dict[str, Any]) -> None:
-        """Set the fields, in a constructor; arrays become read-only."""
-        for name, value in values.items():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
+
+class ShapedArrays(EqualArrays):
+    """A frozen dataclass whose arrays are declared with their axes, by which they are checked.
+
+    With `mean: Annotated[Floats, "m"]` and `shared: Annotated[Floats, "m m"]` both have m columns.
+    Arrays of finite numbers are copied and read-only; one that may be None and is None is passed over.
+    """
+
+    def __post_init__(self) -> None:
+        self._check_arrays()
+
+    def _check_arrays(self, **lengths: int) -> None:
+        """Check the arrays, axes of these lengths among theirs.
+
+        An axis of unknown length has the one that most arrays give it; that of the first, if no length
+        is given more often.
+        """
+        declared = _axes_of(cast(Any, type(self)))
+        given = {name: getattr(self, name) for name in declared}
+        arrays = {n: finite_array(value, n) for n, value in given.items() if value is not None}
+        found: dict[str, Counter[int]] = defaultdict(Counter)
+        for name, array in arrays.items():
+            if array.ndim == len(declared[name]):
+                for axis, n in set(zip(declared[name], array.shape, strict=True)):
+                    found[axis][n] += 1
+        lengths = {axis: counts.most_common(1)[0][0] for axis, counts in found.items()} | lengths
+        for name, array in arrays.items():
+            expected = [lengths.get(axis, axis) for axis in declared[name]]
+            if list(array.shape) != expected:
+                shape = ", ".join(map(str, expected))
+                raise ParameterError(f"expected {name} of shape ({shape}), got {array.shape}")
+        self._freeze(arrays)
+
+
+@cache
+def _axes_of(kind: type) -> dict[str, list[str]]:
+    """The axes of each field that is an array with axes, or may be None."""
+    hints = get_type_hints(kind, include_extras=True)
+    declared = {name: (hint, *get_args(hint)) for name, hint in hints.items()}
+    return {
+        name: one.__metadata__[0].split()
+        for name, kinds in declared.items()
+        for one in kinds
+        if get_origin(one) is Annotated and get_args(one)[0] == Floats
+    }
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -1,17 +1,29 @@
 """Frozen dataclasses as JSON records and back: every field is checked once, against its annotation.
 
-A class that is written to a file calls `to_record` and `read_record` in its own `to_record` and
-`from_record`, so that a reader finds one beside the other. What a record means is the class's business;
-no file is read or written here.
+A class is declared once, as a dataclass: its fields are what a record has, arrays among them. What a
+record means is the class's business; no file is read or written here.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from reprlib import Repr
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import numpy as np
+from numpy.typing import NDArray
 
 from polyurn.errors import FileError, InputError
 
@@ -21,10 +33,15 @@ Value = TypeVar("Value")
 Finite: TypeAlias = Annotated[float, "finite"]
 Count: TypeAlias = Annotated[int, "at least 0"]
 
+# Metadata of a field that no record has: whoever reads the record gives its value, or it is None.
+UNKEPT = {"kept": False}
+
 # Larger numbers are damage: their squares would not be finite.
 _LARGEST = 1e150
 _MOST_BITS = 2_000
 _INFINITIES = {"Infinity": math.inf, "-Infinity": -math.inf}
+# Arrays of more numbers than this are written shorter where they can be; none is longer than this.
+_WORTH_IT, _LONGEST = 16, 2**28
 
 
 def to_record(value: Any) -> dict[str, Any]:
@@ -36,7 +53,7 @@ def to_record(value: Any) -> dict[str, Any]:
     >>> to_record(Estimate(0.5, -math.inf, math.nan))
     {'value': 0.5, 'low': '-Infinity', 'high': None}
     """
-    record: dict[str, Any] = _for_json(asdict(value))
+    record: dict[str, Any] = _for_json(value)
     return record
 
 
@@ -80,11 +97,15 @@ def read_record(
         raise _unexpected(where or "the record", "an object", record)
     values = dict(parsed or {})
     annotated: Any = kind
-    for name, (has_default, inner) in _fields_of(annotated).items():
+    for name, (is_kept, has_default, inner) in _fields_of(annotated).items():
         place = f"{where}.{name}" if where else name
-        if name in record and name not in values:
+        if name in values:
+            continue
+        if name in record and is_kept:
             values[name] = read_value(inner, record[name], place)
-        elif name not in values and not has_default:
+        elif not has_default and not is_kept:
+            values[name] = None
+        elif not has_default:
             raise FileError(f"{place}: expected {_expected(inner)}, got nothing")
     try:
         return kind(**values)
@@ -94,6 +115,7 @@ def read_record(
 
 def read_value(kind: Any, value: Any, where: str) -> Any:
     """A value of the annotated kind, as in `read_record`."""
+    kind = _without_axes(kind)
     if is_dataclass(kind):
         return read_record(kind, value, where=where)  # type: ignore[arg-type]
     inner = get_args(kind)
@@ -110,12 +132,19 @@ def read_value(kind: Any, value: Any, where: str) -> Any:
                 raise _unexpected(where, _expected(kind), value)
             values = [read_value(inner[0], v, f"{where}[{i}]") for i, v in enumerate(value)]
             return tuple(values) if origin is tuple else values
-        case origin if origin is Mapping:
+        case origin if origin in (dict, Mapping):
             if not isinstance(value, Mapping):
                 raise _unexpected(where, _expected(kind), value)
             return {
-                key: read_value(inner[1], v, f"{where}[{shown(key)}]") for key, v in value.items()
+                _key(inner[0], key, where): read_value(inner[1], v, f"{where}[{shown(key)}]")
+                for key, v in value.items()
             }
+        case origin if origin is np.ndarray:
+            return _array(value, where)
+        case origin if origin is Literal:
+            if value not in inner:
+                raise _unexpected(where, _expected(kind), value)
+            return value
     expected, fits = _PLAIN[kind]
     if not fits(value):
         raise _unexpected(where, expected, value)
@@ -134,18 +163,79 @@ def is_finite(value: Any) -> bool:
 
 
 @cache
-def _fields_of(kind: Any) -> dict[str, tuple[bool, Any]]:
-    """Whether a field has a default, and its annotation."""
+def _fields_of(kind: Any) -> dict[str, tuple[bool, bool, Any]]:
+    """Whether records have a field, whether it has a default, and its annotation."""
     kinds = get_type_hints(kind, include_extras=True)
     nothing = (MISSING, MISSING)
     return {
-        field.name: ((field.default, field.default_factory) != nothing, kinds[field.name])
+        field.name: (
+            field.metadata.get("kept", True),
+            (field.default, field.default_factory) != nothing,
+            kinds[field.name],
+        )
         for field in fields(kind)
     }
 
 
+def _key(kind: Any, key: str, where: str) -> int | str:
+    """The name of an entry, which JSON only has as a text."""
+    if kind is str:
+        return key
+    if not (key.isascii() and key.isdecimal() and len(key) < 12):
+        raise _unexpected(where, "whole numbers as names", key)
+    return int(key)
+
+
+def _array(value: Any, where: str) -> NDArray[Any]:
+    """The array that `_array_record` wrote, of finite numbers; its shape is its owner's business."""
+    try:
+        match value:
+            case {"first": int(first), "length": int(length)} if 0 <= length <= _LONGEST:
+                return np.arange(first, first + length)
+            case {"shape": list(shape), "most": most, "at": list(at), "values": list(values)}:
+                if min(shape) < 0 or math.prod(shape) > _LONGEST or not is_finite(most):
+                    raise ValueError("too long")
+                flat = np.full(math.prod(shape), most)
+                flat[np.array(at, np.int64)] = _array(values, where)
+                return flat.reshape(shape)
+            case list():
+                array = np.array(value)
+                if array.size == 0 or (array.dtype.kind in "iuf" and is_finite(_farthest(array))):
+                    return array
+    except (ValueError, TypeError, IndexError, OverflowError):  # lists of different lengths, say
+        pass
+    raise _unexpected(where, "an array of finite numbers", value)
+
+
+def _farthest(array: NDArray[Any]) -> float:
+    return float(np.abs(array).max())
+
+
+def _array_record(array: NDArray[Any]) -> Any:
+    """Lists of numbers; shorter if an array counts up, or has the same number in most places."""
+    if array.size == 0:  # lists of nothing have no shape
+        return {"shape": list(array.shape), "most": 0.0, "at": [], "values": []}
+    if array.size > _WORTH_IT:
+        if array.ndim == 1 and array.dtype.kind == "i" and (np.diff(array) == 1).all():
+            return {"first": int(array[0]), "length": len(array)}
+        flat = array.ravel()
+        most = np.sort(flat)[flat.size // 2]
+        at = np.flatnonzero(flat != most)
+        if 4 * len(at) < flat.size:
+            shape, values = list(array.shape), flat[at].tolist()
+            return {"shape": shape, "most": most.item(), "at": at.tolist(), "values": values}
+    return array.tolist()
+
+
+def _without_axes(kind: Any) -> Any:
+    """The kind of an array that is declared with its axes; its owner checks those."""
+    is_array = get_origin(kind) is Annotated and kind not in _PLAIN
+    return get_args(kind)[0] if is_array else kind
+
+
 def _expected(kind: Any) -> str:
     """What a value of this kind is called in an error."""
+    kind = _without_axes(kind)
     if kind in _PLAIN:
         return _PLAIN[kind][0]
     match get_origin(kind):
@@ -155,6 +245,10 @@ def _expected(kind: Any) -> str:
             return f"a list of {len(get_args(kind))}"
         case origin if origin in (tuple, Sequence):
             return "a list"
+        case origin if origin is np.ndarray:
+            return "an array of finite numbers"
+        case origin if origin is Literal:
+            return " or ".join(map(repr, get_args(kind)))
     return "an object"
 
 
@@ -177,6 +271,7 @@ def _number(value: Any) -> float:
 
 
 _PLAIN: dict[Any, tuple[str, Callable[[Any], bool]]] = {
+    Any: ("something", lambda _: True),
     bool: ("true or false", lambda value: isinstance(value, bool)),
     str: ("a text", lambda value: isinstance(value, str)),
     int: ("an integer", _is_integer),
@@ -208,8 +303,13 @@ _REPR = _short_repr()
 
 
 def _for_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _for_json(inner) for key, inner in value.items()}
+    if is_dataclass(value):
+        kept = (field.name for field in fields(value) if field.metadata.get("kept", True))
+        return {name: _for_json(getattr(value, name)) for name in kept}
+    if isinstance(value, np.ndarray):
+        return _array_record(value)
+    if isinstance(value, Mapping):
+        return {str(key): _for_json(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_for_json(inner) for inner in value]
     if isinstance(value, float) and math.isnan(value):

@@ -7,10 +7,10 @@ import pytest
 
 from cli_walk import assert_refused
 from polyurn import LocalAggregator, select_private
-from polyurn.server.records import FitRecord
+from polyurn.server.results import Fit
 from polyurn.storage.federation_folder import FederationFolder
-from polyurn.storage.job_folder import JobFolder
-from polyurn.storage.mdm_json import save
+from polyurn.storage.federation_job import JobFolder
+from polyurn.storage.models import save
 from polyurn.storage.provenance import PrivacyRecord
 from polyurn.typed.records import to_record
 
@@ -111,7 +111,7 @@ def played(monkeypatch, fed):
         for done in choice.fit.rounds:
             folder.tell({"round": done.number, "n_clients": 4, "log_likelihood": None})
         made = {
-            "fit": FitRecord.of(choice.fit).to_record(),
+            "fit": Fit.of(choice.fit).to_record(),
             "privacy": to_record(PrivacyRecord.of(choice.fit.guarantee)),
             "candidates": [asdict(candidate) for candidate in choice.candidates],
         }

@@ -13,10 +13,11 @@ import pytest
 import polyurn as pu
 from cli_walk import assert_refused
 from polyurn.client.record_tables import table_records
+from polyurn.model.style import Style
 from polyurn.storage.federation_folder import FederationFolder, read_node
-from polyurn.storage.job_folder import JobFolder
+from polyurn.storage.federation_job import JobFolder
+from polyurn.storage.models import load_saved, save
 from polyurn.storage.provenance import PrivacyRecord
-from polyurn.storage.style_json import load_style, save_style
 from polyurn.storage.tables import read_table
 from polyurn.typed.records import to_record
 from style_cases import drawn_world
@@ -193,7 +194,7 @@ def played(monkeypatch, fed):
             "command": job.command,
             "crossed": crossed(),
         }
-        save_style(style, folder.result, features=job.features, made=made)
+        save(style, folder.result, features=job.features, made=made)
 
     monkeypatch.setattr(federated, "alive", lambda pid: 1)
     monkeypatch.setattr(federated.superlink, "submit", submit)
@@ -228,9 +229,9 @@ def test_a_style_is_written_and_says_what_it_is_without(run, proxy, played):
     assert "without node-2: not asked\n" in ran.err
     assert "without node-3: it was not there\n" in ran.err
     assert "wrote style.json: 40 clients" in ran.err
-    saved = load_style("style.json")
+    saved = load_saved("style.json", Style)
     assert saved.features == ("width", "height")
-    assert (saved.style.n_directions, saved.style.tie is None) == (1, False)
+    assert (saved.model.n_directions, saved.model.tie is None) == (1, False)
     assert saved.made.command.startswith("polyurn federation style fed proxy.csv")
     (job,) = played
     assert (job.secure, job.ties, job.epsilon) == (True, True, None)
@@ -345,7 +346,7 @@ def asked(tmp_path_factory):
                 "--terms", f"timeout={PATIENCE},settling={PATIENCE}",
             )  # fmt: skip
             assert seen.ran[name].returncode == 0, seen.ran[name].stderr
-            seen.styles[name] = load_style(output)
+            seen.styles[name] = load_saved(output, Style)
     finally:
         end_processes([node.pid for node in nodes], within=10.0)
         for one in starting:
@@ -388,11 +389,11 @@ def union(parts):
 def test_a_style_over_processes_is_that_of_all_their_records(asked):
     saved = asked.styles["exact"]
     expected = pu.fit_style(pu.LocalAggregator(union(asked.records)), asked.space)
-    assert saved.style.space == asked.space
-    assert saved.style.n_clients == expected.n_clients == 60
+    assert saved.model.space == asked.space
+    assert saved.model.n_clients == expected.n_clients == 60
     for name in ("mean", "shared", "by_label", "within"):
         # A secure sum rounds each node's numbers to fixed point.
-        got, wanted = getattr(saved.style, name), getattr(expected, name)
+        got, wanted = getattr(saved.model, name), getattr(expected, name)
         np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
     assert (saved.categories, saved.features) == (NAMES, ("width", "height"))
     assert (saved.made.crossed.secure, saved.made.crossed.n_attempts) == (True, 1)
@@ -411,8 +412,8 @@ def test_a_private_style_over_processes_is_charged_once_and_states_it(asked):
     assert "(200, 1e-06)-differentially private for one client" in asked.ran["private"].stderr
     assert len(pu.open_ledger(asked.ledger, epsilon=200.0, delta=1e-6).charges) == 1
     exact = asked.styles["exact"].style
-    assert abs(saved.style.n_clients - exact.n_clients) <= 2
-    assert np.abs(saved.style.within - exact.within).max() < 0.2
+    assert abs(saved.model.n_clients - exact.n_clients) <= 2
+    assert np.abs(saved.model.within - exact.within).max() < 0.2
 
 
 def test_no_process_is_left(asked):

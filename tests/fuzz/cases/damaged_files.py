@@ -27,7 +27,7 @@ _COMMANDS = (
         ("out.parquet",)),
     ("runs/runs.jsonl", ("compare", "runs"), ()),
     ("runs/runs.jsonl", ("report", "runs", "-o", "out.html"), ("out.html",)),
-    ("runs/sweep.json", ("sweep", "sweep.toml", "-o", "runs", "--jobs", "1"), ("runs",)),
+    ("runs/runs.jsonl", ("sweep", "sweep.toml", "-o", "runs", "--jobs", "1"), ("runs",)),
     ("sweep.toml", ("sweep", "sweep.toml", "-o", "swept", "--jobs", "1"), ("swept",)),
     ("points.npz", ("sweep", "sweep.toml", "-o", "swept", "--jobs", "1"), ("swept",)),
     ("plain.json", ("sweep", "sweep.toml", "-o", "swept", "--jobs", "1"), ("swept",)),

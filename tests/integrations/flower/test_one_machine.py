@@ -34,8 +34,8 @@ from polyurn.integrations.flower import superlink
 from polyurn.integrations.flower.certificates import make_node_keys
 from polyurn.integrations.flower.one_machine import federation_here, free_port
 from polyurn.integrations.flower.processes import alive, end_processes, keep_pid
-from polyurn.storage.federation_folder import write_private
-from polyurn.storage.mdm_json import load_saved
+from polyurn.storage.files import write_secret
+from polyurn.storage.models import load_saved
 
 ROUNDS = 4
 TIMEOUT = 30.0  # seconds that a node has for a reply, where some do not
@@ -96,7 +96,7 @@ def stranger(made, place):
     """A folder of node 2 with a key that nobody has registered."""
     folder = shutil.copytree(made.node("node-2"), place / "stranger")
     (folder / "flower.id").unlink()
-    write_private(folder / "transport.key", make_node_keys().transport)
+    write_secret(folder / "transport.key", make_node_keys().transport)
     return folder
 
 
@@ -184,10 +184,10 @@ def four(tmp_path_factory):
 
 def assert_same(saved, whole):
     for name in ("weights", "alphas"):
-        got, expected = getattr(saved.mdm, name), getattr(whole.mdm, name)
+        got, expected = getattr(saved.model, name), getattr(whole.mdm, name)
         np.testing.assert_allclose(got, expected, rtol=1e-12, atol=0)
     np.testing.assert_allclose(
-        saved.mdm.sizes.masses, whole.mdm.sizes.masses, rtol=1e-12, atol=1e-15
+        saved.model.sizes.masses, whole.mdm.sizes.masses, rtol=1e-12, atol=1e-15
     )
 
 
@@ -332,7 +332,7 @@ def test_a_third_of_the_nodes_may_be_killed_in_a_secure_sum_which_is_right_in_on
     assert [node.node for node in crossed.nodes if node.n_summed == 3] == [1, 3, 4, 6]
     assert [node.n_summed for node in crossed.nodes if node.node in (2, 5)] == [0, 0]
     mdm, counts = local_fit(six, (1, 3, 4, 6), 3)
-    assert distance(saved.mdm, mdm, counts) <= 1e-9
+    assert distance(saved.model, mdm, counts) <= 1e-9
 
 
 @pytest.mark.slow

@@ -16,10 +16,10 @@ from polyurn.errors import (
 )
 from polyurn.integrations.flower.private_job import reporters
 from polyurn.integrations.flower.server_app import perform
+from polyurn.model.style import Style
 from polyurn.privacy.accounting import epsilon_of
 from polyurn.storage.ledger_file import LedgerFile
-from polyurn.storage.mdm_json import load_saved
-from polyurn.storage.style_json import load_style
+from polyurn.storage.models import load_saved
 
 GUARANTEE = {"epsilon": 1.0, "delta": 1e-6, "trust": "distributed", "components": (1,)}
 
@@ -248,14 +248,14 @@ def test_a_private_style_is_charged_once_and_says_what_it_guarantees(with_record
     here = with_records
     folder = here.style_job(**STYLE)
     perform(here.grid, folder)
-    saved = load_style(folder.result)
+    saved = load_saved(folder.result, Style)
     guarantee = saved.made.privacy.guarantee
     assert guarantee.epsilon == pytest.approx(200.0)
     assert (guarantee.n_rounds, guarantee.trust) == (1, "distributed")
     (charge,) = charges(here.made.ledger)
     assert (charge.what, charge.trust) == ("style", "distributed")
     assert asked_of(here, 2) == {"noised boundedstyle"}
-    assert saved.style.n_clients == pytest.approx(60, abs=2)
+    assert saved.model.n_clients == pytest.approx(60, abs=2)
 
 
 def test_a_style_and_a_mixture_are_charged_to_the_same_ledger(with_records):
@@ -267,7 +267,7 @@ def test_a_style_and_a_mixture_are_charged_to_the_same_ledger(with_records):
     assert len(here.grid.sent) == n_sent
     folder = here.style_job(**STYLE)
     perform(here.grid, folder)
-    guarantee = load_style(folder.result).made.privacy.guarantee
+    guarantee = load_saved(folder.result, Style).made.privacy.guarantee
     assert guarantee.epsilon == pytest.approx(200.0)
     assert guarantee.total_epsilon > 200.0
 
@@ -307,7 +307,7 @@ def test_a_style_that_the_budget_does_not_allow_to_begin_again_says_why_there_wa
 def test_whoever_adds_the_noise_of_a_style_is_named(with_records, trust):
     folder = with_records.style_job(**{**STYLE, "epsilon": 2000.0, "trust": trust})
     perform(with_records.grid, folder)
-    assert load_style(folder.result).made.privacy.guarantee.trust == trust
+    assert load_saved(folder.result, Style).made.privacy.guarantee.trust == trust
 
 
 def test_owners_who_demand_noise_are_asked_for_their_style_on_the_same_account(tmp_path, clock):

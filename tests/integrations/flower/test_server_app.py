@@ -13,8 +13,8 @@ import polyurn as pu
 from played_federations import OnDisk, histograms_of, records_of
 from polyurn.errors import FileError, NodesError
 from polyurn.integrations.flower.server_app import main, perform
-from polyurn.storage.mdm_json import load_saved
-from polyurn.storage.style_json import load_style
+from polyurn.model.style import Style
+from polyurn.storage.models import load_saved
 from style_cases import whole_space
 
 
@@ -40,7 +40,7 @@ def test_a_fit_ends_in_a_model_that_says_how_it_came_about(here):
         (1, "node-1"), (2, "node-2"), (3, "node-3"),
     ]  # fmt: skip
     assert all(node.n_summed == crossed.n_rounds for node in crossed.nodes)
-    assert [event["round"] for event in events(folder)] == list(range(1, 1 + len(events(folder))))
+    assert [event["number"] for event in events(folder)] == list(range(1, 1 + len(events(folder))))
 
 
 def test_a_selection_ends_in_a_model_and_its_table(here):
@@ -71,7 +71,7 @@ def test_a_run_that_was_cut_off_goes_on_from_its_checkpoint_to_the_same_model(he
     resumed = here.job(checkpoint=checkpoint)
     perform(here.grid, resumed)
     assert events(resumed)[0] == {"kept": 2}
-    one, other = (load_saved(folder.result).mdm for folder in (whole, resumed))
+    one, other = (load_saved(folder.result).model for folder in (whole, resumed))
     np.testing.assert_allclose(one.alphas, other.alphas, rtol=1e-9)
     np.testing.assert_allclose(one.weights, other.weights, rtol=1e-9)
 
@@ -101,10 +101,10 @@ def test_a_style_over_nodes_is_that_of_all_their_records(with_records, secure, r
     here, whole = with_records
     folder = here.style_job(secure=secure, ties=ties, features=("x", "y"), command="polyurn ...")
     perform(here.grid, folder)
-    saved = load_style(folder.result)
+    saved = load_saved(folder.result, Style)
     expected = pu.fit_style(pu.LocalAggregator(whole), whole_space(2), ties=ties)
-    assert_near(saved.style, expected, rtol)
-    assert (saved.style.tie is None) == (not ties)
+    assert_near(saved.model, expected, rtol)
+    assert (saved.model.tie is None) == (not ties)
     assert saved.features == ("x", "y")
     assert saved.made.command == "polyurn ..."
     assert saved.made.privacy_in_words.startswith("no guarantee")
@@ -118,7 +118,7 @@ def test_a_style_over_one_plain_node_is_that_of_its_records_to_the_last_bit(tmp_
     here = OnDisk(tmp_path, clock, policy="secure_only = false\n", held=parts)
     folder = here.style_job(secure=False, min_nodes=1)
     perform(here.grid, folder)
-    style = load_style(folder.result).style
+    style = load_saved(folder.result, Style).model
     assert style == pu.fit_style(pu.LocalAggregator(whole), whole_space(2))
 
 
@@ -127,8 +127,8 @@ def test_a_node_with_histograms_only_is_named_and_harms_nobody(tmp_path, clock):
     here = OnDisk(tmp_path, clock, held=[*parts, histograms_of(20, 4)])
     folder = here.style_job()
     perform(here.grid, folder)
-    saved = load_style(folder.result)
-    assert_near(saved.style, pu.fit_style(pu.LocalAggregator(whole), whole_space(2)), 1e-9)
+    saved = load_saved(folder.result, Style)
+    assert_near(saved.model, pu.fit_style(pu.LocalAggregator(whole), whole_space(2)), 1e-9)
     last = saved.made.crossed.nodes[3]
     reason = "it has histograms only, and the question about style needs records"
     assert (last.name, last.n_summed, last.refused) == ("node-4", 0, ((reason, 1),))

@@ -18,7 +18,7 @@ from polyurn.integrations.flower.setting_up import (
 )
 from polyurn.secure.roster import SigningKey
 from polyurn.storage.federation_folder import load_public_keys, read_node, renew_server
-from polyurn.storage.node_policy_toml import read_policy
+from polyurn.storage.node_files import read_policy
 
 SETTINGS = {
     "address": "localhost:8000",

@@ -7,8 +7,8 @@ from polyurn import LocalAggregator, select_private
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
 from polyurn.model.scores import Mixture
-from polyurn.server.private.choosing import _candidates
-from polyurn.server.private.race import Climber, Gains
+from polyurn.server.private.fitting import _candidates
+from polyurn.server.private.steps import Climber, Gains
 
 
 def seeded(seed):

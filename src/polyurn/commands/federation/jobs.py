@@ -7,7 +7,6 @@ goes on.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import nan
 from typing import Any
 
 import typer
@@ -24,12 +23,12 @@ from polyurn.errors import FederationError
 from polyurn.integrations.flower import superlink
 from polyurn.integrations.flower.processes import alive, is_running
 from polyurn.privacy.ledger import Charge
-from polyurn.server.crossed_record import CrossedRecord
 from polyurn.server.results import Progress, Round
 from polyurn.storage.federation_folder import FederationFolder
-from polyurn.storage.federation_job import MixtureJob, StyleJob
-from polyurn.storage.job_folder import JobFolder
+from polyurn.storage.federation_job import JobFolder, MixtureJob, StyleJob
 from polyurn.storage.ledger_file import LedgerFile
+from polyurn.typed.records import read_record
+from polyurn.wire.crossed import Crossed
 from polyurn.wording.numbers import counted
 
 _LOOK = 0.3  # seconds between two looks for news
@@ -56,7 +55,7 @@ def perform(place: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
     return folder
 
 
-def missing_nodes(crossed: CrossedRecord | None) -> list[str]:
+def missing_nodes(crossed: Crossed | None) -> list[str]:
     """A sentence for each node of which there is nothing in a model, and why."""
     sentences = []
     for node in () if crossed is None else crossed.nodes:
@@ -148,8 +147,8 @@ def _rounds(job: MixtureJob) -> Iterator[Callable[[dict[str, Any]], None]]:
             def on_selection(event: dict[str, Any]) -> None:
                 if not kept(event):
                     values = {int(k): value for k, value in event["values"].items()}
-                    running = tuple(event["running"])
-                    on_round(Progress(event["round"], values, running, event["n_clients"], 0))
+                    shown = {"values": values, "running": tuple(event["running"])}
+                    on_round(read_record(Progress, event, parsed=shown))
 
             yield on_selection
         return
@@ -160,7 +159,6 @@ def _rounds(job: MixtureJob) -> Iterator[Callable[[dict[str, Any]], None]]:
 
         def on_fit(event: dict[str, Any]) -> None:
             if not kept(event):
-                value = nan if event["log_likelihood"] is None else event["log_likelihood"]
-                on_fit_round(Round(event["round"], None, value, event["n_clients"], 0))
+                on_fit_round(read_record(Round, event))
 
         yield on_fit

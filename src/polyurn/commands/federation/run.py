@@ -10,7 +10,7 @@ from typing import Literal
 import typer
 
 from polyurn.commands.console import say, warn
-from polyurn.commands.declare import Unless, option, refuse_options
+from polyurn.commands.declare import Unless, option
 from polyurn.commands.options import (
     AS_JSON,
     CHECKPOINT,
@@ -51,26 +51,24 @@ def run_command(
 ) -> None:
     """Learn a mixture from the nodes of a federation; the server sees masked sums only.
 
-    With one number of components it is fitted; with several, held-out clients choose. `--cohort`,
-    min_nodes and min_fraction count nodes. Say what is guaranteed to a client: `--epsilon` and
-    `--delta`, or `--no-privacy`.
+    With one number of components it is fitted; with several, held-out clients choose, and with
+    `--held-out` they score a single one, too. `--cohort`, min_nodes and min_fraction count nodes. Say
+    what is guaranteed to a client: `--epsilon` and `--delta`, or `--no-privacy`.
 
     Example: `polyurn federation run fed --epsilon 1 --delta 1e-6 --components 3 -o mdm.json`
     """
     from polyurn.commands.federation.jobs import missing_nodes, perform
     from polyurn.commands.views import say_learned, show_learned
-    from polyurn.storage.atomic import write_whole
+    from polyurn.server.learning import selects
     from polyurn.storage.federation_folder import FederationFolder
     from polyurn.storage.federation_job import MixtureJob
-    from polyurn.storage.mdm_json import load_saved
+    from polyurn.storage.files import write_whole
+    from polyurn.storage.models import load_saved
 
     place = FederationFolder(folder)
     federation = place.read()
     terms = nodes.of_job(privacy)
     numbers = component_numbers(components)
-    selects = numbers == "auto" or len(numbers) > 1
-    if not selects:
-        refuse_options(context, ["held_out"], "with one number of components")
     if max_size is not None and not 1 <= max_size <= federation.max_size:
         raise ParameterError(
             f"expected --max-size from 1 to {federation.max_size:,}, which nodes have agreed to"
@@ -78,7 +76,7 @@ def run_command(
     job = MixtureJob(
         federation=str(place.path),
         command=context.obj,
-        selects=selects,
+        selects=selects(numbers, search.held_out),
         components=() if numbers == "auto" else numbers,
         max_size=max_size or federation.max_size,
         seed=seed,

@@ -50,11 +50,12 @@ def style_command(
     """
     from polyurn.commands.federation.jobs import missing_nodes, perform
     from polyurn.commands.views import style_record, style_table
+    from polyurn.model.style import Style
     from polyurn.sources.spaces import proxy_space, saved_space
-    from polyurn.storage.atomic import write_whole
     from polyurn.storage.federation_folder import FederationFolder
     from polyurn.storage.federation_job import StyleJob
-    from polyurn.storage.style_json import load_style
+    from polyurn.storage.files import write_whole
+    from polyurn.storage.models import load_saved
 
     place = FederationFolder(folder)
     federation = place.read()
@@ -77,14 +78,14 @@ def style_command(
         **terms,
     )
     done = perform(place, job)
-    saved = load_style(done.result)
+    saved = load_saved(done.result, Style)
     say_style(saved)
     for sentence in missing_nodes(saved.made.crossed):
         warn(sentence)
     if output is not None:
         write_whole(output, lambda file: file.write(done.result.read_bytes()))
-        say(f"wrote {output}: {counted(saved.style.n_clients, 'client')}")
+        say(f"wrote {output}: {counted(saved.model.n_clients, 'client')}")
     if as_json:
         print_json({**style_record(saved), "privacy": saved.made.privacy_in_words})
     elif output is None:
-        show(style_table(saved.style))
+        show(style_table(saved.model))

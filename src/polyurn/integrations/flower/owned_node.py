@@ -19,12 +19,10 @@ from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
 from polyurn.secure.roster import SigningKey
-from polyurn.server.select import select
+from polyurn.server.fit import select
 from polyurn.storage.federation_folder import NodeFolder
 from polyurn.storage.ledger_file import raised_ledger
-from polyurn.storage.node_key import bucket_key
-from polyurn.storage.node_log_file import NodeLogFile
-from polyurn.storage.node_policy_toml import read_policy
+from polyurn.storage.node_files import NodeLogFile, bucket_key, read_policy
 from polyurn.wire import StyleMoments
 from polyurn.wording.numbers import counted
 
@@ -137,6 +135,6 @@ def warm_up() -> None:
     """
     counts = np.random.default_rng(0).multinomial(9, [0.5, 0.3, 0.2], size=60)
     select(LocalAggregator(counts, rng=0), (1, 2), n_categories=3, max_size=9, max_rounds=6, rng=0)
-    space = StyleSpace([[0.0], [0.0]], [[1.0]], [[[1.0]], [[1.0]]], radius=1.0)
+    space = StyleSpace(np.zeros((2, 1)), np.ones((1, 1)), np.ones((2, 1, 1)), radius=1.0)
     records = Records([[0.5], [1.0]], [0, 1], [0, 0])
     LocalAggregator(records).aggregate(StyleMoments(space), None)

@@ -7,7 +7,6 @@ because the command that waits for it is another process.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,10 @@ from polyurn.server.learning import learn
 from polyurn.server.results import Progress, Round
 from polyurn.server.style import fit_style
 from polyurn.storage.federation_folder import FederationFolder
-from polyurn.storage.federation_job import Job, MixtureJob, StyleJob
-from polyurn.storage.job_folder import JobFolder
+from polyurn.storage.federation_job import Job, JobFolder, MixtureJob, StyleJob
 from polyurn.storage.journal import Journal
-from polyurn.storage.mdm_json import save
+from polyurn.storage.models import save
 from polyurn.storage.provenance import Made, PrivacyRecord
-from polyurn.storage.style_json import save_style
 from polyurn.typed.records import to_record
 from polyurn.wire import Aggregator
 
@@ -105,11 +102,10 @@ def _learn_mixture(
     if answers is not None:
         folder.tell({"kept": len(answers)})
         asked = RecordedAggregator(asked, answers)
-    on_round = _selection_event if job.selects and job.epsilon is None else _fit_event
     with _saying_how_to_raise():
         learned = learn(
             asked, job.components or "auto", n_categories=federation.n_categories, rng=job.seed,
-            on_round=lambda done: folder.tell(on_round(done)), **job.search,
+            on_round=lambda done: folder.tell(_event(done)), **job.search,
         )  # fmt: skip
     made = {"seed": job.seed, **Made.of(learned).to_record(), **_made(nodes, place, job)}
     save(learned.mdm, folder.result, categories=federation.categories, made=made)
@@ -129,7 +125,7 @@ def _learn_style(
             )
         guarantee = private.guarantee()
     privacy = to_record(PrivacyRecord.of(guarantee))
-    save_style(
+    save(
         style,
         folder.result,
         categories=place.read().categories,
@@ -141,7 +137,7 @@ def _learn_style(
 def _made(nodes: FlowerAggregator, place: FederationFolder, job: Job) -> dict[str, Any]:
     """How a model came about, whatever it is a model of."""
     names = {node.number: node.name for node in place.read().nodes}
-    return {"command": job.command, "crossed": nodes.crossed.to_record(names=names)}
+    return {"command": job.command, "crossed": to_record(nodes.crossed.named(names))}
 
 
 @contextmanager
@@ -153,16 +149,8 @@ def _saying_how_to_raise() -> Iterator[None]:
         raise BudgetError(f"{error} with --ledger-epsilon") from error
 
 
-def _fit_event(done: Round) -> dict[str, Any]:
-    """How likely clients find it is not there at first, and never asked under a guarantee."""
-    value = None if isnan(done.log_likelihood) else done.log_likelihood
-    return {"round": done.number, "n_clients": done.n_clients, "log_likelihood": value}
-
-
-def _selection_event(done: Progress) -> dict[str, Any]:
-    return {
-        "round": done.number,
-        "n_clients": done.n_clients,
-        "values": {str(k): value for k, value in done.values.items()},
-        "running": list(done.running),
-    }
+def _event(done: Round | Progress) -> dict[str, Any]:
+    """A round, for whoever watches; of a selection, how far each number of components is."""
+    if isinstance(done, Round):
+        return to_record(done)
+    return {**to_record(done), "values": dict(done.values), "running": done.running}

@@ -26,7 +26,7 @@ from polyurn.storage.federation_folder import (
     make_node_folder,
     renew_server,
 )
-from polyurn.storage.places import read_regular
+from polyurn.storage.files import read_regular
 
 TRANSPORT_KEY, SIGNING_KEY = "transport.key", "signing.key"
 # Whoever runs all of a federation on one machine reaches it under these.

@@ -20,7 +20,7 @@ from typing import Any
 
 from polyurn.errors import FederationError, MissingDependencyError
 from polyurn.integrations.flower.exchange import FIRST_BACKOFF, LAST_BACKOFF, answered
-from polyurn.storage.places import check_regular
+from polyurn.storage.files import check_regular
 
 try:
     from cryptography.hazmat.primitives.asymmetric import ec

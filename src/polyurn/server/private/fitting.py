@@ -1,43 +1,88 @@
-"""Fitting under differential privacy: the rounds, from the survey to the last comparison.
+"""Fitting under differential privacy, and choosing the number of components: the rounds of both.
 
-Everything that is learned from clients is a noised release (`releases.py`); everything else is
-simulated. The algorithm in words, and what it costs, is docs/privacy.md.
+A survey, a sketch that starts are made of, a race of the starts, the last climb of one, and a comparison
+with what it came from. In a choice the starts of every K race in the same rounds; then clients say how
+much likelier they find each K, and the smallest that is not clearly behind goes on alone. Everything
+that is learned from clients is a noised release (`steps.py`); everything else is simulated. The
+algorithm in words, and what it costs, is docs/privacy.md.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
-from polyurn.model.mdm import MDM
 from polyurn.model.scores import Mixture
-from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.model.sizes import SizeBins
+from polyurn.privacy.accounting import sigma_for
+from polyurn.privacy.aggregator import as_private
 from polyurn.privacy.ledger import PrivacyLedger, Trust
 from polyurn.privacy.noise import Noise, discrete_gaussian
-from polyurn.server.private.coordinates import mean_mixture
-from polyurn.server.private.plan import DEFAULT, SINGLE, Plan
-from polyurn.server.private.population import Population, surveyed
-from polyurn.server.private.race import Climber, Course
-from polyurn.server.private.releases import Budget, Releases
-from polyurn.server.private.sketch import make_sketch
+from polyurn.server.private.plan import CHOOSING, DEFAULT, SINGLE, Plan
 from polyurn.server.private.starts import Sketched, starts
+from polyurn.server.private.steps import (
+    Climber,
+    Gains,
+    Population,
+    PrivateRounds,
+    mean_mixture,
+)  # fmt: skip
 from polyurn.server.results import Fit, Round
-from polyurn.server.settings import check_model
+from polyurn.server.settings import check_model, size_bins
 from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator
-from polyurn.wire.bounded import BoundedSurvey, SizeMembership
+from polyurn.wire.bounded import SizeMembership
 
 # Bins of sizes for each doubling: half of what `fit` takes, for each has noise of its own.
 _PER_DOUBLING = 2
 # A component this close to the cap is released as what it is, a multinomial.
 _AT_THE_CAP, _MULTINOMIAL = 0.9, 1e6
-# The result gives way to the mixture that it came from only if that is surely better: so many
-# standard deviations of the noise.
+# A mixture gives way to what it came from, and a K to a larger one, only if that is surely better: so
+# many standard deviations of the noise.
 _SURE = 2.0
 
 PrivateSizes: TypeAlias = Literal["binned", "shared"] | SizeBins
+
+
+@dataclass(frozen=True)
+class PrivateCandidate:
+    """One number of components, after the race.
+
+    Attributes
+    ----------
+    n_components : int
+    behind : float
+        How far it is behind the best, in nats per client, noised; what so many parameters gain by
+        chance is taken off.
+    noise : float
+        Standard deviation of the noise in that.
+    """
+
+    n_components: int
+    behind: float
+    noise: float
+
+
+@checked
+@dataclass(frozen=True)
+class PrivateSelection:
+    """The chosen number of components, its fit, and what it was chosen by.
+
+    Attributes
+    ----------
+    n_components : int
+    fit : Fit
+        Of the chosen K; its guarantee is of all rounds, those of the other K too.
+    candidates : tuple of PrivateCandidate
+        By number of components.
+    """
+
+    n_components: int
+    fit: Fit
+    candidates: tuple[PrivateCandidate, ...]
 
 
 @checked
@@ -106,108 +151,170 @@ def fit_private(
     >>> fit.n_rounds, round(fit.guarantee.epsilon, 6), fit.guarantee.delta
     (4, 1.0, 1e-06)
     """
-    check_model(
-        n_components=n_components, n_categories=n_categories, size_prior=0.0, category_prior=0.0
-    )
     plan = plan or (SINGLE if n_components == 1 else DEFAULT)
-    budget = Budget(epsilon=epsilon, delta=delta, trust=trust, ledger=ledger, noise=noise)
-    releases = Releases(aggregator, budget, total=plan.total, on_round=on_round)
-    course = begin(releases, n_categories, private_bins(sizes, max_size), plan, rng)
+    run = _Run(
+        aggregator, plan, epsilon=epsilon, delta=delta, trust=trust, ledger=ledger, noise=noise,
+        numbers=[n_components], n_categories=n_categories, max_size=max_size, sizes=sizes, rng=rng,
+        on_round=on_round,
+    )  # fmt: skip
+    rounds, population = run.rounds, run.population
     if n_components == 1:
-        climber, single = Climber(course.population.single), None
-    else:
-        climber, single = _race(course, n_components)
-    mixture, masses = finish(course, climber, single, own_sizes=sizes != "shared")
-    return to_fit(to_mdm(mixture, course.population, masses), releases)
-
-
-def begin(
-    releases: Releases,
-    n_categories: int,
-    bins: SizeBins,
-    plan: Plan,
-    rng: int | np.random.Generator | None,
-) -> Course:
-    """The survey, and what all later rounds know from it."""
-    question = BoundedSurvey(n_categories, bins)
-    values = releases.ask(question, plan.survey)
-    population = surveyed(question, values, releases.sigma(plan.survey))
-    releases.done(to_mdm(population.single, population), population.n_clients)
-    return Course(releases, population, plan, np.random.default_rng(rng))
-
-
-def sketched(course: Course, n_components: int) -> Sketched:
-    """The sketch of a fit of so many components."""
-    population, share = course.population, course.plan.sketch
-    sketch = make_sketch(population, course.plan.groups * n_components, course.rng)
-    values = course.releases.ask(sketch, share) / population.n_clients
-    course.releases.done(to_mdm(population.single, population), population.n_clients)
-    return Sketched(sketch, values, course.releases.sigma(share) / population.n_clients)
-
-
-def _race(course: Course, n_components: int) -> tuple[Climber, Mixture]:
-    """The start that climbs best, after some rounds; and a single component that climbed beside it."""
-    plan, population = course.plan, course.population
-    seen = sketched(course, n_components)
-    floors = plan.early_floors
-    _, alone = seen.matched(population.single, population, course.rng)
-    single = Climber(population.floored(alone, floors))
-    n_coordinates = n_components * (len(population.proportions) + 1)
-    sigma = course.releases.sigma(plan.race[0])
+        return run.finish(Climber(population.single), None)
+    seen = Sketched.ask(rounds, n_components)
+    _, alone = seen.matched(population.single, population, rounds.rng)
+    n_coordinates, sigma = n_components * (n_categories + 1), rounds.sigma(plan.race[0])
     racers = plan.racers(n_coordinates, sigma, population.n_clients)
-    first = starts(n_components, racers[0], seen, population, course.rng)
-    climbers = [Climber(population.floored(start, floors)) for start in first]
-    for share, left in zip(plan.race, (*racers[1:], 1), strict=True):
-        compared = len(climbers) if left < len(climbers) else 0
-        (*climbers, single), gains, _ = course.climb(
-            [*climbers, single], share, floors=floors, compared=compared
-        )
-        if compared:
-            best = np.argsort(-gains.values, kind="stable")[:left]
-            climbers = [climbers[i] for i in best]
-        course.releases.done(to_mdm(climbers[0].mixture, population), population.n_clients)
-    return climbers[0], single.mixture
+    first = starts(n_components, racers[0], seen, population, rounds.rng)
+    (climber,), (single,) = run.race(run.begin(first), (*racers[1:], 1), run.begin([alone]))
+    return run.finish(climber, single.mixture)
 
 
-def finish(
-    course: Course, climber: Climber, single: Mixture | None, *, own_sizes: bool
-) -> tuple[Mixture, NDArray[np.float64] | None]:
-    """The last rounds of one mixture, and whether it is any better than what it came from.
+@checked
+def select_private(
+    aggregator: Aggregator,
+    candidates: Iterable[int],
+    *,
+    epsilon: float,
+    delta: float,
+    n_categories: int,
+    max_size: int,
+    sizes: PrivateSizes = "binned",
+    trust: Trust = "central",
+    ledger: PrivacyLedger | None = None,
+    noise: Noise = discrete_gaussian,
+    plan: Plan = CHOOSING,
+    rng: int | np.random.Generator | None = None,
+    on_round: Callable[[Round], None] | None = None,
+) -> PrivateSelection:
+    """Choose the number of components, and fit it, with (ε, δ)-differential privacy for every client.
+
+    Twelve rounds for all K together. The smallest K is taken that is not behind the best by more than
+    two standard deviations of the noise: with few clients or a small ε that is a smaller K.
+
+    Parameters
+    ----------
+    candidates : iterable of int
+        Numbers of components; 1 is always among them.
+    aggregator, epsilon, delta, n_categories, max_size, sizes, trust, ledger, noise, plan, rng, on_round
+        As in `fit_private`.
 
     Returns
     -------
-    Mixture, float array of shape (n_components, n_bins) or None
-        With the second, how many clients of each component are of which size, noised.
+    PrivateSelection
     """
-    plan, population = course.plan, course.population
-    bins, before, masses = population.sizes.bins, climber, None
-    for i, share in enumerate(plan.score):
-        left, earlier = len(plan.score) - i, climber
-        asks_sizes = own_sizes and left == 1 and climber.mixture.n_components > 1
-        beside = (SizeMembership(climber.mixture, bins), plan.of_sizes) if asks_sizes else None
-        floors = plan.late_floors if left <= plan.n_free else plan.early_floors
-        (climber,), _, said = course.climb(
-            [climber], share, floors=floors, shrunk=left <= plan.n_shrunk, beside=beside
+    numbers = sorted({1, *candidates})
+    if len(numbers) < 2:
+        raise ParameterError(
+            "expected a number of components above 1 among the candidates, got none"
         )
-        if asks_sizes:
-            masses = said.reshape(-1, bins.n_bins)
-            noise = course.releases.sigma(share) / np.sqrt(plan.of_sizes)
-            masses = shrunk_sizes(masses, population, noise)
-        course.releases.done(to_mdm(climber.mixture, population), population.n_clients)
-    # Two models of like noise are better averaged, as far as the step between them was noise.
-    part = climber.noise * plan.score[-2] / (plan.score[-2] + plan.score[-1])
-    result = mean_mixture(climber.mixture, earlier.mixture, part)
-    if plan.guard:
-        rivals = [before.mixture] if single is None else [before.mixture, single]
-        gains = course.compare([result, *rivals], plan.guard)
-        # A single component has few parameters for noise to spoil: it need not be surely better.
-        margins = np.array([0.0, _SURE, 0.0])[: len(rivals) + 1]
-        best = int((gains.values - margins * gains.noise).argmax())
-        if best:
-            result = rivals[best - 1]
-            masses = masses if result.n_components == climber.mixture.n_components else None
-        course.releases.done(to_mdm(result, population, masses), population.n_clients)
-    return _multinomial(result, population), masses
+    run = _Run(
+        aggregator, plan, epsilon=epsilon, delta=delta, trust=trust, ledger=ledger, noise=noise,
+        numbers=numbers, n_categories=n_categories, max_size=max_size, sizes=sizes, rng=rng,
+        on_round=on_round,
+    )  # fmt: skip
+    rounds, population = run.rounds, run.population
+    seen = Sketched.ask(rounds, numbers[-1])
+    _, alone = seen.matched(population.single, population, rounds.rng)
+    first = [alone]
+    for k in numbers[1:]:
+        first += starts(k, plan.racing_each[0], seen, population, rounds.rng)
+    climbers, _ = run.race(run.begin(first), (*plan.racing_each[1:], 1), [])
+    gains = rounds.compare([climber.mixture for climber in climbers], plan.choice)
+    rounds.end(climbers[0].mixture)
+    table = _candidates(climbers, gains, population.n_clients)
+    chosen = next(c.n_components for c in table if c.behind <= _SURE * c.noise)
+    by_number = {climber.mixture.n_components: climber for climber in climbers}
+    single = by_number[1].mixture if chosen > 1 else None
+    return PrivateSelection(chosen, run.finish(by_number[chosen], single), table)
+
+
+class _Run:
+    """The rounds of one fit or choice, from its settings to its result."""
+
+    def __init__(
+        self, aggregator: Aggregator, plan: Plan, *, epsilon: float, delta: float, trust: Trust,
+        ledger: PrivacyLedger | None, noise: Noise, numbers: Sequence[int], n_categories: int,
+        max_size: int, sizes: PrivateSizes, rng: int | np.random.Generator | None,
+        on_round: Callable[[Round], None] | None,
+    ) -> None:  # fmt: skip
+        for k in (numbers[0], numbers[-1]):
+            check_model(
+                n_components=k, n_categories=n_categories, size_prior=0.0, category_prior=0.0
+            )
+        bins = SizeBins.logarithmic(max_size, per_doubling=_PER_DOUBLING)
+        if isinstance(sizes, SizeBins):
+            bins = size_bins(sizes, max_size)
+        self._layer = as_private(
+            aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise
+        )
+        self.rounds = PrivateRounds(
+            self._layer, sigma_for(epsilon, delta), plan, np.random.default_rng(rng),
+            on_round=on_round,
+        )  # fmt: skip
+        self.rounds.survey(n_categories, bins)
+        self.plan, self.population = plan, self.rounds.population
+        self._own_sizes = sizes != "shared"
+
+    def begin(self, mixtures: Iterable[Mixture]) -> list[Climber]:
+        """Climbers at these mixtures."""
+        floors = self.plan.early_floors
+        return [Climber(self.population.floored(mixture, floors)) for mixture in mixtures]
+
+    def race(
+        self, climbers: list[Climber], left: tuple[int, ...], beside: list[Climber]
+    ) -> tuple[list[Climber], list[Climber]]:
+        """Rounds after which so many climbers of each K are left, the likeliest first.
+
+        Which of many starts ends at the best optimum shows after a few steps, not before
+        (`docs/privacy.md`), so all of them take some. Those beside climb too and are not compared.
+        """
+        for share, most in zip(self.plan.race, left, strict=True):
+            n = len(climbers)
+            of_each = [climber.mixture.n_components for climber in climbers]
+            compared = n if max(map(of_each.count, of_each)) > most else 0
+            after, gains, _ = self.rounds.climb(
+                [*climbers, *beside], share, floors=self.plan.early_floors, compared=compared
+            )
+            climbers, beside = after[:n], after[n:]
+            if compared:
+                climbers = _best_of_each(climbers, gains, most)
+            self.rounds.end(climbers[0].mixture)
+        return climbers, beside
+
+    def finish(self, climber: Climber, single: Mixture | None) -> Fit:
+        """The last rounds of one mixture; the result is what it came from unless it is any better."""
+        plan, population, before = self.plan, self.population, climber
+        bins, masses = population.sizes.bins, None
+        for i, share in enumerate(plan.score):
+            left, earlier = len(plan.score) - i, climber
+            asks_sizes = self._own_sizes and left == 1 and climber.mixture.n_components > 1
+            beside = (SizeMembership(climber.mixture, bins), plan.of_sizes) if asks_sizes else None
+            floors = plan.late_floors if left <= plan.n_free else plan.early_floors
+            (climber,), _, values = self.rounds.climb(
+                [climber], share, floors=floors, shrunk=left <= plan.n_shrunk, beside=beside
+            )
+            if asks_sizes:
+                noise = self.rounds.sigma(share) / np.sqrt(plan.of_sizes)
+                masses = shrunk_sizes(values.reshape(-1, bins.n_bins), population, noise)
+            self.rounds.end(climber.mixture)
+        # Two models of like noise are better averaged, as far as the step between them was noise.
+        part = climber.noise * plan.score[-2] / (plan.score[-2] + plan.score[-1])
+        result = mean_mixture(climber.mixture, earlier.mixture, part)
+        if plan.guard:
+            rivals = [before.mixture] if single is None else [before.mixture, single]
+            gains = self.rounds.compare([result, *rivals], plan.guard)
+            # A single component has few parameters for noise to spoil: it need not be surely better.
+            margins = np.array([0.0, _SURE, 0.0])[: len(rivals) + 1]
+            best = int((gains.values - margins * gains.noise).argmax())
+            if best:
+                result = rivals[best - 1]
+                masses = masses if result.n_components == climber.mixture.n_components else None
+            self.rounds.end(result, masses)
+        mdm = population.mdm(_multinomial(result, population), masses)
+        n = len(self.rounds.done)
+        stopped = f"after {n} rounds, all that the plan has: whether it converged is not asked"
+        guarantee = self._layer.guarantee()
+        return Fit(mdm, tuple(self.rounds.done), False, stopped, guarantee=guarantee)
 
 
 def shrunk_sizes(
@@ -215,13 +322,7 @@ def shrunk_sizes(
 ) -> NDArray[np.float64]:
     """Size probabilities of each component, shrunk to those of all clients by what noise explains.
 
-    Parameters
-    ----------
-    counts : float array of shape (n_components, n_bins)
-        Noised numbers of clients.
-    population : Population
-    noise : float
-        Standard deviation of the noise in each of them.
+    `counts` (n_components, n_bins) are numbers of clients with noise of standard deviation `noise`.
     """
     pooled = population.sizes.masses[0]
     totals = np.maximum(counts.sum(axis=1, keepdims=True), noise * np.sqrt(counts.shape[1]))
@@ -232,35 +333,34 @@ def shrunk_sizes(
     return np.asarray(masses / masses.sum(axis=1, keepdims=True))
 
 
-def to_fit(mdm: MDM, releases: Releases) -> Fit:
-    """The result, with what its releases guarantee."""
-    n = len(releases.rounds)
-    stopped = f"after {n} rounds, all that the plan has: whether it converged is not asked"
-    return Fit(mdm, releases.rounds, False, stopped, guarantee=releases.guarantee())
-
-
-def to_mdm(
-    mixture: Mixture, population: Population, masses: NDArray[np.float64] | None = None
-) -> MDM:
-    """The MDM of a mixture, with sizes of its own or those of all clients."""
-    own = np.repeat(population.sizes.masses, mixture.n_components, axis=0)
-    sizes = Sizes(population.sizes.bins, own if masses is None else masses)
-    return MDM(mixture.weights, mixture.alphas, sizes)
-
-
-def private_bins(sizes: PrivateSizes, max_size: int) -> SizeBins:
-    """The bins that a name of a size model stands for."""
-    if not isinstance(sizes, SizeBins):
-        return SizeBins.logarithmic(max_size, per_doubling=_PER_DOUBLING)
-    if sizes.max_size != max_size:
-        raise ParameterError(
-            f"expected size bins that end at max_size {max_size}, got {sizes.max_size}"
-        )
-    return sizes
-
-
 def _multinomial(mixture: Mixture, population: Population) -> Mixture:
     """The same, with components at the cap of their concentration as the multinomials that they are."""
     at_cap = mixture.concentrations > _AT_THE_CAP * population.cap
     scale = np.where(at_cap, _MULTINOMIAL / mixture.concentrations, 1.0)
     return Mixture(mixture.weights, mixture.alphas * scale[:, None])
+
+
+def _best_of_each(climbers: list[Climber], gains: Gains, left: int) -> list[Climber]:
+    """The best few of each number of components, in the order of their gains."""
+    kept: list[Climber] = []
+    for i in np.argsort(-gains.values, kind="stable"):
+        k = climbers[i].mixture.n_components
+        if sum(climber.mixture.n_components == k for climber in kept) < left:
+            kept.append(climbers[i])
+    return kept
+
+
+def _candidates(
+    climbers: list[Climber], gains: Gains, n_clients: float
+) -> tuple[PrivateCandidate, ...]:
+    """How far each number of components is behind the best, after Akaike's (1974) correction."""
+    by_chance = np.array([c.mixture.n_coordinates - 1 for c in climbers]) / (2 * n_clients)
+    values = gains.values - by_chance
+    best = int(values.argmax())
+    noise = np.hypot(gains.noise, gains.noise[best])
+    noise[best] = 0.0
+    found = [
+        PrivateCandidate(c.mixture.n_components, float(values[best] - v), float(s))
+        for c, v, s in zip(climbers, values, noise, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda candidate: candidate.n_components))

@@ -1,0 +1,123 @@
+"""Values of ours as JSON files: one way to write any of them, and one to read it back, checked.
+
+A file says what it is: {"format": "polyurn.<kind>", "version": 2, "made": {...}, ...}. What the fields
+mean is the business of the class that is kept; how they become JSON is `typed/records.py`.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from polyurn.errors import FileError, InputError
+from polyurn.storage.files import AGAIN, read_regular, write_whole
+from polyurn.typed.records import read_record, shown, to_record
+
+VERSION = 2  # of all our formats; 1 is that of 0.1.0
+
+Value = TypeVar("Value")
+
+
+def save_document(
+    value: Any, path: str | os.PathLike[str], *, kind: str, made: Mapping[str, Any] | None = None
+) -> None:
+    """Write a dataclass, or a mapping of what JSON can hold, as a file of the format "polyurn.<kind>".
+
+    `made` says how it came about.
+    """
+    from polyurn import __version__
+
+    record = value if isinstance(value, Mapping) else to_record(value)
+    head = {"format": f"polyurn.{kind}", "version": VERSION}
+    whole = {**head, "made": {"polyurn": __version__, **(made or {})}, **record}
+    text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False)
+    write_whole(Path(path), lambda file: file.write(json_bytes(text + "\n")))
+
+
+def load_document(path: str | os.PathLike[str], *, kind: str) -> dict[str, Any]:
+    """The record in a file of the format "polyurn.<kind>"."""
+    name = "an MDM file" if kind == "mdm" else f"a {kind} file"
+    try:
+        record = parse_json(read_regular(path))
+    except ValueError as error:
+        raise FileError(f"{path} is not {name}, or was cut off: {error}; {AGAIN}") from error
+    check_head(record, kind, f"{path} is not {name}", f"{path} is damaged")
+    return dict(record)
+
+
+def check_head(record: Any, kind: str, is_other: str, is_damaged: str) -> None:
+    """Refuse what is not of this format and version; the last two say so in an error."""
+    said = record.get("format") if isinstance(record, dict) else None
+    if said != f"polyurn.{kind}":
+        got = f"got {shown(said)}" if isinstance(said, str) else "and the file names none"
+        raise FileError(f"{is_other}: expected format 'polyurn.{kind}', {got}")
+    found = record.get("version")
+    if type(found) is not int or found < 1:
+        raise FileError(f"{is_damaged}: expected a format version, got {shown(found)}; {AGAIN}")
+    if found < VERSION:
+        raise FileError(
+            f"{is_other}: version {found}, and this polyurn reads {VERSION}: make the file again"
+        )
+    if found > VERSION:
+        raise FileError(f"{is_other}: version {found}, newer than {VERSION}: upgrade polyurn")
+
+
+def read_document(
+    cls: type[Value], path: str | os.PathLike[str], *, kind: str, record: Any = None
+) -> Value:
+    """What `save_document` wrote, as a value of its class; of a `record` that was loaded already."""
+    record = load_document(path, kind=kind) if record is None else record
+    try:
+        return read_record(cls, record)
+    except (FileError, InputError) as error:
+        raise FileError(f"{path} is damaged: {error}; {AGAIN}") from error
+
+
+def json_bytes(text: str) -> bytes:
+    r"""JSON as UTF-8; half a surrogate pair, which UTF-8 cannot hold, as the escape that JSON has.
+
+    Names of files that are not UTF-8 have such halves in Python.
+
+    Examples
+    --------
+    >>> json_bytes('"caf\xe9 \udcff"')
+    b'"caf\xc3\xa9 \\udcff"'
+    """
+    return text.encode("utf-8", "backslashreplace")
+
+
+def parse_json(text: bytes | str, *, on_pairs: Callable[[Any], Any] | None = None) -> Any:
+    """What JSON text stands for.
+
+    Parameters
+    ----------
+    text : bytes or str
+    on_pairs : function of (name, value) pairs, optional
+        Makes an object of them; a `dict` by default.
+
+    Examples
+    --------
+    >>> parse_json("[1, 2")
+    Traceback (most recent call last):
+    ...
+    ValueError: expected JSON, got something else from line 1, character 6 on
+    """
+    try:
+        return json.loads(text, object_pairs_hook=on_pairs)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, character {error.colno}"
+        raise ValueError(f"expected JSON, got something else from {place} on") from error
+    except UnicodeDecodeError as error:
+        raise ValueError("expected JSON, got bytes that are not UTF-8") from error
+    except RecursionError as error:
+        raise ValueError("expected JSON, got lists in lists without end") from error
+
+
+def format_of(path: str | os.PathLike[str]) -> str | None:
+    """The "format" that a JSON file says it has; None if it does not say, or is not JSON."""
+    try:
+        record = parse_json(read_regular(path))
+    except ValueError:
+        return None
+    return str(record["format"]) if isinstance(record, dict) and "format" in record else None

@@ -32,7 +32,7 @@ def test_the_command_compares_files_and_keeps_the_record(tables):
     assert "not known" in ran.err
     with open("out.json") as file:
         record = json.load(file)
-    assert (record["format"], record["version"]) == ("polyurn.comparison", 2)
+    assert (record["format"], record["version"]) == ("polyurn.comparison", 3)
     assert record["made"]["command"].startswith("polyurn compare held-out.csv")
     assert [row["name"] for row in record["rows"]] == ["mdm", "drawn"]
     again = tables("compare", *names, "--splits", 100, "--folds", 2, "--json").json()

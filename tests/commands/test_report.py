@@ -67,9 +67,10 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(run, tmp_p
     assert not (tmp_path / "report.html").exists()
 
 
-def test_a_comparison_of_a_later_version_is_refused(run):
+def test_a_comparison_of_a_later_version_is_refused(run, tmp_path):
     save_document(comparison().to_dict(), "likeness.json", kind="comparison")
-    assert_refused(run("report", "likeness.json"), "format version 2, newer than 1")
+    change(tmp_path / "likeness.json", lambda record: record.update(version=4))
+    assert_refused(run("report", "likeness.json"), "version 4, newer than 3: upgrade polyurn")
 
 
 def test_what_a_user_says_about_a_model_is_on_the_page(run, tmp_path):
@@ -115,7 +116,7 @@ def test_a_comparison_that_is_damaged_and_all_there_is_is_an_error(run, tmp_path
 
 def test_parameters_that_are_damaged_are_an_error_beside_whatever_else_there_is(run, tmp_path):
     run(*fit("-o", "mdm.json"))
-    change(tmp_path / "mdm.json", lambda record: record["components"][0].update(weight=-1))
+    change(tmp_path / "mdm.json", lambda record: record["weights"].append(-1.0))
     assert_refused(run("report", "mdm.json", "true=clients.csv"), "mdm.json is damaged: ")
     assert not (tmp_path / "report.html").exists()
 

@@ -42,7 +42,7 @@ def test_an_mdm_that_cannot_be_read_is_one_line_and_no_file(run, tmp_path, comma
     save(EXAMPLE, "whole.json")
     whole = (tmp_path / "whole.json").read_text()
     (tmp_path / "cut.json").write_text(whole[: len(whole) // 2])
-    (tmp_path / "future.json").write_text(whole.replace('"version": 2', '"version": 99'))
+    (tmp_path / "future.json").write_text(whole.replace('"version": 3', '"version": 99'))
     (tmp_path / "damaged.json").write_text(whole.replace('"weights": [', '"weights": [7,'))
     first, *rest = command
     table = ["clients.csv"] if first == "score" else []

@@ -83,7 +83,7 @@ def _written(place):
 
 def comparison_file(place, rng):
     record = damaged({**comparison().to_dict(), "made": {"seed": 1, "command": "x"}}, rng=rng)
-    save_like = {"format": "polyurn.comparison", "version": 2}
+    save_like = {"format": "polyurn.comparison", "version": 3}
     place.write_text(json.dumps({**(record if isinstance(record, dict) else {}), **save_like}))
     read = load_document(place, kind="comparison")
     return {"comparison": SavedComparison.from_record(read)}
@@ -93,7 +93,7 @@ def sweep_folder(place, rng):
     lines = [to_record(run) for run in runs(seeds=(0,))]
     i = rng.integers(len(lines))
     lines[i] = damaged(lines[i], rng=rng)
-    lines.insert(0, {"format": "polyurn.runs", "version": 2})
+    lines.insert(0, {"format": "polyurn.runs", "version": 3})
     place.with_name("runs.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
     return {"runs": read_runs(place.parent)}
 

@@ -38,7 +38,7 @@ def test_what_there_is_no_record_of_is_left_out():
     quiet = tuple(replace(one, starts={}) for one in fitted().rounds)
     assert choice_section(kept(fit=replace(fitted(), rounds=quiet))) is None
     quiet = tuple(replace(one, starts={}) for one in selection().rounds)
-    without = choice_section(kept(selection=replace(selection(), rounds=quiet)))
+    without = choice_section(kept(selection=replace(selection(), rounds=quiet, paths=())))
     assert [figure.name for figure in without.figures] == ["candidates"]
     assert components_section(gathered(runs=runs())) is None
 

@@ -32,7 +32,7 @@ STYLED_RUNS = runs(populations=("true", "mdm", "style"), styled={"style"})
     ("given", "expected"),
     [
         ({"style": style()}, []),
-        ({"style": Saved(style(), None, tuple(f"c{j}" for j in range(36)))}, ["features"]),
+        ({"style": Saved(style(), features=tuple(f"c{j}" for j in range(36)))}, ["features"]),
         (styled(features=FLAT), ["features"]),
         (styled(), ["along"]),
         ({**styled(), "model": selection().mdm}, ["along", "clients", "served"]),
@@ -155,7 +155,7 @@ def test_simulated_clients_are_pictured_from_one_end_to_the_other():
 
 def test_features_are_called_by_their_names_and_their_unit_is_said():
     names = tuple(f"c{j}" for j in range(36))
-    alone = figures(section(style=Saved(style(), None, names)))["style-features"]
+    alone = figures(section(style=Saved(style(), features=names)))["style-features"]
     assert alone.table.rows[0][:2] == ("1", "c0")
     assert "in its own unit" in alone.says
     beside = figures(section(**styled(features=FLAT)))["style-features"]

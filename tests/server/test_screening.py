@@ -6,7 +6,6 @@ import pytest
 from polyurn import Journal, LocalAggregator, RecordedAggregator, fit, select
 from polyurn.model.paper_truths import truth
 from polyurn.server.fit import begin_search
-from polyurn.server.results import Fit
 from polyurn.server.settings import DEFAULT, Policy, Settings
 from polyurn.wire import Batch, Group, Part
 from searches import landscape_of, problem_of, rounds_of
@@ -207,7 +206,7 @@ def test_the_path_of_a_start_has_no_gap():
     for r in result.rounds:
         for start in r.starts:
             judged.setdefault(start, []).append(r.number)
-    for path in Fit.of(result).paths:
+    for path in result.paths:
         assert judged[path.start] == list(range(path.first_round, path.last_round + 1))
 
 

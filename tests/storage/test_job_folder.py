@@ -71,7 +71,7 @@ def test_a_failure_is_kept_with_its_reason(tmp_path):
     assert JobFolder(folder.path).failure == "too few nodes"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "polyurn.job", "version": 2}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "polyurn.job", "version": 3}'])
 def test_a_damaged_job_is_named(tmp_path, text):
     folder = JobFolder.make(tmp_path, JOB)
     (folder.path / "job.json").write_text(text)

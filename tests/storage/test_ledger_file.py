@@ -174,11 +174,11 @@ def test_a_line_that_was_taken_out_is_noticed(path):
 
 
 def test_another_file_and_a_later_version_are_refused(path):
-    path.write_text('{"format": "polyurn.mdm", "version": 2}\n')
+    path.write_text('{"format": "polyurn.mdm", "version": 3}\n')
     with pytest.raises(FileError, match="not a privacy ledger"):
         opened(path)
-    path.write_text(json.dumps({"format": "polyurn.ledger", "version": 3}) + "\n")
-    with pytest.raises(FileError, match="newer than 2: upgrade polyurn"):
+    path.write_text(json.dumps({"format": "polyurn.ledger", "version": 4}) + "\n")
+    with pytest.raises(FileError, match="newer than 3: upgrade polyurn"):
         opened(path)
 
 

@@ -94,10 +94,10 @@ def test_a_file_cut_off_anywhere_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        (3, "version 3, newer than 2: upgrade polyurn"),
-        (1, "version 1, and this polyurn reads 2: make the file again"),
+        (4, "version 4, newer than 3: upgrade polyurn"),
+        (2, "version 2, and this polyurn reads 3: make the file again"),
         (0, "expected a format version"),
-        ("2", "expected a format version"),
+        ("3", "expected a format version"),
     ],
 )
 def test_a_file_of_another_or_no_version_is_refused(damaged, version, message):

@@ -16,7 +16,7 @@ RUN = runs(seeds=(0,))[0]
 
 def written(folder, *lines):
     """The folder of a sweep with these lines."""
-    head = {"format": "polyurn.runs", "version": 2, "a": 1}
+    head = {"format": "polyurn.runs", "version": 3, "a": 1}
     texts = (line if isinstance(line, str) else json.dumps(line) for line in (head, *lines))
     (folder / "runs.jsonl").write_text("".join(f"{text}\n" for text in texts))
     return folder
@@ -101,11 +101,11 @@ def test_a_damaged_line_is_named(tmp_path):
         log.write_text("\n".join([lines[0], damage, *lines[2:], ""]))
         with pytest.raises(FileError, match=r"runs\.jsonl, line 2, is damaged: "):
             read_runs(tmp_path)
-    log.write_text(lines[0].replace('"version": 2', '"version": 3') + "\n")
-    with pytest.raises(FileError, match="newer than 2: upgrade polyurn"):
+    log.write_text(lines[0].replace('"version": 3', '"version": 4') + "\n")
+    with pytest.raises(FileError, match="newer than 3: upgrade polyurn"):
         read_runs(tmp_path)
-    log.write_text(lines[0].replace('"version": 2', '"version": 1') + "\n")
-    with pytest.raises(FileError, match="version 1, and this polyurn reads 2"):
+    log.write_text(lines[0].replace('"version": 3', '"version": 1') + "\n")
+    with pytest.raises(FileError, match="version 1, and this polyurn reads 3"):
         read_runs(tmp_path)
     with pytest.raises(FileError, match="cannot read"):
         read_runs(tmp_path / "nowhere")

@@ -65,7 +65,7 @@ def test_a_file_states_its_guarantee(tmp_path):
     [
         (lambda r: r.pop("mean"), "mean: expected an array of finite numbers, got nothing"),
         (lambda r: r.update(shared=[[1.0, 2.0], [0.0, 1.0]]), "not symmetric"),
-        (lambda r: r.update(version=3), "upgrade polyurn"),
+        (lambda r: r.update(version=4), "upgrade polyurn"),
         (lambda r: r.update(format="polyurn.mdm"), "not a style file"),
         (lambda r: r["space"].update(radius=-1.0), "radius above 0"),
         (lambda r: r["space"].update(centres="none"), "space.centres"),

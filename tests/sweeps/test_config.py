@@ -383,8 +383,8 @@ def test_sweep_trains_keeps_and_gives_its_verdict(run, folder):
     assert verdict["populations"][0]["n_settings"] == 2
     assert "run 20 of 20 (0:00:00 left): " in ran.err
     lines = (folder / "runs" / "runs.jsonl").read_text().splitlines()
-    assert len(lines) == 20
-    assert json.loads(lines[0])["format"] == "polyurn.run"
+    assert len(lines) == 1 + 20
+    assert json.loads(lines[0])["format"] == "polyurn.runs"
     again = run("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1)
     assert "run 1" not in again.err
     assert "less mdm's" in again.out

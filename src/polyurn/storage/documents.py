@@ -1,6 +1,6 @@
 """Values of ours as JSON files: one way to write any of them, and one to read it back, checked.
 
-A file says what it is: {"format": "polyurn.<kind>", "version": 2, "made": {...}, ...}. What the fields
+A file says what it is: {"format": "polyurn.<kind>", "version": 3, "made": {...}, ...}. What the fields
 mean is the business of the class that is kept; how they become JSON is `typed/records.py`.
 """
 
@@ -14,7 +14,7 @@ from polyurn.errors import FileError, InputError
 from polyurn.storage.files import AGAIN, read_regular, write_whole
 from polyurn.typed.records import read_record, shown, to_record
 
-VERSION = 2  # of all our formats; 1 is that of 0.1.0
+VERSION = 3  # of all our formats
 
 Value = TypeVar("Value")
 

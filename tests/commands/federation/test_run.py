@@ -7,7 +7,6 @@ import pytest
 
 from cli_walk import assert_refused
 from polyurn import LocalAggregator, select_private
-from polyurn.server.results import Fit
 from polyurn.storage.federation_folder import FederationFolder
 from polyurn.storage.federation_job import JobFolder
 from polyurn.storage.models import save
@@ -109,9 +108,9 @@ def played(monkeypatch, fed):
             max_size=12, rng=0,
         )  # fmt: skip
         for done in choice.fit.rounds:
-            folder.tell({"round": done.number, "n_clients": 4, "log_likelihood": None})
+            folder.tell({**to_record(done), "n_clients": 4, "log_likelihood": None})
         made = {
-            "fit": Fit.of(choice.fit).to_record(),
+            "fit": to_record(choice.fit),
             "privacy": to_record(PrivacyRecord.of(choice.fit.guarantee)),
             "candidates": [asdict(candidate) for candidate in choice.candidates],
         }

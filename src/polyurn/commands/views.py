@@ -11,6 +11,7 @@ import numpy as np
 from rich.table import Table
 
 from polyurn.commands.console import print_json, say, show, warn
+from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved, load_saved
 from polyurn.typed.records import to_record
 from polyurn.wording.numbers import counted
@@ -18,7 +19,6 @@ from polyurn.wording.numbers import counted
 if TYPE_CHECKING:  # showing a file does not wait for the search to be loaded
     from polyurn.comparison.results import Comparison
     from polyurn.comparison.styles import StyleRow
-    from polyurn.model.mdm import MDM
     from polyurn.model.style import Style
     from polyurn.server.results import Candidate, Fit, Selection
 
@@ -112,7 +112,7 @@ def _component_sentences(done: "Fit | Candidate") -> list[str]:
     return told
 
 
-def mdm_table(mdm: "MDM", categories: tuple[str, ...] | None) -> Table:
+def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:
     """One row per component."""
     names = categories or tuple(str(j) for j in range(mdm.n_categories))
     shares = mdm.alphas / mdm.alphas.sum(axis=1, keepdims=True)
@@ -140,7 +140,7 @@ def mdm_table(mdm: "MDM", categories: tuple[str, ...] | None) -> Table:
     )
 
 
-def mdm_record(mdm: "MDM", categories: tuple[str, ...] | None) -> dict[str, Any]:
+def mdm_record(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
     """The parameters, for JSON."""
     return {
         "n_components": mdm.n_components,

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import sources
 from numpy.typing import NDArray
 
 import polyurn as pu
+import sources
 from polyurn.datasets.dataset import Records
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])

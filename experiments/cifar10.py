@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import sources
 from numpy.typing import NDArray
 
 import polyurn as pu
+import sources
 from polyurn.model.paper_truths import truth
 from polyurn.training.losses import PerExample, accuracy
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import sources
 from numpy.typing import NDArray
 
 import polyurn as pu
+import sources
 from polyurn.training.models import convolutional
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])

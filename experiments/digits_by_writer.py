@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import sources
 
 import polyurn as pu
+import sources
 from polyurn.comparison.estimates import Estimate
 from polyurn.datasets.dataset import Dataset
 

@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from polyurn.report.palette import TONES
 from scipy.stats import rankdata
 
 import polyurn as pu
 from polyurn.privacy.accounting import largest_auc, spent
 from polyurn.privacy.aggregator import PrivateAggregator
 from polyurn.privacy.ledger import PrivacyLedger
-from polyurn.report.palette import TONES
 from polyurn.wire import Noised, Query
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])

@@ -17,10 +17,10 @@ from typing import Any
 import matplotlib
 import numpy as np
 from numpy.typing import NDArray
+from polyurn.report.palette import FILLS
 
 import polyurn as pu
 from polyurn.counts import client_sizes
-from polyurn.report.palette import FILLS
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

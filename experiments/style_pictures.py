@@ -12,10 +12,10 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import sources
 from numpy.typing import NDArray
 
 import polyurn as pu
+import sources
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

@@ -17,9 +17,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import sources
 
 import polyurn as pu
+import sources
 from polyurn.datasets.dataset import Records
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])

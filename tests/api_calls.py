@@ -60,11 +60,6 @@ def style() -> pu.Style:
     )  # fmt: skip
 
 
-def book() -> pu.Codebook:
-    """Of three categories, like the MDM: one label of two styles, and "other"."""
-    return pu.Codebook([[0.0, 1.0], [2.0, 3.0]], [2], [4.0])
-
-
 def place(suffix: str = "") -> Path:
     """A place where nothing stands yet."""
     return Path(_folder.name) / f"{next(_numbers)}{suffix}"
@@ -249,8 +244,8 @@ def _partition() -> Call:
     }  # fmt: skip
 
 
-def _html_report() -> Call:
-    return pu.html_report, {
+def _report_on() -> Call:
+    return pu.report_on, {
         "model": mdm(), "categories": ["a", "b", "c"], "comparison": comparison(), "runs": runs(),
         "clients": {"true": COUNTS[:12]}, "true": "true", "metric": "accuracy", "title": "A page",
         "style": style(), "features": np.zeros((200, 4)), "labels": LABELS,
@@ -370,15 +365,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Bins.at_quantiles": lambda: (pu.Bins.at_quantiles, {"values": [1.0, 2.0, 3.0], "n_bins": 2}),
     "Bins.locate": lambda: (pu.Bins([0.0, 1.0, 2.0]).locate, {"values": [0.5]}),
     "ClientSplit": lambda: _fields(pu.split_clients(COUNTS, rng=0)),
-    "Codebook": lambda: _fields(book()),
-    "Codebook.encode": lambda: (
-        book().encode, {"features": np.zeros((200, 2)), "labels": np.zeros(200, int)},
-    ),
-    "Codebook.named": lambda: (book().named, {"labels": ["apple"]}),
-    "Codebook.given_labels": lambda: (
-        pu.Codebook(np.zeros((1, 2)), [1, 0], [1.0, 0.0]).given_labels,
-        {"mdm": mdm(), "labels": pu.Oracle([[3, 1]]), "codes": [0, 2]},
-    ),
     "Comparison": lambda: _fields(comparison()),
     "Comparison.from_dict": lambda: (pu.Comparison.from_dict, {"record": comparison().to_dict()}),
     "Dirichlet": lambda: (pu.Dirichlet, {"alpha": [0.1, 0.2], "sizes": [4, 9]}),
@@ -556,10 +542,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.answer,
         {"query": query(), "counts": COUNTS, "buckets": np.full(40, 0.5), "rng": 0, "n_threads": 1},
     ),
-    "codebook": lambda: (pu.codebook, {
-        "features": np.random.default_rng(0).normal(size=(200, 4)), "labels": LABELS, "n_styles": 2,
-        "n_labels": 3, "coverage": 0.99, "rng": 0,
-    }),
     "compare": _compare,
     "crossed": lambda: (_crossed, {"first": ["a", "b"], "second": [1, 2]}),
     "compare_parameters": lambda: (
@@ -596,7 +578,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "histograms": lambda: (
         pu.histograms, {"clients": ["a", "b"], "values": [0, 1], "categories": 2},
     ),
-    "html_report": _html_report,
+    "report_on": _report_on,
     "in_stock": lambda: (pu.in_stock, {"counts": COUNTS, "labels": list(range(COUNTS.shape[1]))}),
     "load": _load,
     "load_partition": _load_partition,

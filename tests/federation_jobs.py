@@ -12,7 +12,7 @@ def job_of(folder, **settings):
         "selects": False,
         "components": (2,),
         "max_size": 20,
-        "rounds": 4,
+        "max_rounds": 4,
     }
     return MixtureJob(**{**usual, **settings})
 

@@ -9,6 +9,7 @@ import polyurn as pu
 from polyurn.model.paper_truths import truth
 from polyurn.model.style import StyleErrors
 from polyurn.report.material import gather
+from polyurn.report.page import report_on
 from polyurn.storage.models import Saved
 from polyurn.storage.provenance import DataRecord, Made
 from polyurn.storage.run_log import RunRecord
@@ -154,11 +155,12 @@ def everything():
 
 def gathered(model=None, **given):
     """The material of a page about whatever is given."""
-    nothing = {
-        "categories": None, "comparison": None, "runs": (), "clients": {}, "true": "true",
-        "metric": "accuracy", "notes": (), "rng": 0,
-    }  # fmt: skip
-    return gather(model, **(nothing | {k: v for k, v in given.items() if k != "title"}))
+    return gather(model, **{k: v for k, v in given.items() if k != "title"})
+
+
+def html_report(*things, **given):
+    """The page about whatever is given."""
+    return report_on(*things, **given).html()
 
 
 @cache

@@ -159,7 +159,7 @@ def test_the_commands_of_the_guide_run_on_the_table_that_it_makes(tmp_path, monk
     there = first_examples(guide)
     blocks = [block.splitlines() for block in shell_blocks(guide)]
     walk = next(lines for lines in blocks if all(line.startswith("polyurn ") for line in lines))
-    assert [run([*shlex.split(line), "--quiet"]) for line in walk] == ["histogram", "select"]
+    assert [run([*shlex.split(line), "--quiet"]) for line in walk] == ["histogram", "fit"]
     made = {path.name for path in tmp_path.iterdir()} - there
     assert made == {"clients.parquet", "mdm.json"}
 
@@ -177,7 +177,7 @@ def test_the_walk_through_the_other_commands_runs(tmp_path, monkeypatch, capsys)
     monkeypatch.chdir(tmp_path)
     block = shell_blocks(page("quickstart"))[-1]
     ran = [run(shlex.split(line)) for line in block.splitlines()]
-    walk = "histogram select fit show score sample partition compare"
+    walk = "histogram fit fit show score sample partition compare"
     assert ran == ["python", "python", *walk.split()]
     assert {path.name for path in tmp_path.iterdir()} == {
         "clients.csv",
@@ -222,13 +222,9 @@ def renew(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "ran"),
     [
-        ("README.md", ["python", "select", "show", "compare", "partition"]),
-        ("docs/quickstart.md", ["select", "sample", "compare", "report"]),
+        ("README.md", ["python", "fit", "show", "compare", "partition"]),
+        ("docs/quickstart.md", ["fit", "sample", "compare", "report"]),
         ("docs/guides/feature.md", ["features", "features"]),
-        (
-            "docs/codebook.md",
-            ["codebook", "show", "codebook", "codebook", "fit", "fit", "sample", "partition"],
-        ),
     ],
 )
 def test_a_page_shows_what_its_commands_print(name, ran, renew, tmp_path):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import sources
 
+import sources
 from polyurn import LocalAggregator, datasets, fit, read_table, table_histograms
 from polyurn.counts import client_sizes
 

@@ -24,22 +24,20 @@ if TYPE_CHECKING:
     from polyurn.client.record_tables import table_records as table_records
     from polyurn.client.records import Records as Records
     from polyurn.client.tables import table_histograms as table_histograms
+    from polyurn.comparison.likeness import compare as compare
     from polyurn.comparison.parameters import compare_parameters as compare_parameters
-    from polyurn.comparison.populations import compare as compare
     from polyurn.comparison.results import Comparison as Comparison
     from polyurn.comparison.results import Likeness as Likeness
-    from polyurn.comparison.single_dirichlet import concentration as concentration
     from polyurn.comparison.splits import ClientSplit as ClientSplit
     from polyurn.comparison.splits import split_clients as split_clients
     from polyurn.comparison.styles import StyleDispersion as StyleDispersion
     from polyurn.comparison.styles import style_dispersion as style_dispersion
     from polyurn.comparison.summaries import Heterogeneity as Heterogeneity
+    from polyurn.comparison.summaries import concentration as concentration
     from polyurn.comparison.summaries import heterogeneity as heterogeneity
     from polyurn.counts import drop_empty as drop_empty
     from polyurn.integrations.frames import TableFeatures as TableFeatures
     from polyurn.integrations.frames import table_features as table_features
-    from polyurn.model.codebooks import Codebook as Codebook
-    from polyurn.model.codebooks import codebook as codebook
     from polyurn.model.mdm import MDM as MDM
     from polyurn.model.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
     from polyurn.model.populations import IID as IID
@@ -62,7 +60,7 @@ if TYPE_CHECKING:
     from polyurn.privacy.aggregator import PrivateAggregator as PrivateAggregator
     from polyurn.privacy.ledger import PrivacyLedger as PrivacyLedger
     from polyurn.privacy.statement import Guarantee as Guarantee
-    from polyurn.report.page import html_report as html_report
+    from polyurn.report.page import report_on as report_on
     from polyurn.server.features import FeatureDifference as FeatureDifference
     from polyurn.server.features import Recommendation as Recommendation
     from polyurn.server.features import feature_differences as feature_differences
@@ -91,7 +89,7 @@ if TYPE_CHECKING:
     from polyurn.sweeps.grid import Sweep as Sweep
     from polyurn.sweeps.grid import sweep as sweep
     from polyurn.sweeps.optuna_search import OptunaSearch as OptunaSearch
-    from polyurn.sweeps.results import Verdict as Verdict
+    from polyurn.sweeps.verdict import Verdict as Verdict
     from polyurn.sweeps.verdict import compare_sweeps as compare_sweeps
     from polyurn.training.examples import Examples as Examples
     from polyurn.training.federated import Run as Run
@@ -113,13 +111,13 @@ _HOME = {
     "table_records": "client.record_tables",
     "Records": "client.records",
     "table_histograms": "client.tables",
-    "concentration": "comparison.single_dirichlet",
+    "concentration": "comparison.summaries",
     "StyleDispersion": "comparison.styles",
     "style_dispersion": "comparison.styles",
     "Heterogeneity": "comparison.summaries",
     "heterogeneity": "comparison.summaries",
     "compare_parameters": "comparison.parameters",
-    "compare": "comparison.populations",
+    "compare": "comparison.likeness",
     "Comparison": "comparison.results",
     "Likeness": "comparison.results",
     "ClientSplit": "comparison.splits",
@@ -134,10 +132,8 @@ _HOME = {
     "Journal": "storage.journal",
     "pack_shards": "storage.packing",
     "open_ledger": "storage.ledger_file",
-    "Codebook": "model.codebooks",
     "GivenLabels": "model.populations",
     "MDM": "model.mdm",
-    "codebook": "model.codebooks",
     "dirichlet_multinomial_logpmf": "model.mdm",
     "load_partition": "storage.partitions",
     "save_partition": "storage.partitions",
@@ -155,7 +151,7 @@ _HOME = {
     "Guarantee": "privacy.statement",
     "PrivacyLedger": "privacy.ledger",
     "PrivateAggregator": "privacy.aggregator",
-    "html_report": "report.page",
+    "report_on": "report.page",
     "fit": "server.fit",
     "FeatureDifference": "server.features",
     "Recommendation": "server.features",
@@ -185,7 +181,7 @@ _HOME = {
     "OptunaSearch": "sweeps.optuna_search",
     "Sweep": "sweeps.grid",
     "sweep": "sweeps.grid",
-    "Verdict": "sweeps.results",
+    "Verdict": "sweeps.verdict",
     "compare_sweeps": "sweeps.verdict",
 }
 

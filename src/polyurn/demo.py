@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.aggregate.local import LocalAggregator
-from polyurn.comparison.populations import Compared, compare
+from polyurn.comparison.likeness import Compared, compare
 from polyurn.comparison.results import Comparison
 from polyurn.datasets.dataset import Dataset, Records
 from polyurn.datasets.installed import digits, flights

@@ -103,7 +103,7 @@ def test_a_usage_mistake_of_thousands_of_characters_is_shortened(run):
     assert len(ran.err) < 600
 
 
-@pytest.mark.parametrize("group", ["codebook", "federation"])
+@pytest.mark.parametrize("group", ["federation"])
 def test_a_group_without_a_command_shows_its_help_and_no_empty_error(run, group):
     ended = run(group)
     assert ended.code == 2

@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from cli_walk import CLIENTS, EXAMPLE, HEAD, assert_leaves_no_trace, assert_refused, fit
+from polyurn.aggregate.local import LocalAggregator
 from polyurn.storage.models import load_saved
 from polyurn.storage.tables import write_histograms
 from polyurn.typed.records import to_record
@@ -89,6 +90,36 @@ def test_ctrl_c_keeps_every_round_that_was_shown(run, tmp_path):
     assert f"interrupted; the parameters after round {last} are in mdm.json" in err
 
 
+def test_ctrl_c_in_a_private_fit_keeps_its_last_round(run, monkeypatch):
+    asked = ("fit", "clients.csv", "--components", 2, "--categories", 3, "--max-size", 12)
+    _interrupt_after(monkeypatch, 4)
+    ran = run(*asked, "--epsilon", 50, "--delta", 1e-3, "-o", "mdm.json")
+    assert ran.code == 130
+    last = load_saved("mdm.json").made.interrupted_after_round
+    assert f"interrupted; the parameters after round {last} are in mdm.json" in ran.err
+
+
+def test_ctrl_c_in_a_selection_says_nothing_about_parameters(run, monkeypatch):
+    _interrupt_after(monkeypatch, 3)
+    ran = run("fit", "clients.csv", "--components", "1,2", "--held-out", 0.5, "-o", "mdm.json")
+    assert ran.code == 130
+    assert "interrupted; nothing was kept" in ran.err
+    assert "parameters" not in ran.err
+
+
+def _interrupt_after(monkeypatch, n_questions):
+    """As if Ctrl-C were pressed during the next question."""
+    aggregate, asked = LocalAggregator.aggregate, []
+
+    def interrupted(self, *arguments, **named):
+        asked.append(1)
+        if len(asked) > n_questions:
+            raise KeyboardInterrupt
+        return aggregate(self, *arguments, **named)
+
+    monkeypatch.setattr(LocalAggregator, "aggregate", interrupted)
+
+
 # --------------------------------------------------------------------------- what is refused
 
 
@@ -141,15 +172,23 @@ def test_a_table_without_rows_is_empty_whatever_is_declared(run, tmp_path, categ
         (["--max-size", 0], ["max_size from 1 to", "got 0"]),
         (["--max-size", 10**20], ["max_size from 1 to", "got 1000"]),
         (["--max-size", 10**9, "--sizes", "exact"], ["max_size of at most", "--sizes binned"]),
-        (["--size-prior", -1], ["prior"]),
-        (["--size-prior", "nan"], ["prior"]),
-        (["--category-prior", "inf"], ["prior"]),
-        (["--method", "paper", "--tol", 0.1], ["--tol has no effect with --method paper"]),
-        (["--method", "paper", "--patience", 1], ["--patience has no effect with --method paper"]),
-        (["--method", "paper", "--max-upload", 9], ["--max-upload has no effect"]),
-        (["--moments", "first"], ["--moments has no effect without --method paper"]),
-        (["--sampling", "poisson"], ["--sampling has no effect without --cohort"]),
-        (["--threads", 0], ["from 1 to 1024, got 0"]),
+        (["--priors", "size=-1"], ["prior"]),
+        (["--priors", "size=nan"], ["prior"]),
+        (["--priors", "category=inf"], ["prior"]),
+        (["--priors", "sizes=1"], ["--priors as NAME=VALUE", "of size, category, got 'sizes=1'"]),
+        (
+            ["--method", "paper", "--search", "tol=0.1"],
+            ["--search has no effect with --method paper"],
+        ),
+        (
+            ["--method", "paper:pooled", "--search", "tol=1"],
+            ["--search has no effect with --method paper"],
+        ),
+        (["--search", "patience=1.5"], ["patience in --search as a whole number, got '1.5'"]),
+        (["--search", "tol"], ["--search as NAME=VALUE", "got 'tol'"]),
+        (["--method", "paper:first"], ["--method"]),
+        (["--cohort", "poisson"], ["--cohort as 1000 or poisson:1000"]),
+        (["--threads", 0], ["n_threads from 1 to 1024, got 0"]),
         (["--seed", -1], ["seed", "-1"]),
         (["--categories", 2], ["not in the declared categories", "line 5"]),
         (["--categories", "0,0"], ["names that differ"]),
@@ -227,3 +266,25 @@ def test_three_clients_are_told_at_once_what_they_cannot_give(run):
     assert "allow more rounds" not in ran.err
     refused = run("fit", "clients.csv", "--components", 4)
     assert_refused(refused, "4 components need at least as many clients, got 3")
+
+
+# ------------------------------------------------------------------- one K, or several to choose from
+
+
+def test_several_numbers_of_components_are_chosen_from(run):
+    asked = ("clients.csv", "--components", "1,2", "--rounds", 4, "--held-out", 0.5, "--json")
+    chosen = run("fit", *asked).json()
+    assert [c["n_components"] for c in chosen["candidates"]] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--components", 2, "--held-out", 0.3], "--held-out has no effect with one number"),
+        (["--components", "1:2", "--method", "paper"], "--method has no effect with several"),
+        (["--components", 2, "--delta", 1e-6], "--delta has no effect without --epsilon"),
+        (["--components", 2, "--epsilon", 1, "--search", "tol=1"], "--search has no effect with"),
+    ],
+)
+def test_options_that_one_or_several_do_not_hear_are_refused(run, options, words):
+    assert_refused(run("fit", "clients.csv", *options), words)

@@ -58,7 +58,7 @@ def test_a_checkpoint_goes_on_with_packed_clients_and_refuses_others(packed):
 
 
 def test_packed_clients_are_selected_and_scored_like_a_table(packed):
-    ran = packed("select", "packed", "--components", "1:2", "--json", "-q")
+    ran = packed("fit", "packed", "--components", "1:2", "--json", "-q")
     assert ran.json()["n_held_out"] > 300
     of_table, of_folder = (
         packed("score", "mdm.json", where, "--json").json() for where in ("true.parquet", "packed")
@@ -67,7 +67,7 @@ def test_packed_clients_are_selected_and_scored_like_a_table(packed):
 
 
 def test_compare_draws_some_of_packed_clients_and_says_so(packed, monkeypatch):
-    monkeypatch.setattr("polyurn.commands._shared.packed_clients._COMPARED", 400)
+    monkeypatch.setattr("polyurn.sources.clients._COMPARED", 400)
     ran = packed("compare", "packed", "mdm=mdm.json", "true=true.parquet", "--folds", 0)
     assert ran.code == 0
     assert "packed: 400 clients of 2,000, drawn at random, stand for all" in ran.err

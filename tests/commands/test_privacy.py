@@ -57,7 +57,7 @@ def test_a_ledger_refuses_the_second_fit(run, table):
 
 def test_a_private_choice_states_its_guarantee(run, table):
     name, bounds = table
-    ran = run("select", name, "--components", "1:2", *BUDGET, *bounds, "-o", "mdm.json", "--json")
+    ran = run("fit", name, "--components", "1:2", *BUDGET, *bounds, "-o", "mdm.json", "--json")
     assert ran.code == 0
     assert {c["n_components"] for c in ran.json()["candidates"]} == {1, 2}
     assert load_saved("mdm.json").made.privacy.guarantee.n_rounds <= 12
@@ -68,16 +68,16 @@ def test_a_private_choice_states_its_guarantee(run, table):
     [
         (("--epsilon", 1, *BOUNDS), "expected --delta with --epsilon"),
         (BUDGET, "expected --categories and --max-size"),
-        ((*BUDGET, *BOUNDS, "--tol", 1), "--tol has no effect with --epsilon"),
+        ((*BUDGET, *BOUNDS, "--search", "tol=1"), "--search has no effect with --epsilon"),
         ((*BUDGET, *BOUNDS, "--sizes", "exact"), "binned or shared"),
         (("--delta", 1e-6), "--delta has no effect without --epsilon"),
         ((*BUDGET, *BOUNDS, "--ledger-epsilon", 3), "without --ledger"),
         (("--epsilon", 0, "--delta", 1e-6, *BOUNDS), "expected epsilon above 0"),
     ],
 )
-@pytest.mark.parametrize("command", ["fit", "select"])
-def test_what_a_private_fit_cannot_use_is_refused(run, command, options, words):
-    assert_refused(run(command, "clients.csv", "--components", 2, *options), words)
+@pytest.mark.parametrize("components", [2, "1:2"])
+def test_what_a_private_fit_cannot_use_is_refused(run, components, options, words):
+    assert_refused(run("fit", "clients.csv", "--components", components, *options), words)
 
 
 def test_a_plan_has_a_line_for_each_epsilon_and_one_without_privacy(run):

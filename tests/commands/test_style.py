@@ -111,7 +111,7 @@ def test_what_cannot_be_is_one_line_and_no_file(run, files, tmp_path, options, w
 
 
 def test_a_style_is_written_to_json_only(run, files):
-    assert_refused(run(*COMMAND, "-o", "style.csv"), "expected a .json file for the style")
+    assert_refused(run(*COMMAND, "-o", "style.csv"), "expected a .json file")
 
 
 def test_records_of_another_number_of_features_are_named_with_their_file(run, files, tmp_path):
@@ -130,7 +130,9 @@ def test_labels_of_an_archive_that_are_none_are_named_with_their_file(run, files
 
 def test_a_table_and_an_archive_do_not_go_together(run, files):
     assert_refused(run("style", "proxy.parquet", "records.npz"), "two tables or two .npz files")
-    assert_refused(run("style", "proxy.npz", "records.npz", "--label", "x"), "have no effect")
+    assert_refused(
+        run("style", "proxy.npz", "records.npz", "--label", "x"), "--label has no effect"
+    )
     assert_refused(run("style", "records.npz", "proxy.npz"), "expected an array 'clients'")
 
 

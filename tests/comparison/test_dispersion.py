@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polyurn import MDM, Sizes
-from polyurn.comparison.dispersion import dispersion, dispersion_index
+from polyurn.comparison.summaries import dispersion, dispersion_index
 
 
 @pytest.mark.parametrize("alpha_0", [4.0, 60.0, 1e9])

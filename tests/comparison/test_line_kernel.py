@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from polyurn.comparison.line_kernel import split_distances
+from polyurn.comparison.distances import split_distances
 
 
 @pytest.mark.parametrize("n", [2, 7, 50])

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from comparison_cases import HELD_OUT, QUICK, TRUTH, iid
 from polyurn import MDM, Sizes, compare
-from polyurn.comparison.dispersion import Dispersion
 from polyurn.comparison.distances import Floor
 from polyurn.comparison.estimates import Estimate
 from polyurn.comparison.results import Comparison, Floors, Likeness
-from polyurn.comparison.summaries import Heterogeneity
+from polyurn.comparison.summaries import Dispersion, Heterogeneity
 from polyurn.errors import FileError
 from report_material import comparison
 
@@ -109,7 +108,7 @@ def test_the_table_has_a_line_for_every_measure_and_a_column_for_every_populatio
     verdict = compare(
         {"mdm": TRUTH, "iid": iid(80, np.random.default_rng(0))}, HELD_OUT, rng=0, **QUICK
     )
-    head, mdm, simulated, true = verdict.table()
+    head, mdm, simulated, true = zip(*verdict.table(), strict=True)
     assert (mdm[0], simulated[0], true[0]) == ("mdm", "iid", "true")
     assert len({len(row) for row in (head, mdm, simulated, true)}) == 1
     lines = str(verdict).splitlines()
@@ -120,7 +119,7 @@ def test_the_table_has_a_line_for_every_measure_and_a_column_for_every_populatio
 
 def test_the_table_shows_every_interval():
     verdict = compare({"mdm": TRUTH}, HELD_OUT, rng=0, **QUICK)
-    head, mdm, true = verdict.table()
+    head, mdm, true = zip(*verdict.table(), strict=True)
     for name in ("total variation", "Jensen-Shannon", "effective categories", "about Dirichlet"):
         column = next(i for i, title in enumerate(head) if title.startswith(name))
         assert " to " in mdm[column]
@@ -130,7 +129,7 @@ def test_the_table_shows_every_interval():
 
 
 def test_every_measure_with_plus_minus_says_what_it_is():
-    head, *rows = few_true_clients(500).table()
+    head, *rows = zip(*few_true_clients(500).table(), strict=True)
     for row in rows:
         for heading, cell in zip(head, row, strict=True):
             assert ("±" in heading and "95 %" in heading) or "±" not in cell

@@ -3,7 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from polyurn.comparison.two_sample import two_sample_auc
+from polyurn.comparison.likeness import two_sample_auc
 from polyurn.errors import MissingDependencyError
 
 

@@ -5,10 +5,10 @@ import sys
 
 import numpy as np
 import pytest
-import sources
 from hypothesis import given
 from hypothesis import strategies as st
 
+import sources
 from polyurn import datasets
 from polyurn.datasets import Dataset, Records
 from polyurn.errors import CountsError, InputError, MissingDependencyError, ParameterError

@@ -14,7 +14,9 @@ JOB = job_of("fed")
 
 def test_a_job_is_read_as_it_was_written(tmp_path):
     assert JobFolder.make(tmp_path / "runs", JOB).read() == JOB
-    chosen = replace(JOB, selects=True, components=(), cohort=5, checkpoint="rounds", command="c")
+    chosen = replace(
+        JOB, selects=True, components=(), cohort_size=5, checkpoint="rounds", command="c"
+    )
     folder = JobFolder.make(tmp_path / "runs", chosen)
     assert JobFolder(folder.path).read() == chosen
 

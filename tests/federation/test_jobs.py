@@ -16,17 +16,17 @@ STYLE = style_job_of("fed", features=("width", "height"))
 
 def test_a_run_goes_on_only_with_the_settings_that_decide_about_its_rounds():
     assert replace(JOB, timeout=5.0, settling=1.0, retries=0, command="c").settings == JOB.settings
-    assert replace(JOB, rounds=50).settings == JOB.settings
+    assert replace(JOB, max_rounds=50).settings == JOB.settings
     for other in (
         {"seed": 1},
         {"secure": False},
-        {"cohort": 2},
+        {"cohort_size": 2},
         {"tol": 0.1},
         {"components": (3,)},
     ):
         assert replace(JOB, **other).settings != JOB.settings
     selection = replace(JOB, selects=True)
-    assert replace(selection, rounds=50).settings != selection.settings
+    assert replace(selection, max_rounds=50).settings != selection.settings
     json.dumps(JOB.settings)
 
 
@@ -51,7 +51,7 @@ def test_a_private_run_goes_on_with_the_same_guarantee_and_a_larger_budget():
         (PRIVATE, {"trust": "nobody"}, "expected trust distributed, central, local in secure sums"),
         (PRIVATE, {"secure": False}, "expected trust central, local in plain sums"),
         (PRIVATE, {"selects": True, "components": ()}, "got auto"),
-        (PRIVATE, {"cohort": 3}, "no cohort"),
+        (PRIVATE, {"cohort_size": 3}, "no cohort"),
         (PRIVATE, {"sizes": "exact"}, "binned or shared"),
     ],
 )

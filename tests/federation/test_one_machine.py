@@ -29,7 +29,7 @@ from live_federations import (
     stages_of,
     wait_until,
 )
-from polyurn.commands._shared.federated import perform
+from polyurn.commands.federation.jobs import perform
 from polyurn.federation.certificates import make_node_keys
 from polyurn.federation.flower import superlink
 from polyurn.federation.flower.processes import alive, end_processes, keep_pid
@@ -71,7 +71,7 @@ def lived(tmp_path_factory):
         patch.chdir(elsewhere[2])
         with federation_here(place / "fed", histograms(3), max_size=20, secure_only=False) as made:
             seen = Lived(made)
-            settings = {"rounds": ROUNDS, "timeout": PATIENCE, "settling": PATIENCE}
+            settings = {"max_rounds": ROUNDS, "timeout": PATIENCE, "settling": PATIENCE}
             for name in ("secure", "plain"):
                 job = job_of(made.path, secure=name == "secure", **settings)
                 seen.fits[name] = load_saved(perform(made, job).result)
@@ -231,7 +231,7 @@ def test_a_fit_goes_on_after_the_superlink_was_killed(four, tmp_path):
 @pytest.mark.slow
 def test_a_fit_goes_on_after_a_node_was_killed_and_has_joined_again(four, tmp_path):
     made, whole = four
-    wanted = ("--min-fraction", 1, "--timeout", TIMEOUT)  # nobody is to be missing
+    wanted = ("--terms", f"min_fraction=1,timeout={TIMEOUT}")  # nobody is to be missing
     run = fit_of(made, tmp_path, *wanted)
     run.wait_for_round(2)
     kill_node(made, 3)
@@ -250,7 +250,7 @@ def test_a_node_that_misbehaves_in_every_way_costs_one_timeout_and_is_named(four
     hostile = subprocess.Popen([sys.executable, str(HOSTILE), str(folder)], start_new_session=True)
     try:
         wait_until(lambda: alive(folder / "node.pid") == hostile.pid)
-        options = ("--plain", "--timeout", 40, "--tol", 1e-14, "--patience", 20)
+        options = ("--plain", "--terms", "timeout=40", "--search", "tol=1e-14,patience=20")
         saved = Run(made, tmp_path / "mdm.json", *options, rounds=10).result()
     finally:
         hostile.kill()
@@ -298,7 +298,7 @@ def test_a_stock_supernode_with_our_clientapp_gives_the_same_fit(four, tmp_path)
         )  # fmt: skip
     keep_pid(tmp_path / "stock.pid", stock.pid)
     try:
-        options = ("--plain", "--timeout", PATIENCE, "--settling", PATIENCE)
+        options = ("--plain", "--terms", f"timeout={PATIENCE},settling={PATIENCE}")
         saved = Run(made, tmp_path / "mdm.json", *options, rounds=6).result()
     finally:
         end_processes([tmp_path / "stock.pid"], within=30.0)
@@ -321,7 +321,7 @@ def six(tmp_path):
 def test_a_third_of_the_nodes_may_be_killed_in_a_secure_sum_which_is_right_in_one_attempt(
     six, tmp_path
 ):
-    options = ("--timeout", TIMEOUT, "--min-fraction", 0.6)
+    options = ("--terms", f"timeout={TIMEOUT},min_fraction=0.6")
     run = Run(six, tmp_path / "mdm.json", *options, rounds=3)
     for number in (2, 5):
         wait_until(lambda number=number: "share" in stages_of(six, number))
@@ -337,7 +337,7 @@ def test_a_third_of_the_nodes_may_be_killed_in_a_secure_sum_which_is_right_in_on
 
 @pytest.mark.slow
 def test_below_the_threshold_of_a_secure_sum_there_is_a_named_error_in_time(six, tmp_path):
-    run = Run(six, tmp_path / "mdm.json", "--timeout", TIMEOUT, rounds=3)
+    run = Run(six, tmp_path / "mdm.json", "--terms", f"timeout={TIMEOUT}", rounds=3)
     for number in (1, 2, 3, 4):
         wait_until(lambda number=number: "share" in stages_of(six, number))
         kill_node(six, number)

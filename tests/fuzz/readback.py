@@ -20,7 +20,6 @@ def unreadable(path: Path) -> str | None:
 
 
 def _read(path: Path) -> None:
-    from polyurn.model.codebooks import Codebook
     from polyurn.model.style import Style
     from polyurn.report.material import SavedComparison
     from polyurn.storage.documents import format_of, load_document
@@ -35,8 +34,6 @@ def _read(path: Path) -> None:
         load_saved(path)
     elif format_of(path) == "polyurn.style":
         load_saved(path, Style)
-    elif format_of(path) == "polyurn.codebook":
-        load_saved(path, Codebook)
     elif format_of(path) == "polyurn.comparison":
         SavedComparison.from_record(load_document(path, kind="comparison"))
     elif path.suffix == ".json":

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from polyurn.report.crossed_rows import (
+from polyurn.report.traffic import (
     MOST_KINDS,
     MOST_NODES,
     MOST_ODD,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from polyurn.report.crossed_sections import crossed_section
+from polyurn.report.traffic import crossed_section
 from report_material import KINDS, crossed_record, federated, gathered, saved
 
 

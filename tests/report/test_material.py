@@ -8,7 +8,6 @@ import pytest
 from damage import damaged
 from polyurn.errors import CountsError, ParameterError, PolyurnError
 from polyurn.report.material import SavedComparison
-from polyurn.report.page import html_report
 from polyurn.storage.documents import load_document, save_document
 from polyurn.storage.models import load_saved, save
 from polyurn.storage.run_log import read_runs
@@ -17,6 +16,7 @@ from report_material import (
     comparison,
     fitted,
     gathered,
+    html_report,
     runs,
     saved,
     selection,

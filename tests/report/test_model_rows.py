@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from polyurn import MDM, SizeBins, Sizes
 from polyurn.model.paper_truths import truth
-from polyurn.report.model_rows import (
+from polyurn.report.model import (
     candidate_rows,
     path_rows,
     profile_rows,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from polyurn.report.model_sections import choice_section, components_section
+from polyurn.report.model import choice_section, components_section
 from polyurn.server.results import Selection
 from polyurn.storage.models import Saved
 from polyurn.storage.provenance import Made

@@ -8,12 +8,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from polyurn.report.page import html_report
 from report_material import (
     NAMES,
     comparison,
     everything,
     federated,
+    html_report,
     runs,
     saved,
     selection,
@@ -238,6 +238,13 @@ def test_a_sweep_without_true_clients_has_curves_and_no_verdict():
     shown = Page(html_report(runs=runs(populations=("mdm", "iid"))))
     assert [f["id"] for f in shown.all("figure")] == ["profile"]
     assert "Not measured" in shown.all("dl")[0]["text"]
+
+
+def test_runs_that_share_no_seed_with_the_true_ones_leave_the_rest_of_the_page():
+    made = [*runs(("true",), seeds=(0,)), *runs(("mdm", "style"), seeds=(1,), styled={"style"})]
+    shown = Page(html_report(saved(), **{**styled(), "runs": made}))
+    assert {"weights", "profile"} <= {figure["id"] for figure in shown.all("figure")}
+    assert "has no run with the seed and settings of a true one" in shown.all("dl")[0]["text"]
 
 
 def test_a_name_that_is_no_text_of_utf_8_does_not_keep_the_page_from_being_written():

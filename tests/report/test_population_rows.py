@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyurn.errors import ParameterError
-from polyurn.report.population_rows import (
+from polyurn.report.populations import (
     MEASURES,
     N_COLOURS,
     distance_rows,

@@ -5,7 +5,7 @@ import pytest
 
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
-from polyurn.report.style_sections import style_section
+from polyurn.report.style import style_section
 from polyurn.storage.models import Saved
 from polyurn.storage.provenance import Made
 from report_material import NAMES, gathered, pool, saved, selection, style, styled, true_clients

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import polyurn as pu
-from polyurn.report.style_rows import (
+from polyurn.report.style import (
     MOST_LABELS,
     PARTS,
     PLACES,

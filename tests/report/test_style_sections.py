@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import polyurn as pu
-from polyurn.report.style_sections import style_section
+from polyurn.report.style import style_section
 from polyurn.storage.models import Saved
 from report_material import gathered, pool, runs, selection, style, styled
 

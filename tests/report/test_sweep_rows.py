@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from polyurn.report.sweep_rows import agreement_rows, profile_rows, varied
+from polyurn.report.sweep_runs import agreement_rows, profile_rows, varied
 from report_material import runs
 
 

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from polyurn.report.tsne import affinities
-from polyurn.report.tsne_kernel import kl_gradient
+from polyurn.report.tsne import affinities, kl_gradient
 
 
 def test_the_gradient_is_that_of_the_formula():

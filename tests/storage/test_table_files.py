@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -14,7 +13,6 @@ from polyurn.storage.tables import (
     read_table,
     table_kind,
     table_text,
-    table_with_names,
     write_table,
 )
 
@@ -36,11 +34,6 @@ def test_a_parquet_file_says_how_it_came_about(tmp_path):
 def test_the_text_of_a_table_is_that_of_its_csv_file(tmp_path):
     write_table(TABLE, tmp_path / "table.csv")
     assert table_text(TABLE) == (tmp_path / "table.csv").read_bytes()
-
-
-def test_codes_become_a_column_of_names():
-    made = table_with_names({"client": np.array([7, 8])}, "code", ["a", "b", "c"], np.array([2, 0]))
-    assert made.to_pydict() == {"client": [7, 8], "code": ["c", "a"]}
 
 
 def test_a_name_that_is_too_long_for_a_file_is_refused_by_its_suffix():

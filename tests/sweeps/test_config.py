@@ -14,7 +14,7 @@ from rich.console import Console
 
 from cli_walk import assert_refused
 from polyurn import MDM, Partition, Sizes, compare_sweeps, save, save_partition, write_histograms
-from polyurn.commands._shared.progress import sweep_progress
+from polyurn.commands.progress import sweep_progress
 from polyurn.errors import FileError, ParameterError
 from polyurn.storage.run_log import RunRecord, read_runs
 from polyurn.sweeps.config import parse_config
@@ -264,8 +264,8 @@ def test_digits_are_images_and_can_be_given_another_shape():
         ({"sedes": [1]}, "the file has no 'sedes'; did you mean 'seeds'?"),
         ({"data": {"fil": "x"}}, r"\[data\] has no 'fil'; did you mean 'file'?"),
         ({"data": {}}, "data is missing"),
-        ({"data": {"builtin": "mnist"}}, "can only be 'digits'"),
-        ({"data": {"file": "x.npz", "test_share": 2}}, "test_share is between 0 and 1"),
+        ({"data": {"builtin": "mnist"}}, "expected builtin as 'digits', got 'mnist'"),
+        ({"data": {"file": "x.npz", "test_share": 2}}, "expected test_share between 0 and 1"),
         (
             {"clients": {"a": {"clumn": "x"}}},
             r"\[clients.a\] has no 'clumn'; did you mean 'column'",
@@ -277,16 +277,16 @@ def test_digits_are_images_and_can_be_given_another_shape():
         ({"clients": {"a": {"mdm": "x.json"}}}, r"\[clients.a\] needs n_clients"),
         ({"clients": {"a": {"column": "c", "n_clients": 3}}}, "has no meaning with column"),
         ({"clients": {"a": {"iid_proxy": 5}}}, r"\[clients.a\] needs n_clients"),
-        ({"clients": {"a": {"dirichlet": 0.1}}}, "needs sizes: a population above it, or a number"),
+        ({"clients": {"a": {"dirichlet": 0.1}}}, "needs sizes"),
         ({"clients": {"a": {"dirichlet": 0.1, "sizes": 5}}}, "needs n_clients"),
         (
             {"clients": {"a": {"dirichlet": 0, "sizes": "b"}}},
-            "dirichlet is a number above 0, got 0",
+            "dirichlet above 0, got 0",
         ),
-        ({"clients": {"a": {"dirichlet": "x", "sizes": "b"}}}, "a number above 0, got 'x'"),
+        ({"clients": {"a": {"dirichlet": "x", "sizes": "b"}}}, "dirichlet as a number, got 'x'"),
         (
             {"clients": {"a": {"dirichlet": 1, "sizes": "b", "marginal": "true"}}},
-            "marginal is one of flat, clients, proxy, got 'true'",
+            "marginal as 'flat', 'clients' or 'proxy', got 'true'",
         ),
         (
             {"clients": {"a": {"dirichlet": 1, "sizes": 5, "marginal": "clients", "n_clients": 2}}},
@@ -294,24 +294,33 @@ def test_digits_are_images_and_can_be_given_another_shape():
         ),
         ({"clients": {"a": {"iid": "b", "sizes": "b"}}}, "sizes has no meaning with iid"),
         ({"clients": {"a": {"iid": "b", "marginal": "flat"}}}, "marginal has no meaning with iid"),
-        ({"noise_floor": 0}, "noise_floor as true or false, got 0"),
+        ({"noise_floor": 0}, "noise_floor as True or False, got 0"),
         ({"weighted_to": "nobody"}, "one of true, mdm, iid, oracle, got 'nobody'"),
-        ({"weighted_to": [1]}, "weighted_to as a population of the file"),
+        ({"weighted_to": [1]}, "weighted_to as a text, got list"),
         ({"fedavg": {"n_rounds": 1}}, "FedAvg needs cohort_size"),
         ({"fedavg": {"n_rouns": 1}}, "no setting 'n_rouns'; did you mean 'n_rounds'?"),
-        ({"search": {"n_trials": 3}}, r"either \[grid\] or \[search\]"),
+        (
+            {"search": {"n_trials": 3, "space": {"local_epochs": {"choices": [1]}}}},
+            r"either \[grid\] or \[search\]",
+        ),
         ({"seeds": 3}, "seeds as a list"),
-        ({"seeds": [-1]}, "seeds as a list of whole numbers of at least 0"),
-        ({"model": 5}, "the name of a model, got 5"),
+        (
+            {"seeds": [-1]},
+            "seeds as a list, got -1 at position 0, in place of an integer of at least 0",
+        ),
+        ({"model": 5}, "model as a text, got 5"),
         ({"data": {"file": 7}}, r"\[data\] expected file as a text, got 7"),
         ({"data": {"file": "x.npz", "label": ["a"]}}, "expected label as a text"),
-        ({"data": {"file": "x.npz", "test_share": "x"}}, "test_share is between 0 and 1, got 'x'"),
-        ({"data": {"file": "x.npz", "shape": "x"}}, "shape is a list of whole numbers"),
-        ({"data": {"file": "x.npz", "shape": 4}}, "shape is a list of whole numbers"),
+        ({"data": {"file": "x.npz", "test_share": "x"}}, "test_share as a number, got 'x'"),
+        ({"data": {"file": "x.npz", "shape": "x"}}, "expected shape as a list, got"),
+        ({"data": {"file": "x.npz", "shape": 4}}, "expected shape as a list, got"),
         ({"clients": {"a": {"column": 3}}}, r"\[clients.a\] expected column as a text, got 3"),
-        ({"clients": {"a": {"iid": True, "n_clients": 3}}}, "a number of points, got True"),
-        ({"clients": {"a": {"iid": "b", "n_clients": "5"}}}, "n_clients is a whole number"),
-        ({"clients": {"a": {"iid": "b", "n_clients": 0}}}, "n_clients is a whole number above 0"),
+        (
+            {"clients": {"a": {"iid": True, "n_clients": 3}}},
+            "iid as a text, an integer of at least 0, got True",
+        ),
+        ({"clients": {"a": {"iid": "b", "n_clients": "5"}}}, "n_clients as an integer"),
+        ({"clients": {"a": {"iid": "b", "n_clients": 0}}}, "n_clients as a whole number above 0"),
         ({"grid": [1]}, r"expected \[grid\] as a table"),
     ],
 )

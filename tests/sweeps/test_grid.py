@@ -257,6 +257,7 @@ def test_out_of_memory_is_one_clear_line(tmp_path):
         ({"grid": {"server_optimizer": ["SGD", "Sgd"]}}, "no optimiser 'Sgd'"),
         ({"grid": {"server_optimizer": ["SGD", "SparseAdam"]}}, "torch.optim.SparseAdam"),
         ({"grid": {"local_learning_rate": [1, 1.0]}}, "local_learning_rate, got 1 more than once"),
+        ({"grid": {"local_learning_rate": [1e308]}}, "local_learning_rate of at most"),
         ({"grid": {"local_rate": [1]}}, "no setting 'local_rate'; did you mean"),
         ({"grid": {"local_epochs": []}}, "a list of values for local_epochs"),
         ({"grid": {"local_epochs": "12"}}, "got '12' under 'local_epochs', in place of a list"),
@@ -326,6 +327,15 @@ def test_the_time_left_follows_from_the_runs_of_this_start(monkeypatch):
 
 def negative_loss(outputs, labels):
     return -squared_error(outputs, nn.functional.one_hot(labels, 3))
+
+
+def test_very_many_rounds_are_timed_and_told_before_they_begin(monkeypatch):
+    began = []
+    monkeypatch.setattr("polyurn.sweeps.grid._run_all", lambda *_: None)  # which would take days
+    small_sweep(settings=BASE.with_changes({"n_rounds": 10**9}), on_run=began.append)
+    (start,) = began
+    assert start.run is None
+    assert start.seconds_left > 3600
 
 
 def test_a_search_never_takes_a_diverged_run_for_the_best(tmp_path):

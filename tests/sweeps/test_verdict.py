@@ -10,7 +10,7 @@ from scipy import stats
 
 from polyurn.errors import ParameterError
 from polyurn.storage.run_log import RunRecord
-from polyurn.sweeps.pairs import regret
+from polyurn.sweeps.scores import regret
 from polyurn.sweeps.verdict import compare_sweeps
 from polyurn.training.settings import FedAvg
 

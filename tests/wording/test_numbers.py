@@ -58,7 +58,7 @@ def test_1_components_is_never_said(run, tmp_path):
     write_histograms(truth("medium/1").sample(12, rng=1), "held-out.csv")
     said = [
         run("fit", "clients.csv", "--components", 1, "-o", "fit.json"),
-        run("select", "clients.csv", "--components", 1, "-o", "mdm.json"),
+        run("fit", "clients.csv", "--components", "1,2", "-o", "mdm.json"),
         run("show", "mdm.json"),
         run("score", "mdm.json", "held-out.csv"),
         run("sample", "mdm.json", "--clients", 1, "-o", "one.csv"),

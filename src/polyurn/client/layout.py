@@ -103,28 +103,6 @@ def find_layout(
 ) -> Layout:
     """Find out which columns mean what.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The table's columns.
-    asked : Columns
-        What the user says; a name that is not there is an error.
-    remembered : Columns
-        What the columns of an earlier table were called; taken where it is there.
-    declared : sequence of str or int, optional
-        The declared categories, or how many they are.
-    called : str
-        What errors call the category, and the option that names it.
-    elsewhere : sequence of str
-        Columns that are read for something else, and hold no counts.
-    is_whole, is_distinct : function of a column's name
-        Whether it holds whole numbers of at least 0 and nothing else, or no value twice.
-
-    Raises
-    ------
-    CountsError
-        There is no such column, none can be told to be what is needed, or one is to be two things.
-
     Examples
     --------
     >>> numbers = {"opens"}
@@ -167,20 +145,6 @@ def category_columns(
 ) -> str | tuple[str, ...]:
     """The column that holds a category, or those that are crossed.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The table's columns.
-    category : str or sequence of str
-        A column; several; or several with commas between, where no column is called that.
-    option : str
-        The option that names it.
-
-    Raises
-    ------
-    CountsError
-        There is no such column, or one of them comes twice.
-
     Examples
     --------
     >>> category_columns(["plane", "origin", "dest"], "origin,dest")
@@ -211,13 +175,7 @@ def column_text(category: str | Sequence[str]) -> str:
 
 
 def find_column(names: Sequence[str], asked: str, *, option: str) -> str:
-    """The column of that name, whatever its case and punctuation if there is only one such.
-
-    Raises
-    ------
-    CountsError
-        There is none; the nearest is suggested, as the value of `option`.
-    """
+    """The column of that name, whatever its case and punctuation if there is only one such."""
     found = _alike(asked, names)
     if found is None:
         raise CountsError(missing_column(asked, names, option=option))

@@ -60,13 +60,7 @@ def table_records(
 
 
 def table_features_of(table: object, features: Sequence[str]) -> NDArray[np.float64]:
-    """The named columns of a data frame as features, shape (n_rows, n_features).
-
-    Raises
-    ------
-    CountsError
-        A column is missing or not of numbers, or lists of one column are of different lengths.
-    """
+    """The named columns of a data frame as features, shape (n_rows, n_features)."""
     arrow = as_arrow(table)
     if len(features) == 0:
         raise CountsError("expected at least one column of features, got none; name some")
@@ -90,25 +84,6 @@ def list_columns(table: object) -> tuple[str, ...]:
     """The columns of a data frame that hold lists."""
     arrow = as_arrow(table)
     return tuple(name for name in arrow.column_names if _is_list(arrow, name))
-
-
-def list_table(
-    features: NDArray[Any], labels: NDArray[np.int64], *, names: tuple[str, str]
-) -> "pa.Table":
-    """Points as a table of two columns, of lists and of labels; `table_features_of` reads the first.
-
-    Parameters
-    ----------
-    features : array of shape (n_points, n_features)
-    labels : int array of shape (n_points,)
-    names : two str
-        Of the columns.
-    """
-    import pyarrow as pa
-
-    numbers = pa.array(np.asarray(features, np.float64).ravel())
-    lists = pa.FixedSizeListArray.from_arrays(numbers, features.shape[1])
-    return pa.table([lists, pa.array(labels)], names=list(names))
 
 
 def _has_numbers(table: "pa.Table", name: str) -> bool:

@@ -116,14 +116,7 @@ def table_layout(
 
 
 def layout_histograms(table: object, layout: Layout, categories: Categories) -> Histograms:
-    """The histograms of a data frame whose layout is known.
-
-    Raises
-    ------
-    CountsError
-        A cell is not what its column should hold; or no (client, category) occurs twice and a column of
-        whole numbers was not read, so that it may hold the counts.
-    """
+    """The histograms of a data frame whose layout is known."""
     arrow = as_arrow(table)
     if layout.category is None:
         return _wide_histograms(arrow, layout, categories)
@@ -138,13 +131,7 @@ def layout_histograms(table: object, layout: Layout, categories: Categories) -> 
 def layout_rows(
     table: object, layout: Layout, categories: Categories
 ) -> tuple["pa.ChunkedArray", NDArray[np.int64], NDArray[np.int64]]:
-    """The client, the category's number and the count of each row of a long data frame.
-
-    Raises
-    ------
-    CountsError
-        A cell is not what its column should hold, or the table has one row per client.
-    """
+    """The client, the category's number and the count of each row of a long data frame."""
     arrow = as_arrow(table)
     if layout.category is None:
         raise CountsError("expected one row per point or with a count, got one row per client")
@@ -159,13 +146,6 @@ def category_codes(
     table: object, categories: Categories, *, category: str | Sequence[str] = "category"
 ) -> NDArray[np.int64]:
     """The category number of each row of a data frame.
-
-    Parameters
-    ----------
-    table : pyarrow.Table, pandas.DataFrame, polars.DataFrame or any Arrow stream
-    categories : int, sequence of str, or Bins
-    category : str or sequence of str
-        The column with the modelled feature; several are crossed.
 
     Examples
     --------
@@ -199,13 +179,7 @@ def known_codes(
 
 
 def column_numbers(table: object, name: str | Sequence[str]) -> NDArray[Any]:
-    """A column of numbers, none of them missing; text may spell them.
-
-    Raises
-    ------
-    CountsError
-        Several columns, which have no numbers; or a column of something else.
-    """
+    """A column of numbers, none of them missing; text may spell them."""
     arrow = as_arrow(table)
     column = _one_or_crossed(arrow, name)
     if isinstance(column, tuple):

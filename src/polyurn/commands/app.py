@@ -14,7 +14,6 @@ from rich.text import Text
 
 import polyurn
 from polyurn.commands import (
-    codebook,
     compare,
     datasets,
     demo,
@@ -27,13 +26,12 @@ from polyurn.commands import (
     report,
     sample,
     score,
-    select,
     show,
     style,
     sweep,
 )
-from polyurn.commands._shared.console import leave_stdout, talk, visible
-from polyurn.commands._shared.every_command import as_command
+from polyurn.commands.console import leave_stdout, talk, visible
+from polyurn.commands.declare import as_command
 from polyurn.commands.federation import init, join, up
 from polyurn.commands.federation import run as federation_run
 from polyurn.commands.federation import style as federation_style
@@ -135,11 +133,9 @@ _COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
     (_LEARN, "histogram", histogram.histogram_command),
     (_LEARN, "pack", pack.pack_command),
     (_LEARN, "fit", fit.fit_command),
-    (_LEARN, "select", select.select_command),
     (_LEARN, "show", show.show_command),
     (_LEARN, "score", score.score_command),
     (_LEARN, "style", style.style_command),
-    (_LEARN, "privacy", privacy.privacy_command),
     (_SIMULATE, "sample", sample.sample_command),
     (_SIMULATE, "partition", partition.partition_command),
     (_JUDGE, "compare", compare.compare_command),
@@ -152,9 +148,9 @@ for panel, name, function in _COMMANDS:
 
 _GROUPS: tuple[tuple[str, str, tuple[tuple[str, Callable[..., None]], ...]], ...] = (
     (
-        "codebook",
-        "Make categories of label and style, and encode points by them.",
-        (("make", codebook.make_command), ("encode", codebook.encode_command)),
+        "privacy",
+        "See what differential privacy would cost, before anything is spent.",
+        (("plan", privacy.plan_command),),
     ),
     (
         "federation",

@@ -1,14 +1,13 @@
-"""`polyurn datasets`: what a federation to try things on holds, fetched first if that is asked for.
+"""`polyurn datasets`: what a federation to try things on holds.
 
 Parses, calls one library function, prints.
 """
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import typer
-
-from polyurn.commands._shared.console import print_json, show
-from polyurn.commands._shared.options import AsJson
+from polyurn.commands.console import print_json, show
+from polyurn.commands.declare import argument
+from polyurn.commands.options import AS_JSON
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -20,8 +19,9 @@ Name: TypeAlias = Literal["digits", "flights"]
 
 
 def datasets_command(
-    name: Annotated[Name, typer.Argument(metavar="NAME", help="Which of the datasets.")],
-    as_json: AsJson = False,
+    *,
+    name: Name = argument("NAME", "Which of the datasets."),
+    as_json: bool = AS_JSON,
 ) -> None:
     """What a dataset holds: records, clients and categories.
 

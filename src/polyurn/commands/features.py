@@ -6,13 +6,13 @@ Parses, calls one library function, prints.
 from collections.abc import Sequence
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say, show
-from polyurn.commands._shared.invocation import refuse_options
-from polyurn.commands._shared.options import AsJson, Client, Count, Seed, TableArgument
+from polyurn.commands.console import print_json, say, show
+from polyurn.commands.declare import option, refuse_options
+from polyurn.commands.options import AS_JSON, CLIENT, COUNT, SEED, TABLE
 from polyurn.errors import ParameterError
 from polyurn.wording.numbers import counted
 
@@ -25,33 +25,24 @@ if TYPE_CHECKING:
 
 
 def features_command(
+    *,
     context: typer.Context,
-    table: TableArgument,
-    label: Annotated[
-        str, typer.Option(help="Column with the label; several, with commas between, are crossed.")
-    ],
-    client: Client = None,
-    candidates: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns to look at, comma-separated; all others by default. Offer only what the "
-            "network sees: its inputs, or what decides them."
-        ),
-    ] = None,
-    count: Count = None,
-    proxy: Annotated[
-        Path | None,
-        typer.Option(help="The server's own table: numbers are cut at its quantiles."),
-    ] = None,
-    bins: Annotated[int, typer.Option(help="Bins of a column of many different numbers.")] = 10,
-    ranges: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--range", help="Declared range of a column of numbers, cut evenly: COLUMN=LOW:HIGH."
-        ),
-    ] = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    table: Path = TABLE,
+    label: str = option(..., "Column with the label; several, with commas between, are crossed."),
+    client: str | None = CLIENT,
+    candidates: str | None = option(
+        None,
+        "Columns to look at, comma-separated; all others by default. Offer only what the "
+        "network sees: its inputs, or what decides them.",
+    ),
+    count: str | None = COUNT,
+    proxy: Path | None = option(None, "The server's own table: numbers are cut at its quantiles."),
+    bins: int = option(10, "Bins of a column of many different numbers."),
+    ranges: list[str] | None = option(
+        None, "Declared range of a column of numbers, cut evenly: COLUMN=LOW:HIGH.", "--range"
+    ),
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """What to model: how much clients differ in the label, and in other columns given the label.
 
@@ -59,8 +50,8 @@ def features_command(
 
     Example: `polyurn features flights.csv --client tailnum --label dest --candidates origin,carrier`
     """
-    from polyurn.commands._shared.client_tables import naming
     from polyurn.integrations.frames import table_features
+    from polyurn.sources.clients import naming
     from polyurn.storage.tables import read_table
 
     edges = _declared_bins(ranges or [], bins)

@@ -5,22 +5,13 @@ Parses, calls one library function, writes.
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say, warn
-from polyurn.commands._shared.invocation import check_output, made_by, refuse_options
-from polyurn.commands._shared.options import (
-    AsJson,
-    Categories,
-    Category,
-    Client,
-    Count,
-    DropEmpty,
-    Seed,
-)
-from polyurn.commands._shared.options import declared_categories as declared
+from polyurn.commands.console import print_json, say, warn
+from polyurn.commands.declare import Needs, argument, made_by, option, refuse_options
+from polyurn.commands.options import AS_JSON, SEED, TableOptions, listed_names
 from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
@@ -33,51 +24,34 @@ _COMPARISON = 1  # the newest version of a comparison file that this can read
 
 
 def report_command(
+    *,
     context: typer.Context,
-    things: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE|NAME=TABLE...",
-            help="MDM, style and comparison files, folders of sweeps, and tables of clients with a "
-            "name.",
-        ),
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path(
-        "report.html"
+    things: list[str] = argument(
+        "FILE|NAME=TABLE...",
+        "MDM, style and comparison files, folders of sweeps, and tables of clients with a name.",
     ),
-    title: Annotated[
-        str, typer.Option(help="What the page is called.")
-    ] = "What this federation looks like",
-    true: Annotated[str, typer.Option(help="The name of the true clients.")] = "true",
-    metric: Annotated[str, typer.Option(help="The metric of the sweep to show.")] = "accuracy",
-    proxy: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV, Parquet or .npz: proxy points in which a style is shown, one row each."
-        ),
-    ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(help="Column of --proxy with the label, unless its name is 'label'."),
-    ] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of --proxy in which the style is measured, comma-separated, or one with "
-            "lists; those that the style file names by default."
-        ),
-    ] = None,
-    shape: Annotated[
-        str | None,
-        typer.Option(help="Points of --proxy are pictures of this shape: 28,28 or 32,32,3."),
-    ] = None,
-    client: Client = None,
-    category: Category = None,
-    count: Count = None,
-    categories: Categories = None,
-    drop_empty: DropEmpty = False,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    columns: TableOptions,
+    output: Path = option(Path("report.html"), "HTML file to write.", "--output", "-o"),
+    title: str = option("What this federation looks like", "What the page is called."),
+    true: str = option("true", "The name of the true clients."),
+    metric: str = option("accuracy", "The metric of the sweep to show."),
+    proxy: Path | None = option(
+        None, "CSV, Parquet or .npz: proxy points in which a style is shown, one row each."
+    ),
+    label: str | None = option(
+        None, "Column of --proxy with the label, unless its name is 'label'.", Needs("proxy")
+    ),
+    features: str | None = option(
+        None,
+        "Columns of --proxy in which the style is measured, comma-separated, or one with "
+        "lists; those that the style file names by default.",
+        Needs("proxy"),
+    ),
+    shape: str | None = option(
+        None, "Points of --proxy are pictures of this shape: 28,28 or 32,32,3.", Needs("proxy")
+    ),
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Write one self-contained page about a model, a style, a comparison, a sweep, or all of them.
 
@@ -87,17 +61,15 @@ def report_command(
 
     Example: `polyurn report mdm.json comparison.json runs/ true=held-out.csv -o report.html`
     """
-    from polyurn.client.layout import Columns
-    from polyurn.commands._shared.client_tables import Reading, read_clients
-    from polyurn.commands._shared.model_files import read_model
-    from polyurn.commands._shared.proxy_points import read_proxy_points
+    from polyurn.commands.views import read_model
     from polyurn.model.style import Style
-    from polyurn.report.page import html_report
+    from polyurn.report.page import report_on
+    from polyurn.sources.clients import read_clients
+    from polyurn.sources.points import read_pictures
     from polyurn.storage.files import check_place, write_whole
     from polyurn.storage.models import load_saved
     from polyurn.storage.run_log import read_runs
 
-    check_output(context, output)
     check_place(output)
     model: Saved[MDM] | None = None
     comparison: SavedComparison | None = None
@@ -122,16 +94,23 @@ def report_command(
             case kind:
                 raise ParameterError(f"expected one {kind} file, got {thing!r} as well")
     _check_options(context, model is not None, bool(runs), bool(tables), proxy)
-    points, labels = read_proxy_points(proxy, style, label=label, features=features, shape=shape)
-    names = declared(categories) or (model and (model.categories or model.model.n_categories))
+    points = labels = None
+    if proxy is not None:
+        if style is None:
+            raise ParameterError(
+                "--proxy has no effect without a style file: add one, or leave it out"
+            )
+        points, labels = read_pictures(
+            proxy, style, label=label, features=listed_names(features), shape=shape
+        )
+    names = columns.declared() or (model and model.declared)
     clients = {}
-    reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
-    reading = reading if model is None else reading.like(model)
+    reading = columns.reading() if model is None else columns.reading().like(model)
     for name, table in tables.items():
         read = read_clients(table, reading, names or None)
         reading = reading.after(read)
         clients[name], names = read.counts, read.categories or read.shape[1]
-    page = html_report(
+    page = report_on(
         model,
         categories=names if isinstance(names, tuple) else None,
         comparison=comparison,
@@ -145,7 +124,7 @@ def report_command(
         title=title,
         notes=[("Page: command", made_by(context, seed)["command"])],
         rng=seed,
-    )
+    ).html()
     write_whole(output, lambda file: file.write(page.encode()))
     size = len(page.encode())
     say(f"wrote {output} ({size / 1e6:.1f} MB): open {output.resolve().as_uri()}")
@@ -162,8 +141,6 @@ def _check_options(
         # With proxy points, clients with styles are drawn.
         of_tables += ["seed"] if proxy is None else []
         refuse_options(context, of_tables, "without a table of clients")
-    if proxy is None:
-        refuse_options(context, ["label", "features", "shape"], "without --proxy")
     if model:
         refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
     if not runs:

@@ -5,19 +5,11 @@ Parses, calls one library function, prints.
 
 from math import isfinite, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from polyurn.commands._shared.console import print_data, print_json, say
-from polyurn.commands._shared.options import (
-    AsJson,
-    Category,
-    Client,
-    Count,
-    DropEmpty,
-    TableArgument,
-)
+from polyurn.commands.console import print_data, print_json
+from polyurn.commands.declare import argument
+from polyurn.commands.options import AS_JSON, DROP_EMPTY, TABLE, ColumnOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,27 +17,22 @@ if TYPE_CHECKING:
 
 
 def score_command(
-    mdm: Annotated[Path, typer.Argument(metavar="MDM", help="File that `fit` wrote.")],
-    table: TableArgument,
-    client: Client = None,
-    category: Category = None,
-    count: Count = None,
-    drop_empty: DropEmpty = False,
-    as_json: AsJson = False,
+    *,
+    mdm: Path = argument("MDM", "File that `fit` wrote."),
+    table: Path = TABLE,
+    columns: ColumnOptions,
+    drop_empty: bool = DROP_EMPTY,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Mean log-likelihood of a table's clients under an MDM.
 
     Example: `polyurn score mdm.json held-out.csv`
     """
-    from polyurn.client.layout import Columns
-    from polyurn.commands._shared.client_tables import Reading
-    from polyurn.commands._shared.model_files import read_model
-    from polyurn.commands._shared.packed_clients import read_all
+    from polyurn.commands.views import read_model
+    from polyurn.sources.clients import read_all
 
     saved = read_model(mdm)
-    declared = saved.categories or saved.model.n_categories
-    reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty).like(saved)
-    read = read_all(table, reading, declared)
+    read = read_all(table, columns.reading(drop_empty=drop_empty).like(saved), saved.declared)
     joint, given_size = _Mean(), _Mean()
     for counts in read.blocks():
         joint.add(saved.model.logpmf(counts))

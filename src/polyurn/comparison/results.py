@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from math import isfinite, isinf, isnan
 from typing import Any, Self
 
-from polyurn.comparison.dispersion import Dispersion
 from polyurn.comparison.distances import Floor
 from polyurn.comparison.estimates import Estimate
-from polyurn.comparison.summaries import Heterogeneity
+from polyurn.comparison.summaries import Dispersion, Heterogeneity
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.typed.records import Count, read_record, to_record
@@ -143,10 +142,7 @@ class Comparison:
 
     def sentences(self) -> tuple[str, ...]:
         """What belongs under the table."""
-        sliced, sizes = (
-            f"{floor.low:.2f} to {floor.high:.2f}"
-            for floor in (self.floors.sliced_wasserstein, self.floors.sizes)
-        )
+        sliced, sizes = f"{self.floors.sliced_wasserstein:.2f}", f"{self.floors.sizes:.2f}"
         said = [
             self.standing,
             "a ratio of 1 is the distance of true clients to true clients, in brackets the range of "
@@ -176,8 +172,16 @@ class Comparison:
         )
 
     def table(self) -> tuple[tuple[str, ...], ...]:
-        """The table as texts: a head, one row per population, and the held-out clients themselves."""
-        return (_HEAD, *(_cells(row) for row in self.rows), _true_cells(self))
+        """The table as texts: a head, and a line for each measure, with the true clients' last."""
+        columns = {row.name: _measures(row) for row in self.rows}
+        true = _true_measures(self)
+        return (
+            ("", *columns, "true"),
+            *(
+                (name, *(told[name] for told in columns.values()), true.get(name, "–"))
+                for name in _measures(self.rows[0])
+            ),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for JSON: "Infinity" and "-Infinity" are texts, what is not defined is null."""
@@ -195,9 +199,7 @@ class Comparison:
         return read_record(cls, record)
 
     def __str__(self) -> str:
-        rows = [
-            *zip(*self.table(), strict=True)
-        ]  # a measure per line: names are fewer than measures
+        rows = self.table()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = (
             "  ".join(
@@ -224,69 +226,63 @@ _FEW_CLIENTS = 50
 # What was not seen once may well be expected three times (the "rule of three").
 _UNSEEN = 3
 
-_HEAD = (
-    "",
-    "clients",
-    "log-likelihood, log q(c, n) ± 95 %",
-    "log-likelihood given size ± 95 %",
-    "energy distance, ratio [range of 1]",
-    "sliced Wasserstein, ratio",
-    "two-sample AUC ± 95 % (0.5 is perfect)",
-    "sizes, ratio",
-    "sizes, points apart",
-    "sizes, KS",
-    "total variation to the marginal",
-    "Jensen-Shannon to the marginal",
-    "effective categories per client",
-    "about Dirichlet(α)",
-)
+
+def _measures(row: Likeness) -> dict[str, str]:
+    """What tables say about a population, in their order."""
+    low, high = row.energy_null
+    return {
+        "clients": f"{row.n_clients:,}",
+        "log-likelihood, log q(c, n) ± 95 %": with_error(row.log_likelihood),
+        "log-likelihood given size ± 95 %": with_error(row.log_likelihood_given_size),
+        "energy distance, ratio [range of 1]": f"{short(row.energy_ratio)} [{low:.2f} to {high:.2f}]",
+        "sliced Wasserstein, ratio": short(row.sliced_wasserstein_ratio),
+        "two-sample AUC ± 95 % (0.5 is perfect)": with_error(row.auc, 2),
+        "sizes, ratio": short(row.size_ratio),
+        "sizes, points apart": short(row.size_distance),
+        "sizes, KS": f"{row.size_ks:.3f}",
+        **_heterogeneity_measures(row.heterogeneity),
+    }
 
 
-def _cells(row: Likeness) -> tuple[str, ...]:
-    return (
-        row.name,
-        f"{row.n_clients:,}",
-        _with_error(row.log_likelihood),
-        _with_error(row.log_likelihood_given_size),
-        f"{_short(row.energy_ratio)} [{row.energy_null[0]:.2f} to {row.energy_null[1]:.2f}]",
-        _short(row.sliced_wasserstein_ratio),
-        _with_error(row.auc, 2),
-        _short(row.size_ratio),
-        _short(row.size_distance),
-        f"{row.size_ks:.3f}",
-        *_heterogeneity_cells(row.heterogeneity),
-    )
+def _true_measures(comparison: Comparison) -> dict[str, str]:
+    """What there is to say about the true clients themselves."""
+    floors = comparison.floors
+    return {
+        "clients": f"{comparison.n_compared:,}",
+        "energy distance, ratio [range of 1]": f"{floors.energy:.2f}",
+        "sliced Wasserstein, ratio": f"{floors.sliced_wasserstein:.2f}",
+        "sizes, ratio": f"{floors.sizes:.2f}",
+        **_heterogeneity_measures(comparison.heterogeneity),
+    }
 
 
-def _true_cells(comparison: Comparison) -> tuple[str, ...]:
-    blank = ("–",) * (len(_HEAD) - 6)
-    quoted = _heterogeneity_cells(comparison.heterogeneity)
-    return ("true", f"{comparison.n_compared:,}", *blank, *quoted)
+def _heterogeneity_measures(summary: Heterogeneity) -> dict[str, str]:
+    return {
+        "total variation to the marginal": _with_interval(summary.total_variation),
+        "Jensen-Shannon to the marginal": _with_interval(summary.jensen_shannon),
+        "effective categories per client": _with_interval(summary.effective_categories, 2),
+        "about Dirichlet(α)": _with_interval(summary.alpha),
+    }
 
 
-def _heterogeneity_cells(summary: Heterogeneity) -> tuple[str, str, str, str]:
-    return (
-        _with_interval(summary.total_variation),
-        _with_interval(summary.jensen_shannon),
-        _with_interval(summary.effective_categories, 2),
-        _with_interval(summary.alpha),
-    )
-
-
-def _short(value: float, digits: int = 2) -> str:
+def short(value: float, digits: int = 2) -> str:
+    """A number for a table: few digits, and signs for what is endless or not defined."""
     if isnan(value):
         return "–"
     if isinf(value):
         return "∞"
+    if 0 < abs(value) < 10**-digits:
+        return f"{value:.2g}"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.{digits}f}"
 
 
 def _with_interval(estimate: Estimate, digits: int = 3) -> str:
-    value, low, high = (_short(x, digits) for x in (estimate.value, estimate.low, estimate.high))
+    value, low, high = (short(x, digits) for x in (estimate.value, estimate.low, estimate.high))
     return value if value == low == high else f"{value} ({low} to {high})"
 
 
-def _with_error(estimate: Estimate | None, digits: int = 3) -> str:
+def with_error(estimate: Estimate | None, digits: int = 3) -> str:
+    """A number and half the width of its interval."""
     if estimate is None:
         return "–"
     if not isfinite(estimate.value):

@@ -50,6 +50,33 @@ class StyleDispersion:
     tie_floor: float
 
 
+@dataclass(frozen=True)
+class StyleRow:
+    """How much the clients of one population differ: in the style's directions, and in all features."""
+
+    name: str
+    directions: StyleDispersion
+    features: StyleDispersion
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        features: ArrayLike,
+        labels: ArrayLike,
+        clients: ArrayLike,
+        *,
+        space: StyleSpace,
+        rng: int,
+    ) -> "StyleRow":
+        """Measure the points of some clients, as in `style_dispersion`."""
+        return cls(
+            name,
+            style_dispersion(features, labels, clients, space=space, rng=rng),
+            style_dispersion(features, labels, clients, rng=rng),
+        )
+
+
 @checked
 def style_dispersion(
     features: ArrayLike,

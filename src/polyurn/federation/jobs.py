@@ -85,9 +85,9 @@ class MixtureJob(Job):
         Whether the number of components is chosen, or `components` has the one that is wanted.
     components : tuple of int
         Empty for "auto".
-    max_size, rounds, patience, max_upload, seed : int
+    max_size, max_rounds, patience, max_upload, seed : int
     tol, held_out : float
-    cohort : int or None
+    cohort_size : int or None
         A number of nodes.
     sizes : str
     checkpoint : str or None
@@ -99,28 +99,38 @@ class MixtureJob(Job):
     selects: bool
     components: tuple[Count, ...]
     max_size: Count
-    rounds: Count = 50
+    max_rounds: Count = 50
     patience: Count = 3
     max_upload: Count = 50_000
     seed: Count = 0
     tol: Finite = 1e-3
     held_out: Finite = 0.2
-    cohort: Count | None = None
+    cohort_size: Count | None = None
     sizes: str = "binned"
     checkpoint: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if min(*self.components, self.rounds, 1) < 1:
+        if min(*self.components, self.max_rounds, 1) < 1:
             raise ParameterError("expected numbers of components and of rounds of at least 1")
         if self.epsilon is None:
             return
         if self.selects and not self.components:
             raise ParameterError("expected components as 1:6 or 2,4,8 with epsilon, got auto")
-        if self.cohort is not None or self.sizes == "exact":
+        if self.cohort_size is not None or self.sizes == "exact":
             raise ParameterError(
                 "expected all nodes (no cohort) and sizes binned or shared with epsilon"
             )
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """The parameters of `learn` that the job has."""
+        names = (
+            "max_size", "max_rounds", "cohort_size", "tol", "patience", "max_upload", "sizes",
+            "epsilon", "delta",
+        )  # fmt: skip
+        held_out = self.held_out if self.selects else None
+        return {"held_out": held_out, **{name: getattr(self, name) for name in names}}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -128,7 +138,7 @@ class MixtureJob(Job):
         no_matter = ("command", "checkpoint", "timeout", "settling", "retries", "ledger_epsilon")
         kept = {name: value for name, value in to_record(self).items() if name not in no_matter}
         if not self.selects:
-            del kept["rounds"]  # a fit that was to take fewer rounds begins in the same way
+            del kept["max_rounds"]  # a fit that was to take fewer rounds begins in the same way
         return kept
 
 

@@ -8,7 +8,6 @@ federation's ledger, which has all that was ever spent on its clients.
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +18,17 @@ from polyurn.federation.exchange import Exchange
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.graph import choose_graph
 from polyurn.federation.jobs import Job, JobFolder, MixtureJob, StyleJob
-from polyurn.model.mdm import MDM
 from polyurn.privacy.accounting import epsilon_of, sigma_for, spent
 from polyurn.privacy.aggregator import PrivateAggregator
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
-from polyurn.server.fit import fit, select
-from polyurn.server.private.fitting import fit_private, select_private
+from polyurn.server.learning import learn
 from polyurn.server.results import Progress, Round
 from polyurn.server.style import fit_style
 from polyurn.storage.journal import Journal
 from polyurn.storage.ledger_file import raised_ledger
 from polyurn.storage.models import save
-from polyurn.storage.provenance import PrivacyRecord
+from polyurn.storage.provenance import Made, PrivacyRecord
 from polyurn.typed.records import to_record
 from polyurn.wire import Aggregator
 from polyurn.wording.numbers import counted
@@ -70,9 +67,13 @@ def _learn_mixture(
     if answers is not None:
         folder.tell({"kept": len(answers)})
         asked = RecordedAggregator(asked, answers)
-    mdm, made = _searched(asked, job, federation.n_categories, folder)
-    made |= {"seed": job.seed, **_made(nodes, place, job)}
-    save(mdm, folder.result, categories=federation.categories, made=made)
+    with _saying_how_to_raise():
+        learned = learn(
+            asked, job.components or "auto", n_categories=federation.n_categories, rng=job.seed,
+            on_round=lambda done: folder.tell(_event(done)), **job.search,
+        )  # fmt: skip
+    made = {"seed": job.seed, **Made.of(learned).to_record(), **_made(nodes, place, job)}
+    save(learned.mdm, folder.result, categories=federation.categories, made=made)
 
 
 def _learn_style(
@@ -111,51 +112,6 @@ def _saying_how_to_raise() -> Iterator[None]:
         yield
     except BudgetError as error:
         raise BudgetError(f"{error} with --ledger-epsilon") from error
-
-
-def _searched(
-    asked: Aggregator, job: MixtureJob, n_categories: int, folder: JobFolder
-) -> tuple[MDM, dict[str, Any]]:
-    """A model, from exact sums or from sums with noise, and how it came about."""
-    common: dict[str, Any] = {
-        "n_categories": n_categories,
-        "max_size": job.max_size,
-        "sizes": job.sizes,
-        "rng": job.seed,
-        "on_round": lambda done: folder.tell(_event(done)),
-    }
-    if job.epsilon is not None:
-        return _searched_in_private(asked, job, common)
-    common |= {
-        "max_rounds": job.rounds,
-        "cohort_size": job.cohort,
-        "tol": job.tol,
-        "patience": job.patience,
-        "max_upload": job.max_upload,
-    }
-    made: dict[str, Any] = {"privacy": to_record(PrivacyRecord.of(None))}
-    if job.selects:
-        choice = select(asked, job.components or "auto", held_out=job.held_out, **common)
-        return choice.mdm, {**made, "selection": to_record(choice)}
-    done = fit(asked, n_components=job.components[0], **common)
-    return done.mdm, {**made, "fit": to_record(done)}
-
-
-def _searched_in_private(
-    asked: Aggregator, job: MixtureJob, common: dict[str, Any]
-) -> tuple[MDM, dict[str, Any]]:
-    guarantee: dict[str, Any] = {"epsilon": job.epsilon, "delta": job.delta}
-    made: dict[str, Any] = {}
-    with _saying_how_to_raise():
-        if job.selects:
-            choice = select_private(asked, job.components, **guarantee, **common)
-            done = choice.fit
-            made["candidates"] = [asdict(candidate) for candidate in choice.candidates]
-        else:
-            done = fit_private(asked, n_components=job.components[0], **guarantee, **common)
-    made["fit"] = to_record(done)
-    made["privacy"] = to_record(PrivacyRecord.of(done.guarantee))
-    return done.mdm, made
 
 
 def _event(done: Round | Progress) -> dict[str, Any]:
@@ -230,7 +186,7 @@ def reporters(n_nodes: int, job: Job) -> tuple[int, int]:
         raise ParameterError(
             f"expected sums over at least {n_colluding + 2} of {counted(n_nodes, 'node')}, "
             f"{n_colluding} of which may collude, for noise in shares, got {n_reporters}: take a "
-            "larger --min-fraction"
+            "larger min_fraction (--terms)"
         )
     return n_reporters, n_colluding
 

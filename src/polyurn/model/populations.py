@@ -252,12 +252,12 @@ class Oracle:
 class GivenLabels(FrozenArrays):
     """Clients whose label totals come from one population, and their styles from a mixture given those.
 
-    The mixture is over finer categories than labels: those of a `Codebook`, or a label crossed with
-    another feature. Styles have exactly its conditional law given the label totals and, with them, the
-    size. By the Dirichlet's aggregation and neutrality that law is closed (Connor and Mosimann, 1969).
-    With A_kl, the sum of component k's alphas over the categories of label l, and π_k(n), its
-    probability of size n: p(k | totals) ∝ τ_k π_k(n) DM(totals | A_k1, ..., A_kL), and then the
-    categories of label l ~ DM(total_l, α_k on those categories), independently.
+    The mixture is over finer categories than labels: a label crossed with another feature. Styles have
+    exactly its conditional law given the label totals and, with them, the size. By the Dirichlet's
+    aggregation and neutrality that law is closed (Connor and Mosimann, 1969). With A_kl, the sum of
+    component k's alphas over the categories of label l, and π_k(n), its probability of size n:
+    p(k | totals) ∝ τ_k π_k(n) DM(totals | A_k1, ..., A_kL), and then the categories of label l ~
+    DM(total_l, α_k on those categories), independently.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ class GivenLabels(FrozenArrays):
     labels : Population
         Over labels.
     label_of : int array of shape (n_categories,)
-        The label of each category of `mdm`; that of a codebook is `book.label_of`.
+        The label of each category of `mdm`.
     codes : int array of shape (n_points,), optional
         The category of each proxy point. Clients are then drawn given, too, that they hold nothing of
         categories without such a point: their label totals stay. Kept as `possible`, whether clients

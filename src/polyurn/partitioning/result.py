@@ -141,6 +141,45 @@ class PartitionReport:
         """How many points more were asked for than there are, shape (n_categories,)."""
         return np.asarray(np.maximum(self.asked - self.available, 0))
 
+    def sentences(self) -> list[str]:
+        """What a person wants to know about a partition."""
+        told = [
+            f"{counted(self.n_given, 'point')} given, {self.n_used:,} of {self.available.sum():,} "
+            "proxy points used"
+        ]
+        if self.n_repeats:
+            told.append(
+                f"{self.n_repeats:,} times a client was given a point that it already holds"
+            )
+        if len(self.redrawn):
+            told.append(
+                f"{counted(len(self.redrawn), 'client')} drawn again, because a category was used up"
+            )
+        if self.cut:
+            told.append(
+                f"the last client holds {counted(self.cut, 'point')} fewer than it asked for"
+            )
+        if self.style is not None:
+            told.append(
+                f"styles along {counted(self.style.n_directions_used, 'direction')}; "
+                f"{self.style.served:.0%} of clients and labels find as many points of their style, "
+                "in effect, as they ask for"
+            )
+            if self.style.remark is not None:
+                told.append(self.style.remark)
+        return told
+
+    def to_record(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        counts = ("n_given", "n_used", "n_reused", "n_unused", "n_repeats", "cut", "exact")
+        arrays = ("available", "asked", "given")
+        return {
+            **{name: getattr(self, name) for name in (*counts, "replace", "shortfall")},
+            **{name: getattr(self, name).tolist() for name in arrays},
+            "n_redrawn": len(self.redrawn),
+            "style": None if self.style is None else self.style.to_record(),
+        }
+
 
 @checked
 @expected_as(

@@ -43,16 +43,7 @@ def brightness(features: NDArray[Any]) -> tuple[float, float]:
 def strip(images: NDArray[Any], *, black: float, white: float) -> str:
     """Images side by side, with gaps that are transparent, as the address of a PNG.
 
-    Parameters
-    ----------
-    images : array of shape (n, h, w), (n, h, w, 1 or 3) or (n, 1 or 3, h, w)
-    black, white : float
-        Their values.
-
-    Returns
-    -------
-    str
-        "data:image/png;base64,..."
+    Of shape (n, h, w), (n, h, w, 1 or 3) or (n, 1 or 3, h, w); `black` and `white` are values of theirs.
 
     Examples
     --------

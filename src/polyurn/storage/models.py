@@ -9,12 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, overload
 
-import numpy as np
-from numpy.typing import NDArray
-
 from polyurn.counts import check_names, check_texts
 from polyurn.errors import FileError, InputError, ParameterError
-from polyurn.model.codebooks import Codebook
 from polyurn.model.mdm import MDM
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import StyleSpace
@@ -25,9 +21,7 @@ from polyurn.storage.provenance import Made, PrivacyRecord
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.records import read_record, to_record
 
-_KINDS: dict[str, Any] = {
-    "mdm": MDM, "style": Style, "style-space": StyleSpace, "codebook": Codebook,
-}  # fmt: skip
+_KINDS: dict[str, Any] = {"mdm": MDM, "style": Style, "style-space": StyleSpace}
 
 Model = TypeVar("Model")
 
@@ -38,7 +32,7 @@ class Saved(Generic[Model]):
 
     Attributes
     ----------
-    model : MDM, Style, StyleSpace or Codebook
+    model : MDM, Style or StyleSpace
     categories : tuple of str, or None
         The name of each category of an MDM, of each label of the others.
     made : Made
@@ -55,8 +49,7 @@ class Saved(Generic[Model]):
     def __post_init__(self) -> None:
         model: Any = self.model
         space: Any = model.space if isinstance(model, Style) else model
-        n_names = space.n_categories if isinstance(model, MDM) else space.n_labels
-        object.__setattr__(self, "categories", check_names(self.categories, n_names))
+        object.__setattr__(self, "categories", check_names(self.categories, self._n_names))
         if self.features is not None:
             check_texts(self.features, "names of features")
             if len(self.features) not in (1, space.n_features):
@@ -66,10 +59,22 @@ class Saved(Generic[Model]):
                 )
             object.__setattr__(self, "features", tuple(self.features))
 
+    @property
+    def declared(self) -> int | tuple[str, ...]:
+        """The names of the categories, or of the labels; how many there are if they have none."""
+        return self.categories or self._n_names
+
+    @property
+    def _n_names(self) -> int:
+        model: Any = self.model
+        if isinstance(model, MDM):
+            return model.n_categories
+        return int(model.space.n_labels if isinstance(model, Style) else model.n_labels)
+
 
 @checked
 def save(
-    model: MDM | Style | StyleSpace | Codebook,
+    model: MDM | Style | StyleSpace,
     path: str | os.PathLike[str],
     *,
     categories: Sequence[str] | None = None,
@@ -77,11 +82,11 @@ def save(
     made: Made | Json | None = None,
     guarantee: Guarantee | None = None,
 ) -> None:
-    """Write an MDM, a style, a style space or a codebook as JSON.
+    """Write an MDM, a style or a style space as JSON.
 
     Parameters
     ----------
-    model : MDM, Style, StyleSpace or Codebook
+    model : MDM, Style or StyleSpace
     path : path
     categories : sequence of str, optional
         The name of each category; of each label, with anything but an MDM.
@@ -94,10 +99,8 @@ def save(
         That of `fit_private`, or of a `PrivateAggregator`, which the file then states; a file without
         one states that there is none.
     """
-    if guarantee is not None and isinstance(model, StyleSpace | Codebook):
-        raise ParameterError(
-            "expected no guarantee with a style space or a codebook: it is made of proxy data"
-        )
+    if guarantee is not None and isinstance(model, StyleSpace):
+        raise ParameterError("expected no guarantee with a style space: it is made of proxy data")
     told = made.to_record() if isinstance(made, Made) else dict(made or {})
     if guarantee is not None:
         told["privacy"] = to_record(PrivacyRecord.of(guarantee))
@@ -110,10 +113,10 @@ def save(
 
 
 @checked
-def load(path: str | os.PathLike[str]) -> MDM | Style | StyleSpace | Codebook:
+def load(path: str | os.PathLike[str]) -> MDM | Style | StyleSpace:
     """Read the model that `save` wrote, equal to the last bit."""
     kind = (format_of(path) or "").removeprefix("polyurn.")
-    model: MDM | Style | StyleSpace | Codebook = load_saved(path, _KINDS.get(kind, MDM)).model
+    model: MDM | Style | StyleSpace = load_saved(path, _KINDS.get(kind, MDM)).model
     return model
 
 
@@ -138,19 +141,3 @@ def load_saved(path: str | os.PathLike[str], cls: Any = MDM) -> Saved[Any]:
 class _Names:
     categories: tuple[str, ...] | None
     features: tuple[str, ...] | None
-
-
-def codes_of(saved: Saved[Codebook]) -> tuple[str, ...]:
-    """The name of each category of a codebook: "apple × style 7", "apple × other"."""
-    book = saved.model
-    return book.categories if saved.categories is None else book.named(saved.categories)
-
-
-def labels_of(saved: Saved[Codebook], codes: Sequence[str]) -> NDArray[np.int64]:
-    """The label of some categories of a codebook, by their names, shape (n_named,)."""
-    known = dict(zip(codes_of(saved), saved.model.label_of.tolist(), strict=True))
-    if missing := [name for name in codes if name not in known]:
-        raise ParameterError(
-            f"expected categories of the codebook, such as {next(iter(known))!r}, got {missing[0]!r}"
-        )
-    return np.array([known[name] for name in codes], np.int64)

@@ -6,14 +6,17 @@ file is read or written.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Self
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Self
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.privacy.statement import Guarantee, in_words
 from polyurn.server.results import Fit, Selection
 from polyurn.typed.records import Count, read_record, read_value, shown, to_record
 from polyurn.wire.crossed import Crossed
+
+if TYPE_CHECKING:  # reading a file does not wait for the search to be loaded
+    from polyurn.server.learning import Learned
 
 UNKNOWN_ORIGIN = "no guarantee: the file does not say how it was made"
 
@@ -112,6 +115,18 @@ class Made:
     crossed: Crossed | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, learned: "Learned", **more: Any) -> Self:
+        """How a mixture was learned, and what else there is to say about its file."""
+        candidates = [asdict(one) for one in learned.candidates]
+        return cls(
+            fit=learned.fit,
+            selection=learned.selection,
+            privacy=PrivacyRecord.of(learned.guarantee),
+            more={"candidates": candidates} if candidates else {},
+            **more,
+        )
 
     @property
     def rounds(self) -> Fit | Selection | None:

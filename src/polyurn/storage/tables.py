@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.counts import check_counts, check_names
@@ -141,8 +140,7 @@ def place_of_row(path: str | os.PathLike[str], row: int) -> str:
         Counted from 0, without the header.
     """
     path = Path(path)
-    kind = table_kind(path)
-    if kind == "parquet":
+    if path.suffix == ".npz" or (kind := table_kind(path)) == "parquet":
         return f"row {row}, counted from 0"
     pa = arrow("reading tables")
     dialect = _dialect(pa, path, kind)
@@ -241,24 +239,6 @@ def write_table(
             pa.csv.write_csv(table, stream, options)
 
     write_whole(path, write)
-
-
-def table_with_names(
-    columns: Mapping[str, Any], name: str, names: Sequence[str], codes: NDArray[np.int64]
-) -> "pa.Table":
-    """A table of these columns, and one more, which has the name of each row's code.
-
-    Parameters
-    ----------
-    columns : mapping of str to Arrow columns or arrays of shape (n_rows,)
-    name : str
-        What the last column is called.
-    names : sequence of str
-        The name of each code.
-    codes : int array of shape (n_rows,)
-    """
-    pa = arrow("writing tables")
-    return pa.table({**columns, name: pa.array(names).take(pa.array(codes))})
 
 
 def table_text(table: "pa.Table") -> bytes:

@@ -24,14 +24,7 @@ _LEAST_KNOWN = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """The modelled category of each point.
-
-    Attributes
-    ----------
-    codes : int array of shape (n_points,)
-    remarks : tuple of str
-        What a user should know about it.
-    """
+    """The modelled category of each point, shape (n_points,), and what a user should know about it."""
 
     codes: NDArray[np.int64]
     remarks: tuple[str, ...] = ()
@@ -57,16 +50,9 @@ def modelled_names(
 def agreed_names(
     files: Iterable[tuple[str, str, Sequence[str] | None]],
 ) -> tuple[str, ...] | None:
-    """The names of the categories that files have, all the same; None if no file has names.
+    """The names of the categories that files have; None if no file has names.
 
-    Parameters
-    ----------
-    files : iterable of (population, file, names or None)
-
-    Raises
-    ------
-    ParameterError
-        Two files have other names, or another order of them.
+    Of (population, file, names or None); a `ParameterError` if two files have other names or orders.
 
     Examples
     --------
@@ -109,11 +95,7 @@ def category_codes(values: NDArray[Any], what: str, names: Sequence[str] | None)
     """Categories as numbers: as they are, or the place of their name in the MDM.
 
     Of crossed columns, combinations are rare that no fitted client had: they come after the known ones.
-
-    Raises
-    ------
-    ParameterError
-        A category of a single column, or most combinations, are not the MDM's.
+    A `ParameterError` if a category of a single column, or most combinations, are not the MDM's.
     """
     given = ids_of(values, what)
     if given.dtype.kind in "biuf":
@@ -144,18 +126,8 @@ def out_of_stock(
 ) -> str:
     """What to say about categories that clients ask for and the data have no points of; "" if none.
 
-    Parameters
-    ----------
-    asked : float array of shape (n_categories,)
-        How much of each category the clients hold, or are expected to.
-    there : bool array of shape (n_categories,)
-        Whether the data have any.
-    names : sequence of str, optional
-
-    Raises
-    ------
-    ParameterError
-        That is most of what they ask for.
+    How much of each is asked for, and whether it is there, have shape (n_categories,). A
+    `ParameterError` if most of it is not.
     """
     missing = np.flatnonzero((asked > 0) & ~there)
     if len(missing) == 0:

@@ -47,6 +47,8 @@ from polyurn.typed.records import shown
 from polyurn.wording.numbers import counted
 
 _MOST_JOBS = 10_000
+_MANY_ROUNDS = 1_000_000  # so many are timed before they begin
+_TIMED_ROUNDS = 3
 MOST_COLUMNS = 16  # settings trained side by side in one task
 
 
@@ -77,7 +79,8 @@ class Progress:
     run : RunRecord or None
         The run that just ended; None at the start.
     seconds_left : float or None
-        If the others take as long as those of this start did.
+        If the others take as long as those of this start did; at the start of a sweep of very many
+        rounds, if all rounds take as long as the first ones of one run.
     """
 
     n_done: int
@@ -195,13 +198,16 @@ def sweep(
         if optuna is None:
             wanted = [(name, seed, point) for name, seed in clients for point in points]
             tasks, _ = _grid_tasks(training, clients, wanted, log.runs)
-            report.begin(len(wanted))
+            n_rounds = [max(point.n_rounds for point in columns) for _, (*_, columns), _ in tasks]
+            report.begin(len(wanted), _foretold(training, clients, points, n_rounds, n_jobs))
             _run_all(tasks, report, n_jobs)
         else:
             studies = Studies(place, optuna, settings, training, clients)
             log.append(studies.recovered({run.key for run in log.runs}))
             winners = [key for key in clients if key[0] != true and (true, key[1]) in clients]
-            report.begin(len(clients) * optuna.n_trials + len(winners))
+            n_rounds = [settings.n_rounds] * (len(clients) * optuna.n_trials)
+            left = _foretold(training, clients, extremes, n_rounds, n_jobs)
+            report.begin(len(clients) * optuna.n_trials + len(winners), left)
             _run_all(studies.tasks(), report, n_jobs)
             chosen = studies.winners(winners, true)
             tasks, n_left = _grid_tasks(training, clients, chosen, log.runs)
@@ -302,6 +308,23 @@ def _grid_tasks(
     return tasks, sum(len(group) for _, _, group in left.values())
 
 
+def _foretold(
+    training: Training,
+    clients: Mapping[tuple[str, int], Partition],
+    points: Sequence[FedAvg],
+    n_rounds: Sequence[int],
+    n_jobs: int | None,
+) -> float | None:
+    """Seconds that tasks of very many rounds will take, from the first rounds of one; None for fewer."""
+    if sum(n_rounds) < _MANY_ROUNDS:
+        return None
+    (name, seed), held = next(iter(clients.items()))
+    began = monotonic()
+    run_columns(training, name, seed, held, [points[0].with_changes({"n_rounds": _TIMED_ROUNDS})])
+    n_at_once: int = min(len(n_rounds), joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs))
+    return (monotonic() - began) / _TIMED_ROUNDS * sum(n_rounds) / n_at_once
+
+
 def _run_all(tasks: Iterable[Any], report: "_Reporter", n_jobs: int | None) -> None:
     """Run tasks wherever joblib runs them, and keep what comes back as it comes."""
     if n_jobs is None and joblib.parallel.get_active_backend()[1] is None:
@@ -324,9 +347,9 @@ class _Reporter:
         self.log, self._on_run = log, on_run
         self._n_total, self._n_before, self._started = 0, 0, 0.0
 
-    def begin(self, n_total: int) -> None:
+    def begin(self, n_total: int, seconds_left: float | None = None) -> None:
         self._n_total, self._n_before, self._started = n_total, len(self.log.runs), monotonic()
-        self._tell(None)
+        self._tell(None, seconds_left=seconds_left)
 
     def ended(self, runs: Sequence[RunRecord]) -> None:
         self.log.append(runs)

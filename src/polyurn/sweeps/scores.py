@@ -1,13 +1,18 @@
-"""The score of a run: the mean of its last evaluations, and what one that diverged scores instead.
+"""What a run scores, and measures of simulated against true scores.
+
+A score is the mean of a run's last evaluations, or what one that diverged scores instead.
 
 A single evaluation swings with the cohort before it; by the mean of the last half, the true clients
-differ less from themselves (`experiments/which_score.py`). What scores mean is `verdict.py`.
+differ less from themselves (`experiments/which_score.py`). What it all means is `verdict.py`.
 """
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.storage.run_log import RunRecord
@@ -20,16 +25,7 @@ AGAIN = "again"
 
 @dataclass(frozen=True)
 class Score:
-    """What one run came to.
-
-    Attributes
-    ----------
-    value : float
-        In the metric's own direction.
-    diverged : bool
-    reached : int or None
-        The first evaluated round at which it reached the target.
-    """
+    """What one run came to, in the metric's own direction; `reached`: its first round at the target."""
 
     value: float
     diverged: bool
@@ -70,14 +66,8 @@ def settings_key(run: RunRecord) -> str:
 def score(run: RunRecord, metric: str, *, last: float = LAST) -> float | None:
     """The mean of a run's last evaluations; None if it diverged.
 
-    A run counts as diverged, too, where one of them is not a finite number.
-
-    Parameters
-    ----------
-    run : RunRecord
-    metric : str
-    last : float
-        The share of the evaluations, rounded up, and at least one.
+    A run counts as diverged, too, where one of them is not a finite number. `last` is the share of the
+    evaluations, rounded up, and at least one.
 
     Examples
     --------
@@ -143,3 +133,103 @@ def _curve(run: RunRecord, metric: str) -> Sequence[float | None]:
         known = ", ".join([*run.metrics, LOSS])
         raise ParameterError(f"runs have no metric {metric!r}; expected {known}")
     return run.metrics[metric]
+
+
+# ------------------------------------------------------------------------ simulated against true
+
+
+@dataclass(frozen=True, eq=False)
+class SeedPairs:
+    """What two populations scored with the same settings under one seed, lists of length n_settings.
+
+    `best` is what the best of all true runs of the seed scored, also of those without a counterpart.
+    """
+
+    settings: list[str]
+    simulated: list[Score]
+    true: list[Score]
+    best: float
+
+    def values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The simulated and the true scores, each of shape (n_settings,)."""
+        a, b = ([one.value for one in part] for part in (self.simulated, self.true))
+        return np.array(a), np.array(b)
+
+
+def pair(
+    simulated: Mapping[int, Mapping[str, Score]],
+    true: Mapping[int, Mapping[str, Score]],
+    *,
+    sign: int,
+) -> tuple[list[SeedPairs], int]:
+    """The pairs of each seed that has any, and the number of runs without a counterpart.
+
+    Scores are given by seed and settings; `sign` is the metric's `direction`.
+    """
+    found, n_missing = [], 0
+    for seed in sorted(set(simulated) | set(true)):
+        here, there = simulated.get(seed, {}), true.get(seed, {})
+        n_missing += len(set(here) ^ set(there))
+        common = sorted(set(here) & set(there))
+        if common:
+            best = sign * max(sign * one.value for one in there.values())
+            found.append(
+                SeedPairs(common, [here[s] for s in common], [there[s] for s in common], best)
+            )
+    return found, n_missing
+
+
+def mean_scores(pairs: list[SeedPairs]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Simulated and true scores, means over the seeds that both have, each of shape (n_settings,)."""
+    sums: dict[str, list[tuple[float, float]]] = {}
+    for one in pairs:
+        for key, a, b in zip(one.settings, one.simulated, one.true, strict=True):
+            sums.setdefault(key, []).append((a.value, b.value))
+    means = np.array([np.mean(values, axis=0) for values in sums.values()]).reshape(-1, 2)
+    return means[:, 0], means[:, 1]
+
+
+def mean_difference(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """The mean over settings of |a - b|; NaN without any.
+
+    Examples
+    --------
+    >>> mean_difference(np.array([0.5, 0.25]), np.array([0.25, 0.5]))
+    0.25
+    """
+    return float(np.abs(a - b).mean()) if len(a) else math.nan
+
+
+def rounds_apart(pairs: SeedPairs) -> float:
+    """How many rounds apart both reach the target, mean over settings; NaN where never both do."""
+    apart = [
+        abs(a.reached - b.reached)
+        for a, b in zip(pairs.simulated, pairs.true, strict=True)
+        if a.reached is not None and b.reached is not None
+    ]
+    return float(np.mean(apart)) if apart else math.nan
+
+
+def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Spearman's rank correlation; NaN where it is not defined."""
+    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return math.nan
+    from scipy import stats  # half a second, which no other command should wait for
+
+    return float(stats.spearmanr(a, b).statistic)
+
+
+def regret(
+    simulated: NDArray[np.float64], true: NDArray[np.float64], *, best: float | None = None
+) -> float:
+    """What is lost on the true clients by the choice that looks best on the simulated ones.
+
+    More is better here. Among equal choices the mean counts, as if one were drawn.
+
+    Examples
+    --------
+    >>> regret(np.array([0.5, 0.9, 0.9]), np.array([0.8, 0.7, 0.5])).__round__(3)
+    0.2
+    """
+    chosen = true[simulated == simulated.max()].mean()
+    return float((true.max() if best is None else best) - chosen)

@@ -7,7 +7,7 @@ the end of a run and its line in `runs.jsonl`. Trials that were cut off are give
 import math
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ import numpy as np
 
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.partitioning.result import Partition
-from polyurn.storage.run_log import RunRecord, finite
+from polyurn.storage.run_log import RunRecord
 from polyurn.sweeps.optuna_search import OptunaSearch
-from polyurn.sweeps.task import Training, engine_of, has_style, run_columns
-from polyurn.training.federated import Evaluation
+from polyurn.sweeps.task import Training, engine_of, has_style, record_of, run_columns
+from polyurn.training.federated import Evaluation, Run
 from polyurn.training.settings import FedAvg
 from polyurn.typed.options import check_options
 from polyurn.typed.records import read_record, shown, to_record
@@ -31,17 +31,7 @@ _LOCK_SECONDS = 600  # SQLite has one writer at a time; the others wait
 
 
 class Studies:
-    """The studies of a sweep.
-
-    Parameters
-    ----------
-    folder : path
-    search : OptunaSearch
-    settings : FedAvg
-        What the search does not change.
-    training : Training
-    clients : mapping of (population, seed) to Partition
-    """
+    """The studies of a sweep; `settings` are what the search does not change."""
 
     def __init__(
         self,
@@ -154,18 +144,12 @@ def run_trial(
 
     try:
         (run,) = run_columns(training, population, seed, clients, [chosen], on_round=watch)
-        run = replace(run, trial=trial.number)
     except optuna.TrialPruned:
-        run = _pruned(
-            seen,
-            population,
-            seed,
-            chosen,
-            engine=engine_of(training, seed, clients),
-            seconds=time.perf_counter() - started,
-            trial=trial.number,
-            styled=has_style(clients),
-        )
+        engine, seconds = engine_of(training, seed, clients), time.perf_counter() - started
+        names = tuple(training.metrics)
+        short = Run(chosen, seed, engine, tuple(seen), None, seconds, names, state={})
+        run = replace(record_of(short, population, styled=has_style(clients)), pruned=True)
+    run = replace(run, trial=trial.number)
     trial.set_user_attr("record", to_record(run))
     if run.pruned:
         study.tell(trial, state=optuna.trial.TrialState.PRUNED)
@@ -177,35 +161,6 @@ def run_trial(
 def _score(run: RunRecord, metric: str) -> float:
     value = run.final[metric]
     return DIVERGED_SCORE if value is None else value
-
-
-def _pruned(
-    seen: Sequence[Evaluation],
-    population: str,
-    seed: int,
-    settings: FedAvg,
-    *,
-    engine: str,
-    seconds: float,
-    trial: int,
-    styled: bool,
-) -> RunRecord:
-    curves = {name: finite(point.metrics[name] for point in seen) for name in seen[0].metrics}
-    return RunRecord(
-        population=population,
-        seed=seed,
-        settings=settings,
-        engine=engine,
-        rounds=[point.round for point in seen],
-        loss=finite(point.loss for point in seen),
-        metrics=curves,
-        final={name: curve[-1] for name, curve in curves.items()},
-        diverged_at=None,
-        seconds=round(seconds, 4),
-        pruned=True,
-        trial=trial,
-        styled=styled,
-    )
 
 
 def _suggested(trial: Any, name: str, bounds: Mapping[str, Any]) -> Any:

@@ -5,14 +5,17 @@ This is what is sent to other processes and machines. Nothing is written here.
 
 import hashlib
 import os
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from multiprocessing import current_process
 from types import CodeType
 from typing import Any
 
 from polyurn.partitioning.result import Partition
 from polyurn.storage.run_log import RunRecord, finite
-from polyurn.sweeps.orphans import end_with
 from polyurn.training.building import prepare
 from polyurn.training.engines.choice import suits_batching
 from polyurn.training.examples import Examples
@@ -20,6 +23,8 @@ from polyurn.training.federated import Evaluation, Run, train_columns
 from polyurn.training.losses import PerExample
 from polyurn.training.models import ModelFunction
 from polyurn.training.settings import EngineName, FedAvg
+
+_WATCHED_EVERY = 1.0  # seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +67,7 @@ def run_columns(
         device=training.device,
         on_round=on_round,
     )
-    metrics, styled = list(training.metrics), has_style(clients)
-    return [record_of(run, population, metrics, styled=styled) for run in runs]
+    return [record_of(run, population, styled=has_style(clients)) for run in runs]
 
 
 def engine_of(training: Training, seed: int, clients: Partition) -> str:
@@ -87,9 +91,9 @@ def has_style(clients: Partition) -> bool:
     return clients.report is not None and clients.report.style is not None
 
 
-def record_of(run: Run, population: str, metrics: Sequence[str], *, styled: bool) -> RunRecord:
+def record_of(run: Run, population: str, *, styled: bool) -> RunRecord:
     """The record of a run."""
-    curves = {name: finite(run.metrics.get(name, [])) for name in metrics}
+    curves = {name: finite(curve) for name, curve in run.metrics.items()}
     final = {
         name: None if run.diverged or not curve else curve[-1] for name, curve in curves.items()
     }
@@ -148,3 +152,20 @@ def _plain(value: Any) -> str:
     if callable(value) and hasattr(value, "__code__"):
         return function_fingerprint(value)
     return type(value).__qualname__
+
+
+@cache
+def end_with(parent: int) -> None:
+    """End this process soon after `parent` does, if it is a worker that joblib started for it.
+
+    joblib's workers on this machine (loky) would finish their task first, which may take hours, and wait
+    five minutes for another. A task in the sweep's own process, or on another machine, is left alone.
+    """
+    if current_process().name.startswith("LokyProcess"):
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:  # that of an orphan is another
+        time.sleep(_WATCHED_EVERY)
+    os._exit(1)

@@ -20,15 +20,7 @@ _ALL, _MOST = 0.95, 0.5
 
 @dataclass(frozen=True)
 class Wording:
-    """How the numbers of one verdict are said.
-
-    Attributes
-    ----------
-    metric : str
-    in_points : bool
-        Whether the metric is a fraction, whose differences are said in points: hundredths.
-    confidence : float
-    """
+    """How the numbers of one verdict are said; `in_points`: a fraction's differences in hundredths."""
 
     metric: str
     in_points: bool
@@ -99,13 +91,7 @@ class Wording:
         return f"the true clients trained again differ by {self.amount(difference.value)}"
 
     def nearer(self, first: str, second: str, paired: Estimate) -> str:
-        """Which of two populations is nearer to the true clients, if that can be told.
-
-        Parameters
-        ----------
-        first, second : str
-        paired : Estimate
-            The difference of the first less that of the second, seed by seed.
+        """Which of two populations is nearer to the true clients, by their difference.
 
         Examples
         --------

@@ -17,6 +17,9 @@ from polyurn.typed.records import shown
 
 EngineName = Literal["auto", "workers", "batched"]
 
+# Of the 32-bit floats that models have; a larger rate could only diverge.
+LARGEST_RATE = 1e38
+
 # A sweep may train settings that differ in nothing else side by side: they see the same cohorts
 # and the same batches.
 COLUMN_FIELDS = frozenset(
@@ -92,15 +95,12 @@ class FedAvg:
                 raise ParameterError(
                     f"expected {name} as an integer of at least 1 and below 2**63, got {shown(value)}"
                 )
-        for name in ("local_learning_rate", "server_learning_rate"):
-            if not is_number(getattr(self, name)) or getattr(self, name) <= 0:
-                raise ParameterError(
-                    f"expected {name} above 0 and finite, got {shown(getattr(self, name))}"
-                )
-        if not is_number(self.proximal) or self.proximal < 0:
-            raise ParameterError(
-                f"expected proximal of at least 0 and finite, got {shown(self.proximal)}"
-            )
+        for name in ("local_learning_rate", "server_learning_rate", "proximal"):
+            value, least = getattr(self, name), "of at least 0" if name == "proximal" else "above 0"
+            if not is_number(value) or value < 0 or (value == 0 and name != "proximal"):
+                raise ParameterError(f"expected {name} {least} and finite, got {shown(value)}")
+            if value > LARGEST_RATE:
+                raise ParameterError(f"expected {name} of at most 1e+38, got {shown(value)}")
         if "lr" in self.server_options:
             raise ParameterError(
                 "expected server_options as a mapping without 'lr', which is server_learning_rate"

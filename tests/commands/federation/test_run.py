@@ -36,11 +36,12 @@ def test_a_folder_that_is_no_federation_is_said(run):
         (("--components", "0"), ["component"]),
         (("--components", "x"), ["component"]),
         (("--rounds", 0), ["of rounds"]),
-        (("--min-nodes", 0), ["min_nodes of at least 1"]),
-        (("--min-nodes", 1), ["a sum over one node is its answer"]),
-        (("--min-fraction", 1.1), ["min_fraction from 0 to 1"]),
-        (("--timeout", 0), ["timeout above 0"]),
-        (("--settling", -1), ["settling of at least 0"]),
+        (("--terms", "min_nodes=0"), ["min_nodes of at least 1"]),
+        (("--terms", "min_nodes=1"), ["a sum over one node is its answer"]),
+        (("--terms", "min_fraction=1.1"), ["min_fraction from 0 to 1"]),
+        (("--terms", "timeout=0"), ["timeout above 0"]),
+        (("--terms", "settling=-1"), ["settling of at least 0"]),
+        (("--terms", "min_node=2"), ["--terms as NAME=VALUE", "got 'min_node=2'"]),
         (("-o", "."), ["Is a directory"]),
         (("-o", "no/folder/mdm.json"), ["cannot write"]),
         (("--sizes", "other"), ["--sizes"]),
@@ -94,7 +95,7 @@ def test_a_run_with_a_guarantee_needs_a_server_like_any_other(run, fed):
 @pytest.fixture
 def played(monkeypatch, fed):
     """The jobs of a server that chooses in private, among clients of this process."""
-    from polyurn.commands._shared import federated
+    from polyurn.commands.federation import jobs as federated
 
     jobs = []
 

@@ -72,10 +72,10 @@ def test_whether_there_is_a_guarantee_has_to_be_said(run, fed, proxy):
         (("--features", "width,depth"), ["proxy.csv", "'depth'"]),
         (("--directions", 3), ["n_directions from 1 to 2"]),
         (("--radius", 0), ["radius above 0"]),
-        (("--min-nodes", 1), ["a sum over one node is its answer"]),
-        (("--min-fraction", 1.1), ["min_fraction from 0 to 1"]),
-        (("--timeout", 0), ["timeout above 0"]),
-        (("-o", "proxy.csv"), ["expected a .json file for the style, got 'proxy.csv'"]),
+        (("--terms", "min_nodes=1"), ["a sum over one node is its answer"]),
+        (("--terms", "min_fraction=1.1"), ["min_fraction from 0 to 1"]),
+        (("--terms", "timeout=0"), ["timeout above 0"]),
+        (("-o", "proxy.csv"), ["expected a .json file to write, got 'proxy.csv'"]),
         (("-o", "no/folder/style.json"), ["cannot write"]),
     ],
     ids=str,
@@ -91,7 +91,7 @@ def test_a_label_that_is_no_category_of_the_federation_is_named_with_its_line(ru
     (fed.parent / "proxy.csv").write_text("\n".join(rows) + "\n")
     assert_refused(
         run(*EXACT),
-        "proxy.csv: column 'label': 1 of 300 values are none of the federation's categories",
+        "proxy.csv: column 'label': the federation has no category of the labels of 1 of 300 rows",
         "line 5",
     )
 
@@ -120,9 +120,16 @@ def test_archives_and_spaces_have_names_of_their_own(run, fed, proxy, tmp_path):
     refused = run(*ask, "space.json", "--no-privacy", "--directions", 1)
     assert_refused(refused, "--directions has no effect with space.json, a style space")
     np.savez(tmp_path / "proxy.npz", features=features, labels=labels + 1)
-    assert_refused(run(*ask, "proxy.npz", "--no-privacy"), "proxy.npz: expected labels from 0 to 2")
+    assert_refused(
+        run(*ask, "proxy.npz", "--no-privacy"),
+        "proxy.npz",
+        "3 categories, in an archive as numbers from 0",
+    )
     np.savez(tmp_path / "proxy.npz", features=np.empty((0, 2, 2)), labels=np.empty(0, int))
-    assert_refused(run(*ask, "proxy.npz", "--no-privacy"), "proxy.npz: expected points of each of")
+    assert_refused(
+        run(*ask, "proxy.npz", "--no-privacy"),
+        "proxy.npz: expected at least one row, got an empty table",
+    )
 
 
 def test_a_space_of_another_number_of_labels_is_refused(run, fed, tmp_path):
@@ -163,7 +170,7 @@ def test_features_that_were_declared_are_taken_in_their_order(run, proxy, tmp_pa
 @pytest.fixture
 def played(monkeypatch, fed):
     """The jobs of a server that asks clients of this process; node 2 has histograms only."""
-    from polyurn.commands._shared import federated
+    from polyurn.commands.federation import jobs as federated
 
     jobs = []
 
@@ -249,7 +256,7 @@ def test_without_a_file_the_directions_are_shown_and_as_json_with_the_guarantee(
     ids=["exact", "private", "private mixture"],
 )
 def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, is_charged, kept):
-    from polyurn.commands._shared import federated
+    from polyurn.commands.federation import jobs as federated
 
     stopped = []
 
@@ -270,7 +277,7 @@ def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, 
 
 
 def test_ctrl_c_during_the_submission_is_left_in_the_jobs_folder(run, fed, proxy, monkeypatch):
-    from polyurn.commands._shared import federated
+    from polyurn.commands.federation import jobs as federated
 
     monkeypatch.setattr(federated, "alive", lambda pid: 1)
     monkeypatch.setattr(
@@ -336,7 +343,7 @@ def asked(tmp_path_factory):
             output = place / f"{name}.json"
             seen.ran[name] = polyurn(
                 "style", made.path, place / "proxy.parquet", *options, "-o", output,
-                "--timeout", PATIENCE, "--settling", PATIENCE,
+                "--terms", f"timeout={PATIENCE},settling={PATIENCE}",
             )  # fmt: skip
             assert seen.ran[name].returncode == 0, seen.ran[name].stderr
             seen.styles[name] = load_saved(output, Style)

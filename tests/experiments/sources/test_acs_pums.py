@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from sources import folktables
 
 from polyurn.errors import FileError, InputError, ParameterError
+from sources import folktables
 
 NAMES = [
     "RT", "SERIALNO", "PUMA", "ST", "ADJINC", "PWGTP", "AGEP", "COW", "MAR", "SCHL", "SEX", "WKHP",

@@ -6,11 +6,11 @@ import tarfile
 
 import numpy as np
 import pytest
-from sources import cifar10
 from sources.cifar_pickles import read_pickle
 
 from dataset_files import BATCHES, python_batch
 from polyurn.errors import FileError
+from sources import cifar10
 
 
 def binary_batch(pixels, labels):

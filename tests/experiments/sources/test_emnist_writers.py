@@ -7,9 +7,9 @@ import tarfile
 import h5py
 import numpy as np
 import pytest
-from sources import femnist
 
 from polyurn.errors import FileError, MissingDependencyError
+from sources import femnist
 
 WRITERS = {
     "train": {"f0000_14": [3, 10, 36], "f0001_41": [61]},

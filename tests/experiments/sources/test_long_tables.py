@@ -1,9 +1,9 @@
 """Long tables of histograms, and names for their categories."""
 
 import pytest
-from sources import histogram_table
 
 from polyurn.errors import CountsError, FileError
+from sources import histogram_table
 
 LONG = "client,category,count\na,0,2\nb,2,1\na,2,5\n"
 CLASSES = 'category,label\n2,"low, or none"\n0,NA\n1,1.5\n'

@@ -4,10 +4,10 @@ import gzip
 
 import numpy as np
 import pytest
-from sources import mnist_by_writer
 
 from dataset_files import idx
 from polyurn.errors import FileError
+from sources import mnist_by_writer
 
 LABELS = {"train": [5, 0, 4, 1], "test": [7, 2]}
 WRITERS = {"train": [39, 2100, 39, 7], "test": [526, 526]}

@@ -228,7 +228,7 @@ def test_on_a_ring_a_node_counts_its_neighbourhood_only():
 
 
 def test_too_few_reporters_for_so_many_who_may_collude_is_said():
-    with pytest.raises(ParameterError, match=r"at least 6 of 20 nodes.*larger --min-fraction"):
+    with pytest.raises(ParameterError, match=r"at least 6 of 20 nodes.*larger min_fraction"):
         reporters(20, job_of("fed", min_fraction=0.1))
 
 

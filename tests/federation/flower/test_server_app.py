@@ -45,7 +45,7 @@ def test_a_fit_ends_in_a_model_that_says_how_it_came_about(here):
 
 
 def test_a_selection_ends_in_a_model_and_its_table(here):
-    folder = here.job(selects=True, components=(1, 2), rounds=5)
+    folder = here.job(selects=True, components=(1, 2), max_rounds=5)
     perform(here.exchange, folder)
     assert load_saved(folder.result).made.selection.n_held_out > 0
     assert all("running" in event for event in events(folder))

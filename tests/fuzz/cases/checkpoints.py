@@ -27,7 +27,12 @@ def cases(rng: np.random.Generator) -> Case:
     command = _COMMAND
     same = True
     if chance(rng, 0.15):
-        others = (("--seed", "1"), ("--components", "3"), ("--patience", "0"), ("--cohort", "10"))
+        others = (
+            ("--seed", "1"),
+            ("--components", "3"),
+            ("--search", "patience=0"),
+            ("--cohort", "10"),
+        )
         command, same = (*_COMMAND, *one_of(rng, others)), False
     return Case(
         command,

@@ -6,13 +6,13 @@ What it answers is `federation/node.py`; how messages reach it is `federation/fl
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from polyurn.commands._shared.console import say
-from polyurn.commands._shared.invocation import refuse_options
-from polyurn.commands._shared.options import Category, Client, Count, DropEmpty, TableArgument
+from polyurn.commands.console import say
+from polyurn.commands.declare import argument, option, refuse_options
+from polyurn.commands.options import DROP_EMPTY, TABLE, ColumnOptions
 from polyurn.errors import FederationError
 from polyurn.wording.numbers import counted
 
@@ -21,25 +21,20 @@ if TYPE_CHECKING:
 
 
 def join_command(
+    *,
     context: typer.Context,
-    folder: Annotated[
-        Path, typer.Argument(metavar="NODE_DIR", help="Folder of the node, as `init` made it.")
-    ],
-    table: TableArgument,
-    client: Client = None,
-    category: Category = None,
-    count: Count = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of numbers, comma-separated, or one with lists, of a table of records: "
-            "questions about style are answered too."
-        ),
-    ] = None,
-    drop_empty: DropEmpty = False,
-    background: Annotated[
-        bool, typer.Option("--background", help="Leave the node running, with its log in NODE_DIR.")
-    ] = False,
+    folder: Path = argument("NODE_DIR", "Folder of the node, as `init` made it."),
+    table: Path = TABLE,
+    columns: ColumnOptions,
+    features: str | None = option(
+        None,
+        "Columns of numbers, comma-separated, or one with lists, of a table of records: "
+        "questions about style are answered too.",
+    ),
+    drop_empty: bool = DROP_EMPTY,
+    background: bool = option(
+        False, "Leave the node running, with its log in NODE_DIR.", "--background"
+    ),
 ) -> None:
     """Join a federation with the clients of a table, and answer until Ctrl-C.
 
@@ -47,14 +42,13 @@ def join_command(
 
     Example: `polyurn federation join fed/nodes/node-1 clients.csv`
     """
-    from polyurn.client.layout import Columns
     from polyurn.client.records import Records
-    from polyurn.commands._shared.client_tables import Reading, naming, read_clients
     from polyurn.federation.flower.processes import alive, ended_like_ctrl_c, keep_pid
     from polyurn.federation.flower.supernode import Connection, knock, serve
     from polyurn.federation.folder import TRANSPORT_KEY, read_node
     from polyurn.federation.one_machine import start_node
     from polyurn.federation.owned_node import open_node, records_of, warm_up
+    from polyurn.sources.clients import naming, read_clients
     from polyurn.storage.tables import read_table
 
     place = read_node(folder)
@@ -62,13 +56,15 @@ def join_command(
         raise FederationError(f"{place.name} is running already (process {pid})")
     read: Histograms | Records
     if features is None:
-        reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
+        reading = columns.reading(drop_empty=drop_empty)
         read = read_clients(table, reading, place.federation.declared)
     else:
         refuse_options(context, ["count", "drop_empty"], "with --features, a row for each point")
         with naming(table):
             rows = read_table(table, on_remark=say)
-            read = records_of(place, rows, features, client=client, category=category)
+            read = records_of(
+                place, rows, features, client=columns.client, category=columns.category
+            )
     n_clients = read.n_clients if isinstance(read, Records) else read.shape[0]
     node = open_node(place, read, on_failure=lambda error: _told("an answer", error))
     connection = Connection(

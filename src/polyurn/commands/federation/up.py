@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say, show
-from polyurn.commands._shared.options import AsJson
+from polyurn.commands.console import print_json, say, show
+from polyurn.commands.declare import option
+from polyurn.commands.options import AS_JSON, FEDERATION
 from polyurn.wording.numbers import counted
 
 _ENDS_WITHIN = 10.0  # seconds
@@ -20,13 +21,12 @@ FolderArgument = Annotated[
 
 
 def up_command(
-    folder: FolderArgument,
-    listen: Annotated[
-        str, typer.Option(help="Address of this machine to listen on; 0.0.0.0 for all of them.")
-    ] = "127.0.0.1",
-    renew: Annotated[
-        bool, typer.Option("--renew", help="Make a new certificate of the server first.")
-    ] = False,
+    *,
+    folder: Path = FEDERATION,
+    listen: str = option(
+        "127.0.0.1", "Address of this machine to listen on; 0.0.0.0 for all of them."
+    ),
+    renew: bool = option(False, "Make a new certificate of the server first.", "--renew"),
 ) -> None:
     """Start the server of a federation, a Flower SuperLink, and register the nodes.
 
@@ -48,7 +48,7 @@ def up_command(
     say(f"{counted(len(ids), 'node')} may join: polyurn federation join NODE_DIR clients.csv")
 
 
-def status_command(folder: FolderArgument, as_json: AsJson = False) -> None:
+def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> None:
     """Show whether the server runs, which nodes are connected, and which runs there were.
 
     Example: `polyurn federation status fed`
@@ -100,7 +100,7 @@ def status_command(folder: FolderArgument, as_json: AsJson = False) -> None:
         say(f"run {run['id']}: {run['status']}")
 
 
-def down_command(folder: FolderArgument) -> None:
+def down_command(*, folder: Path = FEDERATION) -> None:
     """End the server, what it runs, and nodes that were joined in the background from DIR/nodes.
 
     Example: `polyurn federation down fed`

@@ -4,9 +4,9 @@ A group has methods for what its options stand for together. Nothing is fitted o
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_type_hints
 
 from polyurn.commands.console import say
 from polyurn.commands.declare import Needs, Unless, also, argument, option
@@ -306,10 +306,7 @@ def named_values(text: str | None, kind: type[T], option: str, **more: object) -
     >>> named_values("patience=0", Tuning, "--search")
     Tuning(tol=0.001, patience=0, max_upload=50000)
     """
-    declared = fields(kind)  # type: ignore[arg-type]
-    types: dict[str, Any] = {
-        f.name: type(f.default) for f in declared if type(f.default) in (int, float)
-    }
+    types = {name: hint for name, hint in get_type_hints(kind).items() if hint is not bool}
     found = {}
     for part in text.split(",") if text else ():
         name, equals, value = (word.strip() for word in part.partition("="))
@@ -318,7 +315,7 @@ def named_values(text: str | None, kind: type[T], option: str, **more: object) -
                 f"expected {option} as NAME=VALUE with commas, of {', '.join(types)}, got {part!r}"
             )
         try:
-            found[name] = types[name](value)
+            found[name] = (int if types[name] is int else float)(value)
         except ValueError:
             what = "a whole number" if types[name] is int else "a number"
             raise ParameterError(f"expected {name} in {option} as {what}, got {value!r}") from None

@@ -59,6 +59,8 @@ _FEWEST_ROUNDS = 4
 # Once fewer components have converged, held-out clients are asked every so many rounds whether more can
 # still do better; not before the race of the starts is over.
 _ASK_EVERY, _ASK_FROM = 4, 8
+# Of the likelihood of a start: what no page shows, no file has to publish.
+_DIGITS = 6
 
 
 @checked
@@ -140,7 +142,7 @@ def fit(
         state = rounds.climbs[n_components].state if climbing else State(n_clients, n_clients)
         mdm = None if state.best is None else populated(state)[0]
         number = rounds.n_rounds
-        done.append(Round(number, mdm, state.value, n_clients, n_numbers, state.starts))
+        done.append(Round(number, mdm, state.value, n_clients, n_numbers, _shown(state)))
         if on_round is not None:
             on_round(done[-1])
 
@@ -229,7 +231,7 @@ def select(
         climbs = dict(sorted(rounds.climbs.items()))
         values = {k: c.state.value for k, c in climbs.items() if c.state.best is not None}
         running = tuple(k for k, c in climbs.items() if c.goes_on)
-        starts = {k: dict(climbs[k].state.starts) for k in climbing if k in values}
+        starts = {k: _shown(climbs[k].state) for k in climbing if k in values}
         done.append(Progress(rounds.n_rounds, n_clients, n_numbers, values, running, starts))
         if on_round is not None:
             on_round(done[-1])
@@ -267,6 +269,11 @@ def _numbers(n_components: Iterable[int]) -> tuple[int, ...]:
     if not numbers:
         raise ParameterError("expected at least one number of components to choose from, got none")
     return numbers
+
+
+def _shown(state: State) -> dict[int, float]:
+    """The likelihood of every start, with as many digits as a file keeps and a page can show."""
+    return {start: round(value, _DIGITS) for start, value in state.starts.items()}
 
 
 def _problem(

@@ -184,10 +184,10 @@ def four(tmp_path_factory):
 
 def assert_same(saved, whole):
     for name in ("weights", "alphas"):
-        got, expected = getattr(saved.model, name), getattr(whole.mdm, name)
+        got, expected = getattr(saved.model, name), getattr(whole.model, name)
         np.testing.assert_allclose(got, expected, rtol=1e-12, atol=0)
     np.testing.assert_allclose(
-        saved.model.sizes.masses, whole.mdm.sizes.masses, rtol=1e-12, atol=1e-15
+        saved.model.sizes.masses, whole.model.sizes.masses, rtol=1e-12, atol=1e-15
     )
 
 

@@ -22,6 +22,7 @@ from polyurn.client.private import with_noise, without_noise
 from polyurn.client.rows import Rows, pack
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.storage.shards import ShardFolder, open_shards
+from polyurn.typed.arguments import checked
 from polyurn.wire import Batch, Part, Query, S, Statistics
 from polyurn.wording.numbers import counted
 
@@ -147,6 +148,7 @@ class ShardRounds:
         return cast("list[int]", drawn.tolist())
 
 
+@checked
 class ShardClients:
     """Plays every client of a folder of packed shards; where shards are read and added is a subclass's.
 

@@ -87,7 +87,7 @@ class Run:
         events = self.folder / "events.jsonl"
         wait_until(
             lambda: (
-                (events.exists() and events.read_text().count('"round"') >= number)
+                (events.exists() and events.read_text().count('"number"') >= number)
                 or self.process.poll() is not None
             )
         )

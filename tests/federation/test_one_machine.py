@@ -103,7 +103,7 @@ def stranger(made, place):
 @pytest.mark.parametrize("name", ["plain", "secure"])
 def test_a_fit_over_three_processes_is_the_local_fit_to_a_billionth_of_a_nat(lived, name):
     mdm, counts = lived.local[name]
-    assert distance(lived.fits[name].mdm, mdm, counts) <= 1e-9
+    assert distance(lived.fits[name].model, mdm, counts) <= 1e-9
     crossed = lived.fits[name].made.crossed
     assert crossed.secure == (name == "secure")
     assert crossed.n_attempts == crossed.n_rounds == ROUNDS
@@ -115,7 +115,7 @@ def test_a_fit_over_three_processes_is_the_local_fit_to_a_billionth_of_a_nat(liv
 
 def test_a_fit_over_one_plain_process_is_the_local_fit_to_the_last_bit(lived):
     mdm, _ = lived.local["one"]
-    got = lived.fits["one"].mdm
+    got = lived.fits["one"].model
     np.testing.assert_array_equal(got.weights, mdm.weights)
     np.testing.assert_array_equal(got.alphas, mdm.alphas)
     np.testing.assert_array_equal(got.sizes.masses, mdm.sizes.masses)
@@ -184,10 +184,10 @@ def four(tmp_path_factory):
 
 def assert_same(saved, whole):
     for name in ("weights", "alphas"):
-        got, expected = getattr(saved.model, name), getattr(whole.mdm, name)
+        got, expected = getattr(saved.model, name), getattr(whole.model, name)
         np.testing.assert_allclose(got, expected, rtol=1e-12, atol=0)
     np.testing.assert_allclose(
-        saved.model.sizes.masses, whole.mdm.sizes.masses, rtol=1e-12, atol=1e-15
+        saved.model.sizes.masses, whole.model.sizes.masses, rtol=1e-12, atol=1e-15
     )
 
 

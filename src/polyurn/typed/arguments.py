@@ -32,6 +32,7 @@ from polyurn.typed.declared import Range, ranges_of
 from polyurn.typed.records import Finite, shown
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 # What is kept in a file as it is.
 Json: TypeAlias = Annotated[Mapping[str, Any], "what JSON can hold"]
@@ -63,6 +64,14 @@ def checked(function: F) -> F:
         elif isinstance(member, classmethod):
             setattr(function, name, classmethod(_checked(member.__func__)))
     return function
+
+
+def of_types(kind: type[T], values: Mapping[str, Any]) -> T:
+    """A class's object from values that were read as its annotations say: `checked` need not look."""
+    made = kind.__new__(kind)
+    constructor = kind.__init__
+    getattr(constructor, "__wrapped__", constructor)(made, **values)
+    return made
 
 
 def expected_as(text: str, *, advice: str = "") -> Callable[[F], F]:

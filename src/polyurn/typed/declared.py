@@ -118,7 +118,8 @@ def check_declared(value: Any) -> None:
     for name, range_ in marks_of(kind, "fits"):
         if not range_.fits(given := getattr(value, name)):
             raise ParameterError(f"expected {name} {range_.text}, got {given}")
-    check_shapes({name: np.shape(getattr(value, name)) for name in axes_of(kind)}, kind)
+    if arrays := axes_of(kind):
+        check_shapes({name: np.shape(getattr(value, name)) for name in arrays}, kind)
 
 
 def check_shapes(given: Mapping[str, tuple[int, ...]], kind: Any, **lengths: int) -> None:

@@ -24,6 +24,7 @@ import numpy as np
 from polyurn.errors import FileError, MessageError, NumbersError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins
+from polyurn.typed.arguments import of_types
 from polyurn.typed.declared import Between, Floats, marks_of
 from polyurn.typed.records import Finite, read_value, shown
 from polyurn.wire.query import LARGEST, Query, S, Statistics
@@ -207,7 +208,7 @@ class _Reader:
         return query
 
     def query(self, record: Any, where: str) -> Query[Any]:
-        kind = record.get("kind") if isinstance(record, dict) else None
+        kind = record.pop("kind", None) if isinstance(record, dict) else None
         found = Query.KINDS.get(kind) if isinstance(kind, str) else None
         if found is None:
             raise MessageError(
@@ -217,8 +218,7 @@ class _Reader:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise MessageError(f"expected queries nested at most {_DEEPEST} deep, got more")
-        rest = {name: value for name, value in record.items() if name != "kind"}
-        query: Query[Any] = self.fields_of(found, rest, where)
+        query: Query[Any] = self.fields_of(found, record, where)
         self._depth -= 1
         return query
 
@@ -228,7 +228,7 @@ class _Reader:
         values = {n: read(self, record[n], f"{where}.{n}") for n, read in readings.items()}
         for name, mark in marks_of(kind, "check_received"):
             mark.check_received(values[name])
-        found = kind(**values)
+        found = of_types(kind, values)
         if kind is MDM and not np.array_equal(found.weights, values["weights"]):
             raise MessageError(f"{where}: expected components in order of decreasing weight")
         return found

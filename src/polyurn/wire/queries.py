@@ -46,16 +46,19 @@ class Answerable:
                 raise ParameterError("expected size probabilities of as many components as weights")
 
     def _check(self, weights: Floats, alphas: Floats) -> None:
-        if not ((weights >= 0).all() and abs(weights.sum() - 1) <= SUM_TOLERANCE):
+        least = weights.min()
+        if not (least >= 0 and abs(weights.sum() - 1) <= SUM_TOLERANCE):
             raise ParameterError("expected weights of at least 0 that sum to 1")
         positive = alphas >= 1 / LARGEST
-        if self._zeros and not ((positive | (alphas == 0)).all() and positive.any(axis=1).all()):
-            raise ParameterError(
-                f"expected alphas of 0 or at least {1 / LARGEST:g}, with a positive one in each row"
-            )
-        if not self._zeros and not (positive.all() and (weights > 0).all()):
+        if positive.all() and (self._zeros or least > 0):
+            return
+        if not self._zeros:
             raise ParameterError(
                 f"expected weights above 0, and alphas of at least {1 / LARGEST:g}"
+            )
+        if not ((positive | (alphas == 0)).all() and positive.any(axis=1).all()):
+            raise ParameterError(
+                f"expected alphas of 0 or at least {1 / LARGEST:g}, with a positive one in each row"
             )
 
 

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
@@ -78,6 +79,12 @@ class Statistics:
         return f"{type(self).__name__}({shapes})"  # shapes only: a summand is a client's secret
 
 
+@cache
+def _blocks(kind: Any) -> list[tuple[str, tuple[str, ...]]]:
+    """The blocks of an answer and their axes; a single number has none."""
+    return [(field.name, axes_of(kind).get(field.name, ())) for field in fields(kind)]
+
+
 S = TypeVar("S", bound=Statistics)
 
 
@@ -136,9 +143,8 @@ class Query(ABC, Generic[S]):
     def shapes(self) -> Shapes:
         """The shape of each block of the answer, in the order of its fields."""
         kind: Any = self.answer_type
-        axes, lengths = axes_of(kind), self.lengths
-        names = [field.name for field in fields(kind)]
-        return {name: tuple(lengths[axis] for axis in axes.get(name, ())) for name in names}
+        lengths = self.lengths
+        return {name: tuple([lengths[axis] for axis in axes]) for name, axes in _blocks(kind)}
 
     @property
     def n_numbers(self) -> int:

@@ -5,7 +5,7 @@ Prototypes are those of clients simulated from the survey, so they cost nothing.
 of the sketch's cells; some of those have a broad component; some are matched to the sketch as a whole,
 by simulated moments (McFadden, 1989): simulate clients from the current mixture, compare their mean
 sketch with the one received, and take a damped Gauss-Newton step. No kind is the best on all clients:
-all of them climb. All but the sketch itself, `Sketch` of `wire/bounded.py`, is post-processing.
+all of them climb. All but the sketch itself, `Sketch` of `wire/private.py`, is post-processing.
 """
 
 from dataclasses import dataclass

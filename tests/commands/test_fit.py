@@ -95,8 +95,12 @@ def test_ctrl_c_in_a_private_fit_keeps_its_last_round(run, monkeypatch):
     _interrupt_after(monkeypatch, 4)
     ran = run(*asked, "--epsilon", 50, "--delta", 1e-3, "-o", "mdm.json")
     assert ran.code == 130
-    last = load_saved("mdm.json").made.interrupted_after_round
+    made = load_saved("mdm.json").made
+    last = made.interrupted_after_round
     assert f"interrupted; the parameters after round {last} are in mdm.json" in ran.err
+    spent = made.privacy.guarantee  # four answers, and the one that was asked for
+    assert spent.n_rounds == 5
+    assert 0 < spent.epsilon < 50
 
 
 def test_ctrl_c_in_a_selection_says_nothing_about_parameters(run, monkeypatch):
@@ -277,10 +281,22 @@ def test_several_numbers_of_components_are_chosen_from(run):
     assert [c["n_components"] for c in chosen["candidates"]] == [1, 2]
 
 
+def test_one_number_of_components_is_scored_by_held_out_clients_if_that_is_asked(run):
+    asked = ("fit", "clients.csv", "--components", 2, "--rounds", 8)
+    ran = run(*asked, "--held-out", 0.5, "-o", "scored.json")
+    assert ran.code == 0, ran.err
+    assert "held-out clients" in ran.err
+    choice = load_saved("scored.json").made.selection
+    assert [one.n_components for one in choice.candidates] == [2]
+    assert choice.n_held_out + choice.n_clients == 6
+    assert run(*asked, "-o", "fitted.json").code == 0
+    assert load_saved("fitted.json").made.selection is None
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--components", 2, "--held-out", 0.3], "--held-out has no effect with one number"),
+        (["--components", 2, "--held-out", 0.3, "--method", "paper"], "no effect with --held-out"),
         (["--components", "1:2", "--method", "paper"], "--method has no effect with several"),
         (["--components", 2, "--delta", 1e-6], "--delta has no effect without --epsilon"),
         (["--components", 2, "--epsilon", 1, "--search", "tol=1"], "--search has no effect with"),

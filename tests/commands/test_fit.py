@@ -1,4 +1,4 @@
-"""`polyurn fit`: from a table to an MDM file."""
+"""`polyurn fit`: from a table to an MDM file, with one number of components or several."""
 
 import csv
 import io
@@ -13,6 +13,7 @@ import pytest
 
 from cli_walk import CLIENTS, EXAMPLE, HEAD, assert_leaves_no_trace, assert_refused, fit
 from polyurn.aggregate.local import LocalAggregator
+from polyurn.model.paper_truths import truth
 from polyurn.storage.models import load_saved
 from polyurn.storage.tables import write_histograms
 from polyurn.typed.records import to_record
@@ -95,8 +96,12 @@ def test_ctrl_c_in_a_private_fit_keeps_its_last_round(run, monkeypatch):
     _interrupt_after(monkeypatch, 4)
     ran = run(*asked, "--epsilon", 50, "--delta", 1e-3, "-o", "mdm.json")
     assert ran.code == 130
-    last = load_saved("mdm.json").made.interrupted_after_round
+    made = load_saved("mdm.json").made
+    last = made.interrupted_after_round
     assert f"interrupted; the parameters after round {last} are in mdm.json" in ran.err
+    spent = made.privacy.guarantee  # four answers, and the one that was asked for
+    assert spent.n_rounds == 5
+    assert 0 < spent.epsilon < 50
 
 
 def test_ctrl_c_in_a_selection_says_nothing_about_parameters(run, monkeypatch):
@@ -277,10 +282,22 @@ def test_several_numbers_of_components_are_chosen_from(run):
     assert [c["n_components"] for c in chosen["candidates"]] == [1, 2]
 
 
+def test_one_number_of_components_is_scored_by_held_out_clients_if_that_is_asked(run):
+    asked = ("fit", "clients.csv", "--components", 2, "--rounds", 8)
+    ran = run(*asked, "--held-out", 0.5, "-o", "scored.json")
+    assert ran.code == 0, ran.err
+    assert "held-out clients" in ran.err
+    choice = load_saved("scored.json").made.selection
+    assert [one.n_components for one in choice.candidates] == [2]
+    assert choice.n_held_out + choice.n_clients == 6
+    assert run(*asked, "-o", "fitted.json").code == 0
+    assert load_saved("fitted.json").made.selection is None
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--components", 2, "--held-out", 0.3], "--held-out has no effect with one number"),
+        (["--components", 2, "--held-out", 0.3, "--method", "paper"], "no effect with --held-out"),
         (["--components", "1:2", "--method", "paper"], "--method has no effect with several"),
         (["--components", 2, "--delta", 1e-6], "--delta has no effect without --epsilon"),
         (["--components", 2, "--epsilon", 1, "--search", "tol=1"], "--search has no effect with"),
@@ -288,3 +305,61 @@ def test_several_numbers_of_components_are_chosen_from(run):
 )
 def test_options_that_one_or_several_do_not_hear_are_refused(run, options, words):
     assert_refused(run("fit", "clients.csv", *options), words)
+
+
+@pytest.mark.parametrize(
+    ("components", "words"), [("6:1", "from few to many, got '6:1'"), ("a", "1:6, 2,4,8 or auto")]
+)
+def test_components_that_are_none_are_said(run, components, words):
+    assert_refused(run("fit", "clients.csv", "--components", components), words)
+
+
+@pytest.mark.parametrize("cohort", ["poisson", "poisson:", "fixed:3", "-1", "x"])
+def test_a_cohort_that_is_none_is_said(run, cohort):
+    refused = run("fit", "clients.csv", "--cohort", cohort)
+    assert_refused(refused, f"expected --cohort as 1000 or poisson:1000, got '{cohort}'")
+
+
+def test_a_file_keeps_the_rounds_and_the_table_of_its_selection(run):
+    asked = ("--components", "1,2", "--rounds", 4, "--held-out", 0.5)
+    run("fit", "clients.csv", *asked, "-o", "s.json")
+    kept = load_saved("s.json").made.selection
+    assert [c.n_components for c in kept.candidates] == [1, 2]
+    assert all(path.last_round <= kept.n_rounds for path in kept.paths)
+
+
+def test_plus_minus_is_a_95_percent_interval_as_in_compare_and_labelled(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    write_histograms(truth("medium/2").sample(80, rng=0), "clients.csv")
+    arguments = ("fit", "clients.csv", "--components", "1,2", "--rounds", 8)
+    candidates = run(*arguments, "--json").json()["candidates"]
+    shown = run(*arguments).out
+    assert "mean ± 95 %" in shown
+    assert "behind the best (s.e.)" in shown
+    for c in candidates:
+        assert f"{c['log_likelihood']:.4f} ± {1.96 * c['standard_error']:.4f}" in shown
+        assert f"{c['behind']:.4f} ({c['behind_error']:.4f})" in shown
+
+
+@pytest.mark.parametrize("n_clients", [1, 2, 3, 5])
+def test_one_held_out_client_is_one_line_before_any_round(run, n_clients):
+    write_histograms(truth("medium/2").sample(n_clients, rng=0), "clients.csv")
+    ran = run("fit", "clients.csv")
+    assert ran.code == 2
+    assert "round" not in ran.err
+    assert "held_out=0.2 needs 25 clients or more" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("category", "said"),
+    [
+        ("client", "expected another column for the category than the client's, got 'client'"),
+        (
+            "client,category",
+            "expected another column for the category than the client's, got 'client'",
+        ),
+        ("category,category", "expected different columns to cross, got 'category' twice"),
+    ],
+)
+def test_a_column_that_cannot_be_part_of_the_category_is_refused_in_one_line(run, category, said):
+    assert_refused(run("fit", "clients.csv", "--category", category), said)

@@ -8,7 +8,7 @@ import pytest
 from cli_walk import assert_refused
 from polyurn import LocalAggregator, select_private
 from polyurn.federation.folder import FederationFolder
-from polyurn.federation.jobs import JobFolder
+from polyurn.federation.jobs import JobFolder, MixtureJob
 from polyurn.storage.models import save
 from polyurn.storage.provenance import PrivacyRecord
 from polyurn.typed.records import to_record
@@ -32,7 +32,6 @@ def test_a_folder_that_is_no_federation_is_said(run):
     [
         (("--max-size", 13), ["expected --max-size from 1 to 12, which nodes have agreed to"]),
         (("--max-size", 0), ["expected --max-size from 1 to 12"]),
-        (("--components", "2", "--held-out", 0.3), ["--held-out", "one number of components"]),
         (("--components", "0"), ["component"]),
         (("--components", "x"), ["component"]),
         (("--rounds", 0), ["of rounds"]),
@@ -50,6 +49,18 @@ def test_a_folder_that_is_no_federation_is_said(run):
 def test_settings_that_cannot_be_meant_are_one_line(run, fed, options, words):
     assert_refused(run(*RUN, *options), *words)
     assert list(FederationFolder(fed).runs.iterdir()) == []
+
+
+def test_nobody_is_held_out_where_a_single_k_is_only_fitted():
+    job = {
+        "federation": "fed",
+        "command": None,
+        "components": (2,),
+        "max_size": 12,
+        "held_out": 0.3,
+    }
+    assert MixtureJob(selects=False, **job).search["held_out"] is None
+    assert MixtureJob(selects=True, **job).search["held_out"] == 0.3
 
 
 def test_a_damaged_federation_is_named(run, fed):

@@ -1,6 +1,8 @@
-"""The numbers behind the figures of a model."""
+"""The sections about a model, and the numbers behind their figures."""
 
+import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,14 +13,19 @@ from polyurn import MDM, SizeBins, Sizes
 from polyurn.model.paper_truths import truth
 from polyurn.report.model import (
     candidate_rows,
+    choice_section,
+    components_section,
     path_rows,
     profile_rows,
     size_rows,
     summary_rows,
     telling_rows,
 )
-from polyurn.server.results import StartPath
-from report_material import selection
+from polyurn.server.results import Selection, StartPath
+from polyurn.storage.models import Saved
+from polyurn.storage.provenance import Made
+from polyurn.typed.records import read_record, to_record
+from report_material import fitted, gathered, runs, selection
 from strategies import mdms
 
 
@@ -103,3 +110,51 @@ def test_the_start_that_is_best_in_the_last_round_wins():
 def test_a_round_in_which_a_client_was_impossible_is_not_drawn():
     rows = path_rows([StartPath(1, 1, (-math.inf, -5.0)), StartPath(2, 1, (-math.inf,))])
     assert [(row["start"], row["round"]) for row in rows] == [(1, 2)]
+
+
+def kept(**records):
+    return gathered(Saved(selection().mdm, None, Made(**records)))
+
+
+def test_a_fit_shows_its_rounds():
+    section = choice_section(gathered(fitted()))
+    assert (section.name, [figure.name for figure in section.figures]) == ("rounds", ["paths"])
+    rows = section.figures[0].panels[0].spec["datasets"]["rows"]
+    best = max(row["log_likelihood"] for row in rows)
+    assert best == pytest.approx(fitted().log_likelihoods[-1], abs=1e-6)
+
+
+def test_a_selection_shows_its_table_and_the_rounds_of_the_chosen_number():
+    section = choice_section(gathered(selection()))
+    assert section.name == "choice"
+    assert [figure.name for figure in section.figures] == ["candidates", "paths"]
+    assert f"of K = {selection().n_components};" in section.figures[1].says
+
+
+def test_what_there_is_no_record_of_is_left_out():
+    assert choice_section(gathered(selection().mdm)) is None
+    quiet = tuple(replace(one, starts={}) for one in fitted().rounds)
+    assert choice_section(kept(fit=replace(fitted(), rounds=quiet))) is None
+    quiet = tuple(replace(one, starts={}) for one in selection().rounds)
+    without = choice_section(kept(selection=replace(selection(), rounds=quiet, paths=())))
+    assert [figure.name for figure in without.figures] == ["candidates"]
+    assert components_section(gathered(runs=runs())) is None
+
+
+def test_a_candidate_under_which_a_held_out_client_is_impossible_is_in_the_table_only():
+    record = selection()
+    never = replace(record.candidates[0], log_likelihood=-math.inf, behind=math.inf)
+    choice = replace(record, candidates=(never, *record.candidates[1:]))
+    read = read_record(
+        Selection, json.loads(json.dumps(to_record(choice))), parsed={"mdm": choice.mdm}
+    )
+    assert to_record(read) == to_record(choice)
+    figure = choice_section(kept(selection=choice)).figures[0]
+    drawn = figure.panels[0].spec["datasets"]["rows"]
+    assert [row["n_components"] for row in drawn] == [2]
+    assert figure.table.rows[0][1] == "-inf"
+
+
+def test_rounds_that_ended_without_a_word_are_shown():
+    section = choice_section(kept(fit=replace(fitted(), stopped="")))
+    assert section.name == "rounds"

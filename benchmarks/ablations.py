@@ -27,7 +27,7 @@ from scipy.stats import binomtest
 
 import polyurn as pu
 from polyurn.server.em import Problem
-from polyurn.server.settings import Policy
+from polyurn.server.fit_settings import Policy
 from rounds import load
 
 WITHIN = 1e-3

@@ -29,8 +29,8 @@ from polyurn.federation.one_machine import federation_here, free_port
 from polyurn.federation.owned_node import warm_up
 from polyurn.model.paper_truths import truth
 from polyurn.storage.models import load_saved
-from polyurn.storage.tables import write_histograms
-from polyurn.wire.crossed import Crossed
+from polyurn.storage.table_files import write_histograms
+from polyurn.wire.traffic import Traffic
 
 N_CLIENTS, N_ROUNDS = 100, 6
 CASES = tuple((n, kind) for n in (4, 8, 16) for kind in ("plain", "secure"))
@@ -87,7 +87,7 @@ def spent(processes: list[psutil.Process]) -> float:
     return sum(t.user + t.system + t.children_user + t.children_system for t in times)
 
 
-def fitted(place: FederationFolder, *, secure: bool) -> Crossed:
+def fitted(place: FederationFolder, *, secure: bool) -> Traffic:
     """What crossed in a short fit."""
     job = MixtureJob(
         federation=str(place.path), command=None, selects=False, components=(3,), max_size=20,

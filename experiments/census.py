@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import polyurn as pu
 import sources
-from polyurn.datasets.dataset import Records
+from polyurn.datasets.dataset import LabelledPoints
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 import training_clients as clients
@@ -74,7 +74,7 @@ def report(name: str, title: str) -> tables.Report:
 REPORTS = (report("census", "Census clients, softmax regression"),)
 
 
-def census() -> tuple[Records, Mapping[str, NDArray[np.int64]]]:
+def census() -> tuple[LabelledPoints, Mapping[str, NDArray[np.int64]]]:
     """The records with their label, and the same rows' categories of both modelled features."""
     labelled = sources.folktables(root=tables.FOLDER, feature="high_income", people="workers")
     codes: dict[str, NDArray[np.int64]] = {
@@ -87,7 +87,11 @@ def census() -> tuple[Records, Mapping[str, NDArray[np.int64]]]:
 
 
 def federation(
-    records: Records, codes: Mapping[str, NDArray[np.int64]], settings: Settings, *, disjoint: bool
+    records: LabelledPoints,
+    codes: Mapping[str, NDArray[np.int64]],
+    settings: Settings,
+    *,
+    disjoint: bool,
 ) -> tuple[pu.Examples, clients.Federation, list[clients.Modelled]]:
     """Some clients' records, some of them to test on.
 

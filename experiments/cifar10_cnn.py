@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import polyurn as pu
 import sources
-from polyurn.training.models import convolutional
+from polyurn.training.networks import convolutional
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 import cifar10

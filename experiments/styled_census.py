@@ -20,7 +20,7 @@ import numpy as np
 
 import polyurn as pu
 import sources
-from polyurn.datasets.dataset import Records
+from polyurn.datasets.dataset import LabelledPoints
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 import style_tables as tables
@@ -69,7 +69,7 @@ SCHOOL = (16, 18, 21, 22)  # SCHL: below a diploma, diploma, some college, bache
 
 
 @lru_cache(maxsize=1)
-def people() -> Records:
+def people() -> LabelledPoints:
     """Everybody who works; with the square of the age and the kind of school as columns of their own."""
     found = sources.folktables(root=FOLDER, feature="high_income", people="workers")
     values = found.train.features

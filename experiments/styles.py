@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import polyurn as pu
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import StyleSpace
-from polyurn.sweeps.clients import in_another_order
+from polyurn.sweeps.sweep_clients import in_another_order
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from training_clients import Clients, Make

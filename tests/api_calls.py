@@ -20,9 +20,9 @@ from polyurn.comparison.estimates import Estimate
 from polyurn.model.style import StyleErrors
 from polyurn.privacy.ledger import Charge
 from polyurn.privacy.noise import discrete_gaussian
-from polyurn.server.private.fitting import PrivateCandidate
+from polyurn.server.fit_settings import DEFAULT, Policy
 from polyurn.server.private.plan import CHOOSING
-from polyurn.server.settings import DEFAULT, Policy
+from polyurn.server.private.private_fit import PrivateCandidate
 from polyurn.storage.run_log import RunLog
 from polyurn.wire import Initialise, Noised, Scaled
 
@@ -152,13 +152,13 @@ def settings() -> pu.FedAvg:
     return pu.FedAvg(n_rounds=1, cohort_size=2, evaluate_every=1)
 
 
-def record(population: str = "true", rate: float = 0.1, score: float = 0.5) -> pu.RunRecord:
+def record(population: str = "true", rate: float = 0.1, score: float = 0.5) -> pu.FinishedRun:
     tried = settings().with_changes({"local_learning_rate": rate})
     curve, final = {"accuracy": [score]}, {"accuracy": score}
-    return pu.RunRecord(population, 0, tried, "batched", [1], [0.1], curve, final, None, 1.5)
+    return pu.FinishedRun(population, 0, tried, "batched", [1], [0.1], curve, final, None, 1.5)
 
 
-def runs() -> list[pu.RunRecord]:
+def runs() -> list[pu.FinishedRun]:
     return [record(name, rate, rate) for name in ("true", "iid") for rate in (0.1, 0.2)]
 
 
@@ -312,8 +312,8 @@ def _journal_append() -> Call:
     return pu.Journal(place(), {"seed": 1}).append, {"vector": np.zeros(3)}
 
 
-def _recorded() -> pu.RecordedAggregator:
-    return pu.RecordedAggregator(clients(), [])
+def _recorded() -> pu.ReplayAggregator:
+    return pu.ReplayAggregator(clients(), [])
 
 
 def ledger() -> pu.PrivacyLedger:
@@ -374,8 +374,8 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "Examples": lambda: _fields(examples()),
     "FedAvg": lambda: _fields(settings()),
-    "FedAvg.from_record": lambda: (
-        pu.FedAvg.from_record, {"record": {"n_rounds": 1, "cohort_size": 2}},
+    "FedAvg.from_json": lambda: (
+        pu.FedAvg.from_json, {"record": {"n_rounds": 1, "cohort_size": 2}},
     ),
     "FedAvg.with_changes": lambda: (settings().with_changes, {"changes": {"local_epochs": 2}}),
     "FedAvg.evaluates": lambda: (settings().evaluates, {"round_": 1}),
@@ -404,8 +404,8 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.Guarantee.of,
         {"charges": [Charge("survey", 9.0, 20)], "delta": 1e-6, "earlier": []},
     ),
-    "Guarantee.from_record": lambda: (
-        pu.Guarantee.from_record, {"record": _guarantee().to_record()},
+    "Guarantee.from_json": lambda: (
+        pu.Guarantee.from_json, {"record": _guarantee().to_json()},
     ),
     "Heterogeneity": lambda: _fields(_heterogeneity()),
     "Histograms": lambda: _fields(pu.histograms(["a", "b"], [0, 1], categories=2)),
@@ -455,7 +455,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         "n_bootstrap": 10, "rng": 0,
     }),
     "StyleReport": lambda: _fields(_styled_parts().report.style),
-    "StyleReport.to_record": lambda: (_styled_parts().report.style.to_record, {}),
+    "StyleReport.to_json": lambda: (_styled_parts().report.style.to_json, {}),
     "Styled": lambda: (
         pu.Styled, {"population": mdm(), "style": style(), "features": FEATURES},
     ),
@@ -480,16 +480,16 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         "features": np.zeros((200, 4)), "labels": LABELS, "clients": np.arange(200) % 20,
         "n_labels": 3,
     }),
-    "RecordedAggregator": lambda: (
-        pu.RecordedAggregator, {"aggregator": clients(), "answers": []},
+    "ReplayAggregator": lambda: (
+        pu.ReplayAggregator, {"aggregator": clients(), "answers": []},
     ),
-    "RecordedAggregator.aggregate": lambda: (
+    "ReplayAggregator.aggregate": lambda: (
         _recorded().aggregate, {"query": query(), "cohort_size": 5},
     ),
     "Recommendation": lambda: _fields(pu.recommend_feature({"f": _difference()})),
     "Round": lambda: _fields(fitted().rounds[-1]),
     "Run": lambda: _fields(run()),
-    "RunRecord": lambda: _fields(record()),
+    "FinishedRun": lambda: _fields(record()),
     "Selection": lambda: _fields(selection()),
     "PrivateSelection": lambda: (
         pu.PrivateSelection,

@@ -17,7 +17,7 @@ from polyurn.federation.flower.processes import keep_pid
 from polyurn.federation.flower.supernode import Connection, serve
 from polyurn.federation.folder import read_node
 from polyurn.federation.owned_node import open_node, warm_up
-from polyurn.storage.tables import read_table
+from polyurn.storage.table_files import read_table
 
 
 class Hostile:

@@ -19,7 +19,7 @@ from polyurn.federation.folder import bucket_key, read_node
 from polyurn.federation.one_machine import start_node
 from polyurn.model.paper_truths import truth
 from polyurn.storage.models import load_saved
-from polyurn.storage.tables import read_table
+from polyurn.storage.table_files import read_table
 
 PATIENCE = 600.0  # seconds that anything may take on a machine that does other things, too
 HOSTILE = Path(__file__).with_name("hostile_node.py")

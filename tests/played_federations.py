@@ -6,8 +6,8 @@ from scipy import sparse
 from federation_jobs import job_of, style_job_of
 from flower_grids import Played, PlayedGrid
 from polyurn import Records
-from polyurn.client.histogram import Histograms
-from polyurn.federation.flower.exchange import FlowerExchange
+from polyurn.client.histograms import Histograms
+from polyurn.federation.flower.grid_exchange import FlowerExchange
 from polyurn.federation.folder import read_node, set_up
 from polyurn.federation.jobs import JobFolder
 from polyurn.federation.owned_node import open_node

@@ -7,7 +7,7 @@ import numpy as np
 
 from polyurn.typed.declared import Shape
 from polyurn.wire import Query, Statistics
-from polyurn.wire.grid import unit_rows
+from polyurn.wire.private_grid import unit_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)

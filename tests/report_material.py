@@ -11,10 +11,10 @@ from polyurn.model.style import StyleErrors
 from polyurn.report.material import gather
 from polyurn.report.page import report_on
 from polyurn.storage.models import Saved
-from polyurn.storage.provenance import DataRecord, Made
-from polyurn.storage.run_log import RunRecord
-from polyurn.training.settings import FedAvg
-from polyurn.wire.crossed import Crossed, NodeCrossed, RoundCrossed
+from polyurn.storage.provenance import DataProvenance, Provenance
+from polyurn.storage.run_log import FinishedRun
+from polyurn.training.fedavg import FedAvg
+from polyurn.wire.traffic import NodeTraffic, RoundTraffic, Traffic
 
 NAMES = ("<b>zero</b>", "one & only", '"two"', "three", "4", "5", "6", "7", "8", "</script>")
 
@@ -33,11 +33,11 @@ def fitted():
 
 @cache
 def saved():
-    made = Made(
+    made = Provenance(
         polyurn="0.1.0",
         seed=5,
         command="polyurn select 'my clients.csv'",
-        data=DataRecord(file="my clients.csv", n_clients=400, n_categories=10, n_points=8000),
+        data=DataProvenance(file="my clients.csv", n_clients=400, n_categories=10, n_points=8000),
         selection=selection(),
     )
     return Saved(selection().mdm, NAMES, made)
@@ -68,7 +68,7 @@ def crossed_record(n_nodes=8, *, secure=True, kinds=KINDS, odd=2):
         in_sum = n_nodes - odd if i else n_nodes
         up = n_nodes * (8 * n_numbers + 40 * n_nodes * secure)
         rounds.append(
-            RoundCrossed(
+            RoundTraffic(
                 number=i + 1,
                 kind=kind,
                 n_numbers=n_numbers,
@@ -80,7 +80,7 @@ def crossed_record(n_nodes=8, *, secure=True, kinds=KINDS, odd=2):
             )
         )
     nodes = tuple(
-        NodeCrossed(
+        NodeTraffic(
             node=2**64 - 1 - i,
             name=f"ward {i + 1}",
             n_summed=1 if i < odd else len(kinds),
@@ -92,7 +92,7 @@ def crossed_record(n_nodes=8, *, secure=True, kinds=KINDS, odd=2):
         for i in range(n_nodes)
     )
     n_attempts = sum(one.n_attempts for one in rounds)
-    return Crossed(
+    return Traffic(
         secure=secure,
         clients_per_node=50,
         n_asks=n_attempts * (5 if secure else 1),
@@ -126,7 +126,7 @@ def runs(populations=("true", "mdm", "iid", "oracle"), seeds=(0, 1), styled=()):
                     curve = {"accuracy": [float(score)]}
                     final = {"accuracy": float(score)}
                     made.append(
-                        RunRecord(
+                        FinishedRun(
                             population,
                             seed,
                             settings,

@@ -5,8 +5,8 @@ import numpy as np
 from polyurn import LocalAggregator, SizeBins, answer
 from polyurn.server import em
 from polyurn.server.em import Problem
+from polyurn.server.fit_settings import DEFAULT, Settings
 from polyurn.server.search import Race
-from polyurn.server.settings import DEFAULT, Settings
 from polyurn.server.starts import landscape, random_groups, survey
 from polyurn.wire import Batch, Parameters
 

@@ -7,7 +7,7 @@ import numpy as np
 from polyurn.errors import SecureSumError
 from polyurn.federation.participant import Participant
 from polyurn.federation.roster import Roster, SigningKey
-from polyurn.federation.round import Round
+from polyurn.federation.round import SecureSum
 
 STAGES = ("advertise", "share", "mask", "confirm", "reveal")
 TAKES = ("advertised", "shared", "masked", "confirmed", "revealed")
@@ -48,7 +48,7 @@ class Federation:
         self.values = dict(zip(self.nodes, shares * self.bounds, strict=True))
         self.policy, self.restarts = policy, restarts
         self.participants = {node: self.participant(node) for node in self.nodes}
-        self.round = Round(
+        self.round = SecureSum(
             self.nodes,
             roster=self.roster,
             bounds=self.bounds,

@@ -66,8 +66,8 @@ TOP = {"cli", "commands"}
 EVERYWHERE = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 ONLY_IN = {
     "numba": {
-        "client.kernels", "client.simd", "comparison.distances", "model.kernels",
-        "partitioning.kernels", "partitioning.styled_kernels", "report.tsne",
+        "client.e_step_kernels", "client.simd", "comparison.distances", "model.model_kernels",
+        "partitioning.draw_kernels", "partitioning.styled_kernels", "report.tsne",
         "server.m_step_kernel",
     },
     "llvmlite": {"client.simd"},
@@ -89,7 +89,7 @@ ONLY_IN = {
     "datasets": {"integrations.flwr_datasets", "integrations.huggingface"},
     "flwr_datasets": {"integrations.flwr_datasets"},
     "torch": {"integrations.torch", "sweeps.grid", "training"},
-    "joblib": {"sweeps.grid", "sweeps.studies", "training.engines.processes"},
+    "joblib": {"sweeps.grid", "sweeps.studies", "training.engines.worker_pool"},
     "optuna": {"sweeps.studies"},
     "altair": {"report"},
     "vl_convert": {"report.charts"},
@@ -188,9 +188,9 @@ def test_every_public_name_can_be_loaded():
         _ = polyurn.nothing
 
 
-# Older than the rule, and what the flow is drawn with. `wire.crossed` is what crossed between nodes and
+# Older than the rule, and what the flow is drawn with. `wire.traffic` is what crossed between nodes and
 # the server, and `crossed` a table of crossed columns: one of the two words has to go (issue 34).
-NAMED_AS_THE_FLOW = {"client.answer", "client.histogram", "server.fit", "wire.crossed"}
+NAMED_AS_THE_FLOW = {"client.answer", "client.histograms", "server.fitting", "wire.traffic"}
 
 
 def test_no_module_shares_its_name_with_a_function_of_the_package():

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.bins import Bins
-from polyurn.datasets.columns import MISSING, Columns, column_names, read_columns
-from polyurn.datasets.dataset import Dataset, Records
+from polyurn.datasets.columns import MISSING, ColumnArrays, column_names, read_columns
+from polyurn.datasets.dataset import Dataset, LabelledPoints
 from polyurn.errors import FileError, ParameterError
 from sources.download import OnProgress
 from sources.local import Layout, Source, locate
@@ -123,7 +123,7 @@ def folktables(
         raise FileError(f"expected people with a known {feature} in {found.folder}, got none")
     encodings = [part.features for part in parts if part.features is not None]
     ids, clients = np.unique(areas, return_inverse=True)
-    records = Records(
+    records = LabelledPoints(
         _joined([part.labels for part in parts]),
         _joined(encodings) if len(encodings) == len(parts) else None,
         clients.astype(np.int64),
@@ -178,7 +178,7 @@ def _area_columns(names: set[str], path: Path) -> tuple[str, ...]:
     )
 
 
-def _areas(table: Columns, whose: tuple[str, ...], path: Path) -> NDArray[np.int32]:
+def _areas(table: ColumnArrays, whose: tuple[str, ...], path: Path) -> NDArray[np.int32]:
     """State and PUMA as one number, SSPPPPP."""
     if whose == ("client",):
         codes, values = table.texts["client"]

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.datasets.dataset import Dataset, Records
+from polyurn.datasets.dataset import Dataset, LabelledPoints
 from polyurn.errors import FileError
 from sources.cifar_pickles import read_pickle
 from sources.download import OnProgress, RemoteFile
@@ -93,7 +93,7 @@ def cifar10(
     return Dataset("cifar10", _CATEGORIES, train, test)
 
 
-def _from_arrays(path: Path) -> tuple[Records, Records]:
+def _from_arrays(path: Path) -> tuple[LabelledPoints, LabelledPoints]:
     axes = {"train_x": 4, "train_y": 1, "test_x": 4, "test_y": 1}
     arrays = read_npz(path, axes)
     for split in ("train", "test"):
@@ -105,7 +105,7 @@ def _from_arrays(path: Path) -> tuple[Records, Records]:
                 f"got shape {images.shape} of {images.dtype}"
             )
     train, test = (
-        Records(checked_labels(arrays[f"{split}_y"], 10, path), arrays[f"{split}_x"])
+        LabelledPoints(checked_labels(arrays[f"{split}_y"], 10, path), arrays[f"{split}_x"])
         for split in ("train", "test")
     )
     return train, test
@@ -138,7 +138,7 @@ def _unpacked_batches(path: Path) -> Iterable[tuple[str, bytes]]:
 
 def _split(
     batches: Iterable[tuple[str, bytes]], read: Callable[[bytes, str], _Batch]
-) -> tuple[Records, Records]:
+) -> tuple[LabelledPoints, LabelledPoints]:
     """Five batches to train on and one to test on; all hold the same number of pictures."""
     names, parts = [], []
     for name, content in batches:
@@ -153,10 +153,12 @@ def _split(
     return _records(parts[:5]), _records(parts[5:])
 
 
-def _records(parts: list[_Batch]) -> Records:
+def _records(parts: list[_Batch]) -> LabelledPoints:
     pixels = np.concatenate([pixels for pixels, _ in parts])
     labels = np.concatenate([labels for _, labels in parts])
-    return Records(labels, np.ascontiguousarray(pixels.reshape(-1, *_SHAPE).transpose(0, 2, 3, 1)))
+    return LabelledPoints(
+        labels, np.ascontiguousarray(pixels.reshape(-1, *_SHAPE).transpose(0, 2, 3, 1))
+    )
 
 
 def _pickled(content: bytes, name: str) -> _Batch:

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.datasets.dataset import Dataset, Records
+from polyurn.datasets.dataset import Dataset, LabelledPoints
 from polyurn.errors import FileError, MissingDependencyError
 from polyurn.storage.files import write_whole
 from sources.download import OnProgress, RemoteFile
@@ -90,7 +90,7 @@ def femnist(
     return Dataset("femnist", _CATEGORIES, train, test)
 
 
-def _records(writers: Iterable[_Writer], place: Path) -> Records:
+def _records(writers: Iterable[_Writer], place: Path) -> LabelledPoints:
     """The writers' records one after the other, in the order of the files."""
     ids, pictures, labels = [], [], []
     for name, x, y in writers:
@@ -102,7 +102,7 @@ def _records(writers: Iterable[_Writer], place: Path) -> Records:
     if not ids:
         raise FileError(f"expected writers with pictures in {place}, got none")
     clients = np.repeat(np.arange(len(ids)), [len(y) for y in labels])
-    return Records(np.concatenate(labels), _joined(pictures), clients, np.array(ids))
+    return LabelledPoints(np.concatenate(labels), _joined(pictures), clients, np.array(ids))
 
 
 def _joined(parts: list[NDArray[np.float32]]) -> NDArray[np.float32]:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from polyurn.client.histogram import Histograms
+from polyurn.client.histograms import Histograms
 from polyurn.client.tables import observed_categories, table_histograms
 from polyurn.datasets.columns import MISSING, read_columns
 from polyurn.errors import FileError
-from polyurn.storage.tables import read_table
+from polyurn.storage.table_files import read_table
 
 
 def histogram_table(path: str | os.PathLike[str]) -> Histograms:

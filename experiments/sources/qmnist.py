@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.datasets.dataset import Dataset, Records
+from polyurn.datasets.dataset import Dataset, LabelledPoints
 from polyurn.errors import FileError
 from sources.download import OnProgress, RemoteFile
 from sources.local import Layout, Source, locate
@@ -105,7 +105,7 @@ def mnist_by_writer(
     return Dataset("mnist_by_writer", tuple("0123456789"), train, test)
 
 
-def _from_arrays(path: Path) -> tuple[Records, Records]:
+def _from_arrays(path: Path) -> tuple[LabelledPoints, LabelledPoints]:
     axes = {
         f"{split}_{name}": n
         for split in ("train", "test")
@@ -119,7 +119,7 @@ def _from_arrays(path: Path) -> tuple[Records, Records]:
     return train, test
 
 
-def _from_idx(images_path: Path, labels_path: Path, writers_path: Path) -> Records:
+def _from_idx(images_path: Path, labels_path: Path, writers_path: Path) -> LabelledPoints:
     images, table = read_idx(images_path), read_idx(writers_path)
     labels = checked_labels(read_idx(labels_path), 10, labels_path)
     if table.ndim != 2 or table.shape[1] != _N_COLUMNS:
@@ -134,7 +134,7 @@ def _from_idx(images_path: Path, labels_path: Path, writers_path: Path) -> Recor
 
 def _records(
     images: NDArray[Any], labels: NDArray[Any], writers: NDArray[Any], path: Path
-) -> Records:
+) -> LabelledPoints:
     if images.dtype != np.uint8 or not images.ndim == 3 or images.shape[1:] != (28, 28):
         raise FileError(
             f"expected pictures of 28 x 28 bytes in {path}, "
@@ -147,4 +147,4 @@ def _records(
         )
     ids, clients = np.unique(writers, return_inverse=True)
     names = np.char.zfill(ids.astype(str), 4)  # as the writers of NIST's forms are numbered
-    return Records(checked_labels(labels, 10, path), images, clients.astype(np.int64), names)
+    return LabelledPoints(checked_labels(labels, 10, path), images, clients.astype(np.int64), names)

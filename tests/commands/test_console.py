@@ -22,7 +22,7 @@ from polyurn.commands.console import (
 )
 from polyurn.commands.progress import sweep_progress
 from polyurn.errors import StyleWarning
-from polyurn.sweeps.grid import Progress
+from polyurn.sweeps.grid import SweepProgress
 from report_material import runs
 
 EVIL = "a\x1b]0;title\x07b\x1b[31m\x9bC1\r\x08\u202ebidi\u2066\n\u2028\ud800"
@@ -51,7 +51,7 @@ def test_terminal_escapes_of_a_strangers_names_do_not_reach_the_terminal():
     terminal.out(EVIL)
     run = runs(populations=(EVIL,), seeds=(0,))[0]
     with sweep_progress(terminal) as on_run:
-        on_run(Progress(1, 2, run))
+        on_run(SweepProgress(1, 2, run))
     sent = stream.getvalue()
     assert sent.count(SHOWN) >= 6
     for forbidden in ("\x07", "\x9b", "\u202e", "\u2066", "\u2028", "\x1b]0", "\x1b[31m", "\x08"):
@@ -62,7 +62,7 @@ def test_a_name_that_looks_like_markup_does_not_end_a_progress_bar():
     stream = io.StringIO()
     run = runs(populations=("[/nobody]",), seeds=(0,))[0]
     with sweep_progress(_Terminal(file=stream, force_terminal=True, width=200)) as on_run:
-        on_run(Progress(1, 2, run))
+        on_run(SweepProgress(1, 2, run))
     assert "[/nobody]" in stream.getvalue()
 
 

@@ -15,8 +15,8 @@ from cli_walk import CLIENTS, EXAMPLE, HEAD, assert_leaves_no_trace, assert_refu
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.model.paper_truths import truth
 from polyurn.storage.models import load_saved
-from polyurn.storage.tables import write_histograms
-from polyurn.typed.records import to_record
+from polyurn.storage.table_files import write_histograms
+from polyurn.typed.json_form import to_json
 
 # Python ignores SIGINT where its parent does (a job in the background); Ctrl-C must count here.
 POLYURN = """
@@ -52,7 +52,7 @@ def test_tables_in_every_format_and_layout_give_the_same_fit(run, tmp_path):
 def test_a_file_keeps_the_rounds_of_its_fit(run):
     told = run(*fit("-o", "mdm.json", "--json")).json()
     kept = load_saved("mdm.json").made.fit
-    assert told["rounds"] == to_record(kept)["rounds"]
+    assert told["rounds"] == to_json(kept)["rounds"]
     assert kept.paths
 
 

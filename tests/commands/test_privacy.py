@@ -4,7 +4,7 @@ import pytest
 
 from cli_walk import EXAMPLE, assert_refused
 from polyurn.storage.models import load_saved, save
-from polyurn.storage.tables import write_histograms
+from polyurn.storage.table_files import write_histograms
 
 BOUNDS = ("--categories", 3, "--max-size", 20)
 BUDGET = ("--epsilon", 1, "--delta", 1e-6)

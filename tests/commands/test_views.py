@@ -5,10 +5,10 @@ from rich.console import Console
 from cli_walk import EXAMPLE
 from polyurn.commands.views import say_learned, selection_table
 from polyurn.model.paper_truths import truth
-from polyurn.server.results import Candidate, Progress, Selection
+from polyurn.server.fit_results import Candidate, Selection, SelectionRound
 from polyurn.storage.models import Saved
-from polyurn.storage.provenance import Made
-from polyurn.typed.records import read_record, to_record
+from polyurn.storage.provenance import Provenance
+from polyurn.typed.json_form import from_json, to_json
 
 
 def candidate(n_components, **settings):
@@ -56,9 +56,9 @@ def test_a_candidate_that_was_stopped_early_is_explained():
 
 def test_the_caution_of_a_selection_is_said_from_its_file_as_federation_run_does(capsys):
     choice = Selection(
-        1, EXAMPLE, (candidate(1),), n_rounds=7, n_held_out=3, rounds=(Progress(1, 80, 5),)
+        1, EXAMPLE, (candidate(1),), n_rounds=7, n_held_out=3, rounds=(SelectionRound(1, 80, 5),)
     )
-    kept = read_record(Selection, to_record(choice), parsed={"mdm": EXAMPLE})
+    kept = from_json(Selection, to_json(choice), parsed={"mdm": EXAMPLE})
     assert kept.caution == choice.caution != ""
-    say_learned(Saved(EXAMPLE, None, Made(selection=kept)))
+    say_learned(Saved(EXAMPLE, None, Provenance(selection=kept)))
     assert choice.caution in capsys.readouterr().err

@@ -10,10 +10,10 @@ def clock(monkeypatch):
     """A clock that nobody waits for, in the modules that look again and again."""
     from flower_grids import Clock
     from polyurn.federation import aggregator
-    from polyurn.federation.flower import exchange
+    from polyurn.federation.flower import grid_exchange
 
     clock = Clock()
-    monkeypatch.setattr(exchange, "time", clock)
+    monkeypatch.setattr(grid_exchange, "time", clock)
     monkeypatch.setattr(aggregator, "time", clock)
     return clock
 

@@ -21,7 +21,7 @@ from federations import (
     silent,
     text,
 )
-from polyurn import LocalAggregator, RecordedAggregator, SizeBins, fit, fit_style, select
+from polyurn import LocalAggregator, ReplayAggregator, SizeBins, fit, fit_style, select
 from polyurn.errors import LostRoundError, NodesError, ParameterError
 from polyurn.federation.aggregator import Attempt, FederatedAggregator, Terms
 from polyurn.federation.exchange import InProcessExchange
@@ -38,10 +38,10 @@ from polyurn.federation.messages import (
 from polyurn.federation.policy import NodePolicy
 from polyurn.federation.roster import Roster
 from polyurn.federation.tally import Tally
-from polyurn.privacy.aggregator import PrivateAggregator
 from polyurn.privacy.ledger import PrivacyLedger
+from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.wire import Initialise, Noised, Part, Scaled, Survey, decode_query, encode_query
-from polyurn.wire.grid import STEP
+from polyurn.wire.private_grid import STEP
 from style_cases import drawn_world, whole_space
 
 BOUNDS = {"n_categories": 10, "max_size": 20, "rng": 2}
@@ -121,10 +121,10 @@ def test_a_cohort_is_so_many_nodes_and_another_one_each_time(tmp_path):
 def test_a_recorded_run_draws_the_cohorts_that_it_would_have_drawn(tmp_path):
     whole, resumed = (Federation(tmp_path, 8, 2) for _ in range(2))
     kept = []
-    clients = RecordedAggregator(whole.aggregator(rng=1), kept)
+    clients = ReplayAggregator(whole.aggregator(rng=1), kept)
     for _ in range(3):
         clients.aggregate(QUERY, 4)
-    clients = RecordedAggregator(resumed.aggregator(rng=1), kept[:2])
+    clients = ReplayAggregator(resumed.aggregator(rng=1), kept[:2])
     for _ in range(3):
         clients.aggregate(QUERY, 4)
     assert resumed.exchange.asked == whole.exchange.asked[2:]
@@ -616,7 +616,7 @@ def test_a_round_that_ends_in_an_error_is_kept_and_one_in_which_nobody_was_asked
 
 def test_rounds_of_a_resumed_run_have_the_numbers_that_they_would_have_had(tmp_path):
     clients = Federation(tmp_path, 4, 2).aggregator()
-    recorded = RecordedAggregator(clients, [np.zeros(QUERY.n_numbers)] * 2)
+    recorded = ReplayAggregator(clients, [np.zeros(QUERY.n_numbers)] * 2)
     for _ in range(3):
         recorded.aggregate(QUERY, None)
     assert [one.number for one in clients.crossed.rounds] == [3]

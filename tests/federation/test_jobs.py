@@ -8,7 +8,7 @@ import pytest
 from federation_jobs import job_of, style_job_of
 from polyurn.errors import FileError, ParameterError
 from polyurn.federation.jobs import StyleJob
-from polyurn.typed.records import read_record, to_record
+from polyurn.typed.json_form import from_json, to_json
 
 JOB = job_of("fed")
 STYLE = style_job_of("fed", features=("width", "height"))
@@ -82,7 +82,7 @@ def test_the_terms_are_the_same_whatever_is_asked(job, other, why):
 def test_a_style_job_is_read_back_with_its_space_to_the_last_bit():
     private = replace(STYLE, ties=True, epsilon=1.0, delta=1e-6, trust="local")
     for job in (STYLE, private, replace(STYLE, features=None)):
-        assert read_record(StyleJob, json.loads(json.dumps(to_record(job)))) == job
+        assert from_json(StyleJob, json.loads(json.dumps(to_json(job)))) == job
 
 
 def test_features_have_a_name_each_or_none():
@@ -93,4 +93,4 @@ def test_features_have_a_name_each_or_none():
 @pytest.mark.parametrize("space", [None, {}, {"n_labels": 2}, []], ids=str)
 def test_a_space_that_is_damaged_is_named(space):
     with pytest.raises(FileError, match="space"):
-        read_record(StyleJob, {**to_record(STYLE), "space": space})
+        from_json(StyleJob, {**to_json(STYLE), "space": space})

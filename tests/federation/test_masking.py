@@ -31,7 +31,7 @@ from polyurn.federation.masking import (
     survivors_statement,
     unseal,
 )
-from polyurn.federation.round import Round
+from polyurn.federation.round import SecureSum
 from secure_rounds import Federation
 
 TAG = bytes(16)
@@ -308,7 +308,7 @@ def test_a_cohort_is_the_same_in_any_order():
 
 def test_a_node_with_another_matter_is_left_out_by_the_server():
     federation = Federation(4, matter=bytes(32))
-    federation.round = Round(
+    federation.round = SecureSum(
         federation.nodes, roster=federation.roster, bounds=federation.bounds, dropout=0.0,
         matter=bytes(32),
     )  # fmt: skip
@@ -329,7 +329,7 @@ def test_nodes_refuse_a_server_that_forwards_keys_of_another_matter():
     federation.policy = {"matter": b"x" * 32}
     federation.participants[odd] = federation.participant(odd)
     keys = {node: key.public for node, key in federation.keys.items()}
-    federation.round = Round(
+    federation.round = SecureSum(
         federation.nodes, roster=Gullible(keys), bounds=federation.bounds, dropout=0.0
     )
     with pytest.raises(LostRoundError):

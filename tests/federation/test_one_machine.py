@@ -29,7 +29,7 @@ from live_federations import (
     stages_of,
     wait_until,
 )
-from polyurn.commands.federation.jobs import perform
+from polyurn.commands.federation.following import perform
 from polyurn.federation.certificates import make_node_keys
 from polyurn.federation.flower import superlink
 from polyurn.federation.flower.processes import alive, end_processes, keep_pid

@@ -10,7 +10,7 @@ from polyurn.errors import ParameterError
 from polyurn.federation.messages import Refusal
 from polyurn.federation.policy import NodePolicy
 from polyurn.model.paper_truths import truth
-from polyurn.server.features import N_GROUPS
+from polyurn.server.feature_choice import N_GROUPS
 from polyurn.wire import (
     Batch,
     Expect,

@@ -20,7 +20,7 @@ from polyurn.federation.messages import (
 )
 from polyurn.federation.participant import Participant
 from polyurn.federation.roster import Roster, SigningKey
-from polyurn.federation.round import Round
+from polyurn.federation.round import SecureSum
 from secure_rounds import STAGES, Federation, secrets_of
 
 
@@ -43,7 +43,9 @@ def test_nodes_with_keys_of_both_kinds_sum_together():
     roster = Roster({node: key.public for node, key in federation.keys.items()})
     federation.roster = roster
     federation.participants = {node: federation.participant(node) for node in federation.nodes}
-    federation.round = Round(federation.nodes, roster=roster, bounds=federation.bounds, dropout=0.1)
+    federation.round = SecureSum(
+        federation.nodes, roster=roster, bounds=federation.bounds, dropout=0.1
+    )
     assert federation.error_of(federation.run()) <= 1e-12
     assert len(federation.round.summed) == 4
 
@@ -363,7 +365,7 @@ def test_a_reply_of_somebody_who_was_not_asked_is_ignored():
 def test_nodes_that_are_not_in_the_roster_cannot_be_asked():
     federation = Federation(3)
     with pytest.raises(InputError, match="expected nodes of the roster, got 5"):
-        Round([5, *federation.nodes], roster=federation.roster, bounds=[1.0], dropout=0.1)
+        SecureSum([5, *federation.nodes], roster=federation.roster, bounds=[1.0], dropout=0.1)
 
 
 def test_the_stages_of_the_server_come_in_their_order():

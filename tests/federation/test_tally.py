@@ -5,8 +5,8 @@ import json
 from federations import Federation, garbage, silent
 from polyurn import fit
 from polyurn.federation.tally import Tally
-from polyurn.typed.records import read_record, to_record
-from polyurn.wire.crossed import Crossed
+from polyurn.typed.json_form import from_json, to_json
+from polyurn.wire.traffic import Traffic
 
 
 def tallied():
@@ -54,7 +54,7 @@ def test_the_record_of_a_fit_over_nodes_is_read_from_json_as_it_was_counted(tmp_
     clients = federation.aggregator(min_fraction=0.6)
     done = fit(clients, n_components=1, n_categories=10, max_size=20, max_rounds=4, rng=2)
     crossed = clients.crossed
-    record = read_record(Crossed, json.loads(json.dumps(to_record(crossed))))
+    record = from_json(Traffic, json.loads(json.dumps(to_json(crossed))))
     assert record == crossed
     assert [one.number for one in record.rounds] == [one.number for one in done.rounds]
     assert [one.n_numbers for one in record.rounds] == [one.n_numbers for one in done.rounds]

@@ -25,7 +25,7 @@ def _read(path: Path) -> None:
     from polyurn.storage.documents import format_of, load_document
     from polyurn.storage.models import load_saved
     from polyurn.storage.partitions import load_partition
-    from polyurn.storage.tables import read_table
+    from polyurn.storage.table_files import read_table
 
     if path.read_bytes().startswith(b"<!"):  # a page, whatever it is called
         if not path.read_text(encoding="utf-8").rstrip().endswith("</html>"):
@@ -35,7 +35,7 @@ def _read(path: Path) -> None:
     elif format_of(path) == "polyurn.style":
         load_saved(path, Style)
     elif format_of(path) == "polyurn.comparison":
-        SavedComparison.from_record(load_document(path, kind="comparison"))
+        SavedComparison.from_json(load_document(path, kind="comparison"))
     elif path.suffix == ".json":
         load_partition(path)
     else:

@@ -9,12 +9,12 @@ from damage import damaged
 from polyurn.errors import CountsError, ParameterError, PolyurnError
 from polyurn.model.paper_truths import truth
 from polyurn.report.material import SavedComparison
-from polyurn.report.style import style_section
+from polyurn.report.style_section import style_section
 from polyurn.storage.documents import load_document, save_document
 from polyurn.storage.models import Saved, load_saved, save
-from polyurn.storage.provenance import Made
+from polyurn.storage.provenance import Provenance
 from polyurn.storage.run_log import read_runs
-from polyurn.typed.records import to_record
+from polyurn.typed.json_form import to_json
 from report_material import (
     NAMES,
     comparison,
@@ -64,11 +64,11 @@ def test_a_fit_and_a_selection_bring_their_rounds_along():
 def test_a_comparison_file_is_read_with_how_it_came_about(tmp_path):
     place = tmp_path / "c.json"
     save_document(comparison().to_dict(), place, kind="comparison", made={"seed": 4})
-    read = SavedComparison.from_record(load_document(place, kind="comparison"))
+    read = SavedComparison.from_json(load_document(place, kind="comparison"))
     assert read.made.seed == 4
     assert read.comparison.to_dict() == comparison().to_dict()
-    assert SavedComparison.from_record(comparison().to_dict()).made.seed is None
-    foreign = SavedComparison.from_record({**comparison().to_dict(), "made": 3})
+    assert SavedComparison.from_json(comparison().to_dict()).made.seed is None
+    foreign = SavedComparison.from_json({**comparison().to_dict(), "made": 3})
     assert foreign.made.left_out == ("made: expected an object, got 3",)
 
 
@@ -83,7 +83,7 @@ def mdm_file(place, rng):
 
 
 def _written(place):
-    made = {**saved().made.to_record(), "fit": to_record(fitted())}
+    made = {**saved().made.to_json(), "fit": to_json(fitted())}
     save(saved().model, place, made=made)
     return json.loads(place.read_text())
 
@@ -93,11 +93,11 @@ def comparison_file(place, rng):
     save_like = {"format": "polyurn.comparison", "version": 3}
     place.write_text(json.dumps({**(record if isinstance(record, dict) else {}), **save_like}))
     read = load_document(place, kind="comparison")
-    return {"comparison": SavedComparison.from_record(read)}
+    return {"comparison": SavedComparison.from_json(read)}
 
 
 def sweep_folder(place, rng):
-    lines = [to_record(run) for run in runs(seeds=(0,))]
+    lines = [to_json(run) for run in runs(seeds=(0,))]
     i = rng.integers(len(lines))
     lines[i] = damaged(lines[i], rng=rng)
     lines.insert(0, {"format": "polyurn.runs", "version": 3})
@@ -220,7 +220,7 @@ def test_the_page_says_how_many_points_the_pool_lacks():
 
 
 def test_names_of_labels_are_the_models_else_the_files_else_numbers():
-    named = Saved(style(), tuple("abcdefghij"), Made(seed=3))
+    named = Saved(style(), tuple("abcdefghij"), Provenance(seed=3))
     assert gathered(style=named).style.labels == tuple("abcdefghij")
     assert gathered(saved(), style=named).style.labels == NAMES
     assert gathered(style=named).style.made.seed == 3

@@ -6,8 +6,8 @@ import pytest
 from polyurn import Sizes
 from polyurn.model.paper_truths import truth
 from polyurn.server.em import Point
+from polyurn.server.fit_settings import DEFAULT
 from polyurn.server.search import Climber
-from polyurn.server.settings import DEFAULT
 from polyurn.wire import Parameters
 from searches import parameters_of, to_x
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import polyurn.server.search
-from polyurn.server.settings import DEFAULT, Policy
+from polyurn.server.fit_settings import DEFAULT, Policy
 
 FOLDER = Path(polyurn.server.search.__file__).parent
 MODULES = [FOLDER / f"{name}.py" for name in ("search", "sampled", "starts")]

@@ -10,8 +10,8 @@ from polyurn import LocalAggregator, Sizes
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MDM
 from polyurn.model.paper_truths import truth
+from polyurn.server.fit_settings import DEFAULT, Policy
 from polyurn.server.search import Climber
-from polyurn.server.settings import DEFAULT, Policy
 from polyurn.wire import Batch, Expect, Group, Parameters
 from searches import problem_of, race_of, rounds_of, states_of
 

@@ -5,19 +5,19 @@ import json
 import pytest
 
 from polyurn.errors import FileError
-from polyurn.server.results import Fit, Selection
-from polyurn.typed.records import read_record, to_record
+from polyurn.server.fit_results import Fit, Selection
+from polyurn.typed.json_form import from_json, to_json
 from report_material import fitted, selection
 
 
 def as_read(result):
-    return json.loads(json.dumps(to_record(result), allow_nan=False))
+    return json.loads(json.dumps(to_json(result), allow_nan=False))
 
 
 @pytest.mark.parametrize("result", [fitted(), selection()], ids=lambda one: type(one).__name__)
 def test_a_result_comes_back_from_json_as_it_was(result):
-    back = read_record(type(result), as_read(result), parsed={"mdm": result.mdm})
-    assert to_record(back) == to_record(result)
+    back = from_json(type(result), as_read(result), parsed={"mdm": result.mdm})
+    assert to_json(back) == to_json(result)
     assert back.mdm is result.mdm
     assert (back.paths, back.n_rounds, back.n_clients, back.stopped, back.caution) == (
         result.paths, result.n_rounds, result.n_clients, result.stopped, result.caution
@@ -62,7 +62,7 @@ def test_the_names_in_a_file_are_these():
 def test_a_damaged_record_is_one_line(change, line):
     parsed = {"mdm": selection().mdm}
     with pytest.raises(FileError) as error:
-        read_record(Selection, {**as_read(selection()), **change}, where="selection", parsed=parsed)
+        from_json(Selection, {**as_read(selection()), **change}, where="selection", parsed=parsed)
     assert str(error.value) == line
 
 
@@ -77,13 +77,13 @@ def test_a_selection_publishes_the_starts_of_the_chosen_number_of_components_onl
 
 def test_a_fit_without_its_model_is_refused():
     with pytest.raises(FileError, match="expected mdm as an MDM, got None"):
-        read_record(Fit, as_read(fitted()), where="fit")
+        from_json(Fit, as_read(fitted()), where="fit")
 
 
 def test_reading_a_file_does_not_load_the_search():
     import subprocess
     import sys
 
-    code = "import sys, polyurn.storage.models; print('polyurn.server.fit' in sys.modules)"
+    code = "import sys, polyurn.storage.models; print('polyurn.server.fitting' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

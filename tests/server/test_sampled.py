@@ -8,9 +8,9 @@ import pytest
 from polyurn import LocalAggregator, answer, fit, fit_paper
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
-from polyurn.server.fit import populated
+from polyurn.server.fit_settings import DEFAULT, Policy, Settings
+from polyurn.server.fitting import populated
 from polyurn.server.sampled import Average, Quadratic, Sampled
-from polyurn.server.settings import DEFAULT, Policy, Settings
 from polyurn.server.starts import random_groups
 from polyurn.wire import Expect, Group, Parameters
 from searches import landscape_of, parameters_of, problem_of

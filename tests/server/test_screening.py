@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from polyurn import Journal, LocalAggregator, RecordedAggregator, fit, select
+from polyurn import Journal, LocalAggregator, ReplayAggregator, fit, select
 from polyurn.model.paper_truths import truth
-from polyurn.server.fit import begin_search
-from polyurn.server.settings import DEFAULT, Policy, Settings
+from polyurn.server.fit_settings import DEFAULT, Policy, Settings
+from polyurn.server.fitting import begin_search
 from polyurn.wire import Batch, Group, Part
 from searches import landscape_of, problem_of, rounds_of
 
@@ -110,8 +110,8 @@ def test_a_stopped_fit_goes_on_to_the_identical_result(tmp_path, done, after):
             return super().aggregate(query, cohort_size)
 
     with pytest.raises(KeyboardInterrupt):
-        fitted(RecordedAggregator(Gone(COUNTS, rng=0), Journal(tmp_path, {})))
-    again = fitted(RecordedAggregator(LocalAggregator(COUNTS, rng=0), Journal(tmp_path, {})))
+        fitted(ReplayAggregator(Gone(COUNTS, rng=0), Journal(tmp_path, {})))
+    again = fitted(ReplayAggregator(LocalAggregator(COUNTS, rng=0), Journal(tmp_path, {})))
     assert again.mdm == done.mdm
 
 

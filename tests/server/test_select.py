@@ -6,8 +6,8 @@ import pytest
 from polyurn import LocalAggregator, SizeBins, select
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.paper_truths import truth
-from polyurn.server.fit import GRID
-from polyurn.server.settings import DEFAULT, Policy
+from polyurn.server.fit_settings import DEFAULT, Policy
+from polyurn.server.fitting import GRID
 from polyurn.wire import Batch, Initialise, Part, Score
 from searches import Changing, problem_of
 

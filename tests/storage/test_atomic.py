@@ -10,7 +10,7 @@ from polyurn import MDM, SizeBins, Sizes
 from polyurn.errors import FileError
 from polyurn.storage.files import check_place
 from polyurn.storage.models import load, save
-from polyurn.storage.tables import check_table_place, read_table, write_histograms
+from polyurn.storage.table_files import check_table_place, read_table, write_histograms
 
 BINNED = MDM([0.6, 0.4], [[1.0, 2.0], [3.0, 0.1]], Sizes(SizeBins([1, 3, 9]), [[0.5, 0.5]] * 2))
 TABLE = np.array([[3, 0, 1], [0, 2, 0]])

@@ -11,7 +11,7 @@ import polyurn
 from polyurn import MDM, SizeBins, Sizes
 from polyurn.errors import FileError, ParameterError
 from polyurn.storage.models import load, load_saved, save
-from polyurn.storage.provenance import Made
+from polyurn.storage.provenance import Provenance
 from strategies import mdms_with_zeros
 
 BINNED = MDM([0.6, 0.4], [[1.0, 2.0], [3.0, 0.1]], Sizes(SizeBins([1, 3, 9]), [[0.5, 0.5]] * 2))
@@ -48,7 +48,7 @@ def test_category_names_and_provenance_come_back_as_they_were(folder, names, see
     save(BINNED, folder / "named.json", categories=names, made={"seed": seed, "command": "x y"})
     saved = load_saved(folder / "named.json")
     assert saved.categories == tuple(names)
-    assert saved.made == Made(polyurn=polyurn.__version__, seed=seed, command="x y")
+    assert saved.made == Provenance(polyurn=polyurn.__version__, seed=seed, command="x y")
 
 
 def test_sizes_are_stored_sparsely(tmp_path):

@@ -147,6 +147,6 @@ def test_the_parquet_file_says_how_well_styles_were_served(tmp_path):
     save_partition(parts, tmp_path / "p.parquet")
     table = pyarrow.parquet.read_table(tmp_path / "p.parquet")
     made = json.loads(table.schema.metadata[b"polyurn"])
-    assert made["style"] == parts.report.style.to_record()
+    assert made["style"] == parts.report.style.to_json()
     assert made["style"]["n_directions_used"] == 2
     assert len(made["style"]["effective_low"]) == 2

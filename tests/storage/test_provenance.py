@@ -13,11 +13,13 @@ from polyurn.model.paper_truths import truth
 from polyurn.privacy.ledger import Charge
 from polyurn.privacy.statement import Guarantee
 from polyurn.storage.models import load_saved, save
-from polyurn.storage.provenance import DataRecord, Made
+from polyurn.storage.provenance import DataProvenance, Provenance
 from report_material import crossed_record, fitted, selection
 
 COUNTS = st.integers(0, 10**9)
-DATA = st.builds(DataRecord, file=st.text(), n_clients=COUNTS, n_categories=COUNTS, n_points=COUNTS)
+DATA = st.builds(
+    DataProvenance, file=st.text(), n_clients=COUNTS, n_categories=COUNTS, n_points=COUNTS
+)
 KNOWN = {
     "polyurn",
     "seed",
@@ -31,7 +33,7 @@ KNOWN = {
     "left_out",
 }
 MADE = st.builds(
-    Made,
+    Provenance,
     polyurn=st.none() | st.text(),
     seed=st.none() | st.integers() | st.text(),
     command=st.none() | st.text(),
@@ -46,24 +48,24 @@ MADE = st.builds(
 
 @given(MADE)
 def test_how_a_file_came_about_comes_back_from_its_record(made):
-    text = json.dumps(made.to_record(), allow_nan=False)
-    assert Made.from_record(json.loads(text), model=fitted().mdm).to_record() == made.to_record()
+    text = json.dumps(made.to_json(), allow_nan=False)
+    assert Provenance.from_json(json.loads(text), model=fitted().mdm).to_json() == made.to_json()
 
 
 def test_a_fit_that_is_read_has_the_guarantee_of_its_file(tmp_path):
     guarantee = Guarantee.of([Charge("survey", 6.0, 20)], 1e-6)
     done = replace(fitted(), guarantee=guarantee)
-    save(done.mdm, tmp_path / "mdm.json", made=Made(fit=done), guarantee=guarantee)
+    save(done.mdm, tmp_path / "mdm.json", made=Provenance(fit=done), guarantee=guarantee)
     assert load_saved(tmp_path / "mdm.json").made.fit.guarantee == guarantee
-    save(done.mdm, tmp_path / "mdm.json", made=Made(fit=fitted()))
+    save(done.mdm, tmp_path / "mdm.json", made=Provenance(fit=fitted()))
     assert load_saved(tmp_path / "mdm.json").made.fit.guarantee is None
 
 
 def test_an_mdm_file_keeps_it(tmp_path):
-    made = Made(seed=2**100, command="x y", fit=fitted(), more={"weather": ["fine"]})
-    save(fitted().mdm, tmp_path / "mdm.json", made=made.to_record())
+    made = Provenance(seed=2**100, command="x y", fit=fitted(), more={"weather": ["fine"]})
+    save(fitted().mdm, tmp_path / "mdm.json", made=made.to_json())
     again = load_saved(tmp_path / "mdm.json").made
-    assert again.to_record() == {"polyurn": pu.__version__, **made.to_record()}
+    assert again.to_json() == {"polyurn": pu.__version__, **made.to_json()}
 
 
 @pytest.mark.parametrize(
@@ -78,12 +80,12 @@ def test_an_mdm_file_keeps_it(tmp_path):
     ids=str,
 )
 def test_what_a_user_says_about_the_data_is_taken_as_it_is(said, data):
-    assert Made.from_record({"data": said}).data == data
+    assert Provenance.from_json({"data": said}).data == data
 
 
 @pytest.mark.parametrize("seed", [[1, 2], 1.5, {"a": 1}, True], ids=str)
 def test_a_seed_of_any_kind_is_a_text(seed):
-    assert Made.from_record({"seed": seed}).seed == repr(seed)
+    assert Provenance.from_json({"seed": seed}).seed == repr(seed)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_a_foreign_record_is_one_line_its_section_left_out_and_it_is_not_written
     place.write_text(json.dumps({**whole, "made": record}))
     read = load_saved(place)
     assert read.model == truth("low/1")
-    assert read.made == Made(left_out=(line,))
+    assert read.made == Provenance(left_out=(line,))
     with pytest.raises(ParameterError) as error:
         save(truth("low/1"), place, made=record)
     assert str(error.value).startswith(f"{line}; ")
@@ -122,7 +124,7 @@ def test_a_foreign_record_is_one_line_its_section_left_out_and_it_is_not_written
 
 def test_of_several_records_only_the_foreign_ones_are_left_out(tmp_path):
     made = {"seed": 3, "data": "survey", "fit": [], "interrupted_after_round": 4, "selection": 0}
-    read = Made.from_record({**made, "weather": "fine"})
+    read = Provenance.from_json({**made, "weather": "fine"})
     kept = {"seed": 3, "data": "survey", "interrupted_after_round": 4, "weather": "fine"}
-    assert read.to_record() == kept
+    assert read.to_json() == kept
     assert [line.split(":")[0] for line in read.left_out] == ["made.fit", "made.selection"]

@@ -7,7 +7,7 @@ import pytest
 
 from polyurn.errors import FileError
 from polyurn.storage.run_log import RunLog, finite, read_runs
-from polyurn.typed.records import to_record
+from polyurn.typed.json_form import to_json
 from report_material import runs
 from sweep_cases import small_sweep
 
@@ -29,7 +29,7 @@ def test_runs_come_back_as_they_were(tmp_path):
 
 def test_a_run_that_diverged_comes_back_with_what_is_not_a_number_as_none(tmp_path):
     changes = {"loss": finite([float("nan")]), "final": {"accuracy": None}, "diverged_at": 3}
-    (read,) = read_runs(written(tmp_path, {**to_record(RUN), **changes}))
+    (read,) = read_runs(written(tmp_path, {**to_json(RUN), **changes}))
     assert (read.loss, read.final, read.diverged) == ([None], {"accuracy": None}, True)
 
 
@@ -63,7 +63,7 @@ def test_numbers_that_have_no_finite_square_are_none():
     ids=lambda value: str(value)[:40],
 )
 def test_a_damaged_line_says_what_is_wrong_with_which_field(tmp_path, changes, said):
-    folder = written(tmp_path, {**to_record(RUN), **changes})
+    folder = written(tmp_path, {**to_json(RUN), **changes})
     with pytest.raises(FileError) as error:
         read_runs(folder)
     assert str(error.value).startswith(f"{folder / 'runs.jsonl'}, line 2, is damaged: {said}")
@@ -127,7 +127,7 @@ def test_a_damaged_line_is_named(tmp_path):
     ids=lambda text: text[:8],
 )
 def test_deep_or_mistyped_runs_are_one_line_with_its_number(tmp_path, text):
-    written(tmp_path, to_record(RUN), text)
+    written(tmp_path, to_json(RUN), text)
     with pytest.raises(FileError, match=r"runs\.jsonl, line 3, is damaged: ") as error:
         read_runs(tmp_path)
     assert "\n" not in str(error.value)

@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from polyurn.errors import FileError
-from polyurn.storage.tables import (
+from polyurn.storage.table_files import (
     check_table_place,
     read_table,
     table_kind,

@@ -16,7 +16,7 @@ from polyurn import MDM, Sizes
 from polyurn.client.tables import table_histograms
 from polyurn.errors import CountsError, FileError, MissingDependencyError, ParameterError
 from polyurn.storage.models import save
-from polyurn.storage.tables import csv_text, long_table, read_table, write_histograms
+from polyurn.storage.table_files import csv_text, long_table, read_table, write_histograms
 from strategies import counts
 
 TABLE = np.array([[3, 0, 1], [0, 2, 0]])

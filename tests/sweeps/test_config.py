@@ -16,13 +16,13 @@ from cli_walk import assert_refused
 from polyurn import MDM, Partition, Sizes, compare_sweeps, save, save_partition, write_histograms
 from polyurn.commands.progress import sweep_progress
 from polyurn.errors import FileError, ParameterError
-from polyurn.storage.run_log import RunRecord, read_runs
+from polyurn.storage.run_log import FinishedRun, read_runs
 from polyurn.sweeps.config import parse_config
-from polyurn.sweeps.grid import Progress
+from polyurn.sweeps.grid import SweepProgress
 from polyurn.sweeps.inputs import read_inputs
 from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.task import run_columns
-from polyurn.training.settings import FedAvg
+from polyurn.training.fedavg import FedAvg
 from training_cases import tabular
 
 TABLE = {
@@ -435,18 +435,18 @@ def test_an_interrupted_sweep_says_what_it_kept_and_goes_on(run, folder, monkeyp
 
 def test_progress_on_a_terminal_counts_runs_and_shows_the_time_left():
     settings = FedAvg(n_rounds=1, cohort_size=1)
-    done = RunRecord("mdm", 3, settings, "workers", [1], [1.0], {}, {"accuracy": 0.5}, None, 0.1)
+    done = FinishedRun("mdm", 3, settings, "workers", [1], [1.0], {}, {"accuracy": 0.5}, None, 0.1)
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
     with sweep_progress(console) as on_run:
-        on_run(Progress(2, 4, None))
-        on_run(Progress(3, 4, done, seconds_left=3600.0))  # runs may take an hour each
+        on_run(SweepProgress(2, 4, None))
+        on_run(SweepProgress(3, 4, done, seconds_left=3600.0))  # runs may take an hour each
     shown = console.file.getvalue()
     assert "3/4" in shown
     assert "mdm, seed 3: accuracy 0.5000" in shown
     assert "1:00:00" in shown.split("3/4")[-1]
     piped = Console(file=io.StringIO())
     with sweep_progress(piped) as on_run:
-        on_run(Progress(3, 4, done, seconds_left=90.0))
+        on_run(SweepProgress(3, 4, done, seconds_left=90.0))
     assert piped.file.getvalue().startswith("run 3 of 4 (0:01:30 left): mdm, seed 3")
 
 
@@ -501,7 +501,7 @@ def test_settings_out_of_range_are_refused(changes, message):
 
 def test_settings_come_back_from_their_record():
     asked = FedAvg(n_rounds=2, cohort_size=3, server_options={"momentum": 0.9}, proximal=0.1)
-    assert FedAvg.from_record(json.loads(json.dumps(asked.to_record()))) == asked
+    assert FedAvg.from_json(json.loads(json.dumps(asked.to_json()))) == asked
 
 
 def test_evaluation_falls_on_multiples_and_on_the_last_round():

@@ -10,10 +10,10 @@ from torch import nn
 from polyurn.errors import ParameterError
 from polyurn.partitioning.result import Partition
 from polyurn.training.building import build
+from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train, train_columns
 from polyurn.training.losses import cross_entropy, squared_error
-from polyurn.training.models import perceptron
-from polyurn.training.settings import FedAvg
+from polyurn.training.networks import perceptron
 from training_cases import (
     EveryLayer,
     close,

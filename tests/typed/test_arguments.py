@@ -15,7 +15,7 @@ import pytest
 from polyurn import MDM, LocalAggregator, fit
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import Json, checked, expected_as, got
-from polyurn.typed.records import Count
+from polyurn.typed.json_form import Count
 
 
 @expected_as("a bell, an object with ring(times)", advice="make one: Bell()")

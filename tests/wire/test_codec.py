@@ -38,7 +38,7 @@ from polyurn.wire import (
     encode_query,
     encode_statistics,
 )
-from polyurn.wire.grid import STEP
+from polyurn.wire.private_grid import STEP
 from strategies import counts, mdms_with_zeros
 
 ALL = {**wire_cases.QUERIES, **wire_cases.MORE}

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from polyurn.model.paper_truths import truth
-from polyurn.storage.tables import write_histograms
+from polyurn.storage.table_files import write_histograms
 from polyurn.wording.numbers import counted, in_bytes, in_time
 
 

@@ -26,7 +26,7 @@ class Answers(Protocol):
 
 
 @checked
-class RecordedAggregator:
+class ReplayAggregator:
     """Answers from the record as long as it lasts, then from clients, whose answers it records.
 
     Parameters
@@ -42,7 +42,7 @@ class RecordedAggregator:
     >>> from polyurn import LocalAggregator, SizeBins
     >>> from polyurn.wire import Survey
     >>> kept = []
-    >>> clients = RecordedAggregator(LocalAggregator([[1, 2], [3, 0]]), kept)
+    >>> clients = ReplayAggregator(LocalAggregator([[1, 2], [3, 0]]), kept)
     >>> _ = clients.aggregate(Survey(2, SizeBins.exact(3), pairs=False), None)
     >>> len(kept)
     1

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from polyurn.client.cohort import Cohort
 from polyurn.client.contrast import answer_contrast
 from polyurn.client.e_step import answer_expects, answer_update
-from polyurn.client.private import answer_private, with_noise, without_noise
+from polyurn.client.private_answers import answer_private, with_noise, without_noise
 from polyurn.client.rows import Rows, packed
-from polyurn.client.styles import answer_bounded_style, answer_style
+from polyurn.client.style_answers import answer_bounded_style, answer_style
 from polyurn.client.survey import answer_groups, answer_initialise, answer_survey
 from polyurn.errors import CountsError, ParameterError
 from polyurn.typed.arguments import checked

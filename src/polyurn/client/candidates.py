@@ -2,7 +2,7 @@
 
 A column of few whole numbers or texts has the categories that it shows; one of many numbers is put into
 bins. For tables that belong to whoever asks: the categories of live clients are declared. How much
-clients differ in a column is `server/features.py`.
+clients differ in a column is `server/feature_choice.py`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from polyurn.client.columns import (
     numbers_of,
     plain_column,
 )
-from polyurn.client.histogram import tally
+from polyurn.client.histograms import tally
 from polyurn.client.layout import Layout, column_text, find_column
 from polyurn.client.tables import observed_codes
 from polyurn.errors import CountsError, InputError, ParameterError
@@ -37,7 +37,7 @@ _MOST_NUMBERS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class FeatureColumn:
     """A column that might be modelled beside the label.
 
     Attributes
@@ -61,17 +61,17 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class FeatureColumns:
     """Columns that might be modelled beside the label, and what there is to say about the others.
 
     Attributes
     ----------
-    found : tuple of Candidate
+    found : tuple of FeatureColumn
     remarks : tuple of str
         What was left out, and why; what was cut into bins at the table's own quantiles.
     """
 
-    found: tuple[Candidate, ...]
+    found: tuple[FeatureColumn, ...]
     remarks: tuple[str, ...]
 
 
@@ -83,7 +83,7 @@ def label_by_column(
     edges: Mapping[str, Bins] | None = None,
     n_bins: int = 10,
     proxy: object = None,
-) -> Candidates:
+) -> FeatureColumns:
     """The histograms of label × column, for each column that might be modelled beside the label.
 
     Parameters
@@ -138,7 +138,7 @@ def label_by_column(
     measured = [candidate.name for candidate in found if candidate.at_own_quantiles]
     if measured:
         remarks.append(_about_own_quantiles(measured, cutting))
-    return Candidates(tuple(found), tuple(remarks))
+    return FeatureColumns(tuple(found), tuple(remarks))
 
 
 def lacking_columns(proxy: object, columns: Sequence[str]) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ class _Cutting:
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """The value of each row as a number below n, and the bins; see `Candidate`."""
+    """The value of each row as a number below n, and the bins; see `FeatureColumn`."""
 
     codes: NDArray[np.int64]
     n: int
@@ -236,7 +236,7 @@ def _asked(all_names: Sequence[str], layout: Layout, names: Sequence[str] | None
     return found
 
 
-def _candidate(table: "pa.Table", name: str, points: _Points, cutting: _Cutting) -> Candidate:
+def _candidate(table: "pa.Table", name: str, points: _Points, cutting: _Cutting) -> FeatureColumn:
     values = _values(table, name, cutting, len(points.clients))
     made = tally(
         points.owner,
@@ -246,7 +246,7 @@ def _candidate(table: "pa.Table", name: str, points: _Points, cutting: _Cutting)
         categories=points.n_labels * values.n,
     )
     n_labels, own = points.n_labels, values.at_own_quantiles
-    return Candidate(name, made.counts, n_labels, values.n, values.bins, own)
+    return FeatureColumn(name, made.counts, n_labels, values.n, values.bins, own)
 
 
 def _about_own_quantiles(names: Sequence[str], cutting: _Cutting) -> str:

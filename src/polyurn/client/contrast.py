@@ -1,7 +1,7 @@
 """How alike a client's own points are, in a label, in a feature and in both: sums of shares of pairs.
 
 A pair is two different points of one client, without replacement, so that a small client does not seem
-more alike than it is. What is estimated from the sums is `server/features.py`.
+more alike than it is. What is estimated from the sums is `server/feature_choice.py`.
 """
 
 from dataclasses import replace

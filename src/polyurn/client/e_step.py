@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client import kernels
+from polyurn.client import e_step_kernels as kernels
 from polyurn.client.cohort import Cohort
 from polyurn.client.rows import Rows
 from polyurn.client.simd import LANES

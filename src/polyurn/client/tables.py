@@ -26,7 +26,7 @@ from polyurn.client.columns import (
     plain_column,
 )
 from polyurn.client.crossing import cross
-from polyurn.client.histogram import Categories, Histograms, category_names, located, tally
+from polyurn.client.histograms import Categories, Histograms, category_names, located, tally
 from polyurn.client.layout import (
     UNSAID,
     Columns,

@@ -16,7 +16,7 @@ from polyurn.errors import ParameterError, StyleWarning
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polyurn.comparison.styles import StyleRow
+    from polyurn.comparison.style_comparison import StyleRow
     from polyurn.model.mdm import MDM
     from polyurn.sources.clients import ClientTable, Declared
     from polyurn.storage.models import Saved
@@ -125,13 +125,13 @@ def compare_command(
         n_folds=folds,
         rng=seed,
     )
-    record = verdict.to_dict() | _styles_record(rows)
+    document = verdict.to_dict() | _styles_json(rows)
     if output is not None:
         made = made_by(context, seed)
-        save_document(record, output, kind="comparison", made=made)
+        save_document(document, output, kind="comparison", made=made)
         say(f"wrote {output}")
     if as_json:
-        print_json(record)
+        print_json(document)
     else:
         show(comparison_table(verdict))
         if rows:
@@ -191,7 +191,7 @@ def _style_rows(
     """The styles of the held-out clients, and of each MDM's clients with this style, and with none."""
     import numpy as np
 
-    from polyurn.comparison.styles import StyleRow
+    from polyurn.comparison.style_comparison import StyleRow
     from polyurn.partitioning.assign import partition
     from polyurn.sources.points import PointFile, style_columns, styled_features
 
@@ -223,9 +223,9 @@ def _style_rows(
     return done
 
 
-def _styles_record(rows: "list[StyleRow]") -> dict[str, Any]:
+def _styles_json(rows: "list[StyleRow]") -> dict[str, Any]:
     """The rows as JSON has them, by name, under "styles", if there are any."""
-    from polyurn.typed.records import to_record
+    from polyurn.typed.json_form import to_json
 
-    found = {row.name: {k: v for k, v in to_record(row).items() if k != "name"} for row in rows}
+    found = {row.name: {k: v for k, v in to_json(row).items() if k != "name"} for row in rows}
     return {"styles": found} if rows else {}

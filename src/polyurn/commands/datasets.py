@@ -31,12 +31,12 @@ def datasets_command(
 
     found: Dataset = getattr(datasets, name)()
     if as_json:
-        print_json(dataset_record(found))
+        print_json(dataset_json(found))
     else:
         show(_dataset_table(found))
 
 
-def dataset_record(found: "Dataset") -> dict[str, Any]:
+def dataset_json(found: "Dataset") -> dict[str, Any]:
     """What a dataset holds, for JSON."""
     splits = {"train": found.train, "test": found.test}
     return {

@@ -16,18 +16,18 @@ from polyurn.commands.console import print_json, say, talk
 from polyurn.commands.declare import made_by, option
 from polyurn.commands.options import AS_JSON, SEED
 from polyurn.errors import MissingDependencyError
-from polyurn.typed.records import to_record
+from polyurn.typed.json_form import to_json
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from polyurn.demo import Federation
+    from polyurn.demo_story import Flights
     from polyurn.model.mdm import MDM
-    from polyurn.server.results import Selection
-    from polyurn.storage.provenance import DataRecord
-    from polyurn.storage.run_log import RunRecord
-    from polyurn.wire.crossed import Crossed
+    from polyurn.server.fit_results import Selection
+    from polyurn.storage.provenance import DataProvenance
+    from polyurn.storage.run_log import FinishedRun
+    from polyurn.wire.traffic import Traffic
 
 
 def demo_command(
@@ -52,13 +52,13 @@ def demo_command(
     """
     import numpy as np
 
-    from polyurn import demo
-    from polyurn.commands.verdicts import verdict_record
-    from polyurn.commands.views import mdm_record
+    from polyurn import demo_story as demo
+    from polyurn.commands.verdicts import verdict_json
+    from polyurn.commands.views import mdm_json
     from polyurn.report.page import report_on
     from polyurn.storage.files import check_place, write_whole
     from polyurn.storage.models import Saved
-    from polyurn.storage.provenance import Made
+    from polyurn.storage.provenance import Provenance
     from polyurn.sweeps.verdict import compare_sweeps
 
     check_place(output)
@@ -83,7 +83,7 @@ def demo_command(
         end(f"{close:.2f} times the distance that chance alone makes; IID clients {iid:.2f}")
     runs = _trained(there, learned.mdm, training_rounds)
     with _stage("6 Report") as end:
-        made = Made(
+        made = Provenance(
             **made_by(context, seed), data=_data(there), selection=learned.selection,
             crossed=learned.crossed,
         )  # fmt: skip
@@ -106,10 +106,10 @@ def demo_command(
                 "n_clients": len(there.live_counts),
                 "report": str(output),
                 "seconds": seconds,
-                "selection": to_record(learned.selection),
-                "learned": mdm_record(learned.mdm, there.categories),
+                "selection": to_json(learned.selection),
+                "learned": mdm_json(learned.mdm, there.categories),
                 "comparison": likeness.to_dict(),
-                "sweep": verdict_record(compare_sweeps(runs)) if runs else None,
+                "sweep": verdict_json(compare_sweeps(runs)) if runs else None,
             }
         )
 
@@ -120,12 +120,12 @@ class _Learned:
 
     mdm: "MDM"
     selection: "Selection"
-    crossed: "Crossed | None" = None
+    crossed: "Traffic | None" = None
 
 
-def _learned(there: "Federation", rounds: int, rng: "np.random.Generator") -> _Learned:
+def _learned(there: "Flights", rounds: int, rng: "np.random.Generator") -> _Learned:
     """Stage 2, in this process."""
-    from polyurn import demo
+    from polyurn import demo_story as demo
     from polyurn.commands.progress import selection_progress
 
     with _stage("2 Federated fit, all K in the same rounds") as end:
@@ -138,11 +138,11 @@ def _learned(there: "Federation", rounds: int, rng: "np.random.Generator") -> _L
 
 
 def _learned_over_nodes(
-    there: "Federation", n_nodes: int, rounds: int, seed: int, output: Path
+    there: "Flights", n_nodes: int, rounds: int, seed: int, output: Path
 ) -> _Learned:
     """Stage 2, over a federation of processes, whose files stay beside the report."""
-    from polyurn import demo
-    from polyurn.commands.federation.jobs import perform
+    from polyurn import demo_story as demo
+    from polyurn.commands.federation.following import perform
     from polyurn.federation.jobs import MixtureJob
     from polyurn.federation.one_machine import federation_here
     from polyurn.federation.owned_node import warm_up
@@ -180,9 +180,9 @@ def _came_to(record: "Selection") -> str:
     )
 
 
-def _trained(there: "Federation", mdm: "MDM", n_rounds: int) -> "tuple[RunRecord, ...]":
+def _trained(there: "Flights", mdm: "MDM", n_rounds: int) -> "tuple[FinishedRun, ...]":
     """Stage 5: the runs, and what they say; none without torch."""
-    from polyurn import demo
+    from polyurn import demo_story as demo
     from polyurn.commands.progress import sweep_progress
     from polyurn.sweeps.verdict import compare_sweeps
 
@@ -199,11 +199,11 @@ def _trained(there: "Federation", mdm: "MDM", n_rounds: int) -> "tuple[RunRecord
     return runs
 
 
-def _data(there: "Federation") -> "DataRecord":
+def _data(there: "Flights") -> "DataProvenance":
     """The true clients' records, as the page names them."""
-    from polyurn.storage.provenance import DataRecord
+    from polyurn.storage.provenance import DataProvenance
 
-    return DataRecord(
+    return DataProvenance(
         file=there.name,
         n_clients=len(there.live_counts),
         n_categories=len(there.categories),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from polyurn.client.bins import Bins
     from polyurn.integrations.frames import TableFeatures
-    from polyurn.server.features import FeatureDifference
+    from polyurn.server.feature_choice import FeatureDifference
 
 
 def features_command(
@@ -52,7 +52,7 @@ def features_command(
     """
     from polyurn.integrations.frames import table_features
     from polyurn.sources.clients import naming
-    from polyurn.storage.tables import read_table
+    from polyurn.storage.table_files import read_table
 
     edges = _declared_bins(ranges or [], bins)
     read = read_table(table, on_remark=say)
@@ -134,10 +134,10 @@ def _most_given_label(item: "tuple[str, FeatureDifference]") -> float:
 
 
 def _record(found: "TableFeatures", label: str) -> dict[str, Any]:
-    from polyurn.typed.records import to_record
+    from polyurn.typed.json_form import to_json
 
     return {
         "label": label,
-        "features": {name: to_record(of) for name, of in found.differences.items()},
-        "recommendation": to_record(found.recommendation),
+        "features": {name: to_json(of) for name, of in found.differences.items()},
+        "recommendation": to_json(found.recommendation),
     }

@@ -32,9 +32,9 @@ from polyurn.wording.numbers import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from polyurn.server.results import Round
+    from polyurn.server.fit_results import Round
     from polyurn.sources.clients import ClientTable, PackedClients
-    from polyurn.storage.provenance import Made
+    from polyurn.storage.provenance import Provenance
     from polyurn.wire import Aggregator
 
 # Where the paper's method starts, unless at the moments of the first category.
@@ -99,12 +99,12 @@ def fit_command(
     """
     from polyurn.commands.progress import learning_progress
     from polyurn.commands.views import say_learned, show_learned
-    from polyurn.privacy.aggregator import PrivateAggregator
+    from polyurn.privacy.private_aggregator import PrivateAggregator
+    from polyurn.server.fit_settings import few_clients
     from polyurn.server.learning import learn, selects
-    from polyurn.server.settings import few_clients
     from polyurn.sources.clients import read_all
     from polyurn.storage.models import Saved, save
-    from polyurn.storage.provenance import Made, PrivacyRecord
+    from polyurn.storage.provenance import PrivacyProvenance, Provenance
 
     numbers = component_numbers(components)
     cohort_size, sampling = drawn_cohort(cohort)
@@ -121,7 +121,7 @@ def fit_command(
     few = "" if numbers == "auto" or scored else few_clients(cohort_size or read.shape[0], numbers)
     if few:
         say(few)
-    begun = Made(**made_by(context, seed))
+    begun = Provenance(**made_by(context, seed))
     kept: list[Round] = []
     try:
         with learning_progress(talk, search.max_rounds, scored, bool(budget), kept) as on_round:
@@ -144,13 +144,13 @@ def fit_command(
     except KeyboardInterrupt:
         last = None if scored else kept  # the rounds of a selection are those of several mixtures
         spent = asked.guarantee() if isinstance(asked, PrivateAggregator) else None
-        begun = replace(begun, privacy=PrivacyRecord.of(spent))
+        begun = replace(begun, privacy=PrivacyProvenance.of(spent))
         _keep_interrupted(last, begun, read.categories, output, checkpoint)
         raise typer.Exit(INTERRUPTED) from None
     # How many clients and points there are is private too.
     data = table.name if budget else read.record
     saved = Saved(
-        learned.mdm, read.categories, Made.of(learned, data=data, **made_by(context, seed))
+        learned.mdm, read.categories, Provenance.of(learned, data=data, **made_by(context, seed))
     )
     say_learned(saved)
     if output is not None:
@@ -184,15 +184,15 @@ def _asked(
 ) -> "Aggregator":
     """The same clients, behind their ledger; or with a record of what they say, in a folder."""
     if budget:
-        from polyurn.privacy.aggregator import PrivateAggregator
         from polyurn.privacy.ledger import PrivacyLedger
+        from polyurn.privacy.private_aggregator import PrivateAggregator
 
         ledger = budget.get("ledger") or PrivacyLedger(budget["epsilon"], budget["delta"])
         return PrivateAggregator(clients, ledger=ledger)
     folder = context.params["checkpoint"]
     if folder is None:
         return clients
-    from polyurn.aggregate.replay import RecordedAggregator
+    from polyurn.aggregate.replay import ReplayAggregator
     from polyurn.storage.journal import Journal
 
     # One K that was to take fewer rounds begins in the same way.
@@ -201,12 +201,12 @@ def _asked(
     journal = Journal(folder, {**matter, "histograms": read.digest})
     if len(journal):
         say(f"going on after {counted(len(journal), 'round')} from {folder}")
-    return RecordedAggregator(clients, journal)
+    return ReplayAggregator(clients, journal)
 
 
 def _keep_interrupted(
     kept: list["Round"] | None,
-    begun: "Made",
+    begun: "Provenance",
     categories: tuple[str, ...],
     output: Path | None,
     checkpoint: Path | None,

@@ -46,11 +46,11 @@ def histogram_command(
     import numpy as np
 
     from polyurn.client.bins import Bins
-    from polyurn.client.histogram import cap_sizes
+    from polyurn.client.histograms import cap_sizes
     from polyurn.client.tables import column_numbers, table_layout
     from polyurn.counts import client_sizes
     from polyurn.sources.clients import histograms_of, naming
-    from polyurn.storage.tables import csv_text, read_table, write_histograms
+    from polyurn.storage.table_files import csv_text, read_table, write_histograms
 
     table = read_table(records, on_remark=say)
     reading, cut = columns.reading(), declared_bins(bins)

@@ -43,7 +43,7 @@ def _writable_json(path: Path) -> None:
 
 
 def _writable_table(path: Path) -> None:
-    from polyurn.storage.tables import check_table_place
+    from polyurn.storage.table_files import check_table_place
 
     check_table_place(path)
 

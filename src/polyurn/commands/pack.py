@@ -45,7 +45,7 @@ def pack_command(
     """
     from polyurn.commands.progress import packing_progress
     from polyurn.storage.packing import pack_shards
-    from polyurn.typed.records import to_record
+    from polyurn.typed.json_form import to_json
 
     cut, named = declared_bins(bins), columns.declared()
     if isinstance(cut, int):
@@ -76,7 +76,7 @@ def pack_command(
         say(sentence)
     say(f"wrote {counted(len(packed.shards), 'shard')} to {output}")
     if as_json:
-        print_json({**to_record(packed.totals), "n_shards": len(packed.shards)})
+        print_json({**to_json(packed.totals), "n_shards": len(packed.shards)})
 
 
 def _sentences(totals: "Totals") -> list[str]:

@@ -93,7 +93,7 @@ def partition_command(
     for sentence in done.report.sentences():
         say(sentence)
     if as_json:
-        print_json({"n_clients": len(done), **done.report.to_record(), "seed": seed})
+        print_json({"n_clients": len(done), **done.report.to_json(), "seed": seed})
 
 
 def _check_clients(

@@ -48,7 +48,7 @@ def plan_command(
         like=None if like is None else read_model(like).model, rng=seed, on_run=say,
     )  # fmt: skip
     if as_json:
-        print_json({"losses": [loss.to_record() for loss in losses]})
+        print_json({"losses": [loss.to_json() for loss in losses]})
         return
     table = Table(title=f"{clients:,} clients, {categories} categories, {components} components")
     for heading in (

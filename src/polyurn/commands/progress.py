@@ -28,11 +28,10 @@ from rich.text import Text
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from polyurn.server.results import Progress as SelectionRound
-    from polyurn.server.results import Round
+    from polyurn.server.fit_results import Round, SelectionRound
     from polyurn.storage.packing import Packed
-    from polyurn.storage.run_log import RunRecord
-    from polyurn.sweeps.grid import Progress as SweepProgress
+    from polyurn.storage.run_log import FinishedRun
+    from polyurn.sweeps.grid import SweepProgress
 
 _PIPED_LINES = 20  # of progress, at the most, where there is no terminal
 N_PRIVATE_ROUNDS = 12  # of a fit with a guarantee, at the most
@@ -252,7 +251,7 @@ def _clock(seconds: float) -> str:
     return str(timedelta(seconds=math.ceil(seconds)))
 
 
-def _line(run: "RunRecord") -> str:
+def _line(run: "FinishedRun") -> str:
     scores = ", ".join(
         f"{name} {value:.4f}" for name, value in run.final.items() if value is not None
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from polyurn.model.mdm import MDM
     from polyurn.report.material import SavedComparison
     from polyurn.storage.models import Saved
-    from polyurn.storage.run_log import RunRecord
+    from polyurn.storage.run_log import FinishedRun
 
 _COMPARISON = 1  # the newest version of a comparison file that this can read
 
@@ -74,7 +74,7 @@ def report_command(
     model: Saved[MDM] | None = None
     comparison: SavedComparison | None = None
     style: Saved[Style] | None = None
-    runs: list[RunRecord] = []
+    runs: list[FinishedRun] = []
     tables: dict[str, Path] = {}
     for thing in things:
         match _kind(thing):
@@ -154,9 +154,9 @@ def _comparison(path: str, *, alone: bool) -> "SavedComparison | None":
     from polyurn.report.material import SavedComparison
     from polyurn.storage.documents import load_document
 
-    record = load_document(path, kind="comparison")
+    document = load_document(path, kind="comparison")
     try:
-        found = SavedComparison.from_record(record)
+        found = SavedComparison.from_json(document)
     except FileError as error:
         if alone:
             raise FileError(f"{path} is damaged: {error}") from error

@@ -34,7 +34,7 @@ def sample_command(
     from polyurn.commands.progress import drawing_progress
     from polyurn.commands.views import read_model
     from polyurn.storage.drawn_clients import write_drawn
-    from polyurn.storage.tables import check_table_place, csv_text, write_histograms
+    from polyurn.storage.table_files import check_table_place, csv_text, write_histograms
 
     if clients < 1:
         raise ParameterError(f"expected at least one client, got {clients}")

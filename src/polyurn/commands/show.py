@@ -38,8 +38,8 @@ def show_command(
 
         style = load_saved(file, Style)
         privacy: dict[str, Any] = {"statement": style.made.privacy_in_words}
-        record = {**views.style_record(style), "privacy": privacy}
-        _show(as_json, record, views.style_table(style.model), style.made, style.model.alarm)
+        document = {**views.style_json(style), "privacy": privacy}
+        _show(as_json, document, views.style_table(style.model), style.made, style.model.alarm)
     else:
         if kind != "polyurn.mdm":
             _refuse_others(file, kind)
@@ -47,17 +47,17 @@ def show_command(
         kept = model.made.privacy
         privacy = {"statement": model.made.privacy_in_words, "guarantee": None}
         if kept is not None and kept.guarantee is not None:
-            privacy["guarantee"] = kept.guarantee.to_record()
-        record = {**views.mdm_record(model.model, model.categories), "privacy": privacy}
-        _show(as_json, record, views.mdm_table(model.model, model.categories), model.made)
+            privacy["guarantee"] = kept.guarantee.to_json()
+        document = {**views.mdm_json(model.model, model.categories), "privacy": privacy}
+        _show(as_json, document, views.mdm_table(model.model, model.categories), model.made)
 
 
 def _show(
-    as_json: bool, record: dict[str, Any], table: Any, made: Any = None, alarm: str | None = None
+    as_json: bool, document: dict[str, Any], table: Any, made: Any = None, alarm: str | None = None
 ) -> None:
-    """A record, or a table and what there is to say about how the file came about."""
+    """A document, or a table and what there is to say about how the file came about."""
     if as_json:
-        print_json(record)
+        print_json(document)
         return
     show(table)
     if made is not None:

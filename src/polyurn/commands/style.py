@@ -60,15 +60,15 @@ def style_command(
     Example: `polyurn style proxy.parquet records.parquet --label digit --client writer -o style.json`
     """
     from polyurn.aggregate.local import LocalAggregator
-    from polyurn.client.histogram import category_names
-    from polyurn.commands.views import style_record, style_table
+    from polyurn.client.histograms import category_names
+    from polyurn.commands.views import style_json, style_table
     from polyurn.model.style_coordinates import style_space
-    from polyurn.privacy.aggregator import PrivateAggregator
     from polyurn.privacy.ledger import PrivacyLedger
-    from polyurn.server.style import fit_style
+    from polyurn.privacy.private_aggregator import PrivateAggregator
+    from polyurn.server.style_fit import fit_style
     from polyurn.sources.points import read_records
     from polyurn.storage.models import Saved, save
-    from polyurn.storage.provenance import Made, PrivacyRecord
+    from polyurn.storage.provenance import PrivacyProvenance, Provenance
 
     budget = privacy.budget()
     points, records = read_records(
@@ -98,8 +98,8 @@ def style_command(
         guarantee = private.guarantee()
     else:
         style = fit_style(LocalAggregator(records), space, ties=measured.ties)
-    made = Made(
-        command=context.obj, data=clients.name, privacy=PrivacyRecord.of(guarantee)
+    made = Provenance(
+        command=context.obj, data=clients.name, privacy=PrivacyProvenance.of(guarantee)
     )  # without a seed: nothing is drawn
     saved = Saved(style, names, made, points.columns)
     say_style(saved)
@@ -107,7 +107,7 @@ def style_command(
         save(style, output, categories=names, features=points.columns, made=made)
         say(f"wrote {output}: {counted(style.n_clients, 'client')}")
     if as_json:
-        print_json(style_record(saved))
+        print_json(style_json(saved))
     elif output is None:
         show(style_table(style))
 

@@ -14,7 +14,7 @@ from polyurn.errors import StyleWarning
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from polyurn.storage.run_log import RunRecord
+    from polyurn.storage.run_log import FinishedRun
 
 
 def sweep_command(
@@ -60,7 +60,7 @@ def sweep_command(
     conclude(done.runs, as_json=as_json)
 
 
-def _run_sentence(runs: Sequence["RunRecord"], folder: Path) -> str:
+def _run_sentence(runs: Sequence["FinishedRun"], folder: Path) -> str:
     """How many runs there are, and how many of them diverged or were cut short."""
     text = f"{counted(len(runs), 'run')} in {folder}"
     for name, n in (

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from polyurn.commands.console import fits, print_json, say, show, visible
 from polyurn.comparison.estimates import Estimate
-from polyurn.storage.run_log import RunRecord, read_runs
-from polyurn.sweeps.scores import AGAIN, LAST
+from polyurn.storage.run_log import FinishedRun, read_runs
+from polyurn.sweeps.run_scores import AGAIN, LAST
 from polyurn.sweeps.verdict import Verdict, compare_sweeps
 
 # population → measure → number, interval
@@ -42,7 +42,7 @@ def compare_runs(
     )
 
 
-def conclude(runs: Sequence[RunRecord], *, true: str = "true", as_json: bool) -> None:
+def conclude(runs: Sequence[FinishedRun], *, true: str = "true", as_json: bool) -> None:
     """Print a verdict for each metric of a sweep that just ended; say so if there is none."""
     whole = [run for run in runs if not run.pruned]
     populations = {run.population for run in whole}
@@ -52,7 +52,7 @@ def conclude(runs: Sequence[RunRecord], *, true: str = "true", as_json: bool) ->
     else:
         say(f"no verdict: it takes runs on {true!r} and on another population")
     if as_json:
-        print_json({"verdicts": [verdict_record(verdict) for verdict in verdicts]})
+        print_json({"verdicts": [verdict_json(verdict) for verdict in verdicts]})
         return
     for verdict in verdicts:
         print_verdict(verdict, as_json=False)
@@ -61,7 +61,7 @@ def conclude(runs: Sequence[RunRecord], *, true: str = "true", as_json: bool) ->
 def print_verdict(verdict: Verdict, *, as_json: bool) -> None:
     """The verdict as the command's result."""
     if as_json:
-        print_json(verdict_record(verdict))
+        print_json(verdict_json(verdict))
         return
     for table in verdict_tables(verdict):
         show(table)
@@ -134,9 +134,9 @@ def _names(told: _Told) -> list[str]:
     return [*next(iter(told.values()))]
 
 
-def verdict_record(verdict: Verdict) -> dict[str, Any]:
+def verdict_json(verdict: Verdict) -> dict[str, Any]:
     """The verdict, for JSON; what is not defined is null."""
-    record: dict[str, Any] = _without_nan(
+    document: dict[str, Any] = _without_nan(
         {
             "true": verdict.true,
             "metric": verdict.metric,
@@ -147,7 +147,7 @@ def verdict_record(verdict: Verdict) -> dict[str, Any]:
             "pairs": [asdict(pair) for pair in verdict.pairs()],
         }
     )
-    return record
+    return document
 
 
 def _with_interval(found: Estimate, places: int) -> tuple[str, str]:

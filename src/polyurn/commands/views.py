@@ -1,4 +1,4 @@
-"""What results look like: a table for a person, a record for JSON, and sentences about what is odd.
+"""What results look like: a table for a person, a document for JSON, and sentences about what is odd.
 
 Numbers are only shown here; how they came about is not asked.
 """
@@ -13,14 +13,14 @@ from rich.table import Table
 from polyurn.commands.console import print_json, say, show, warn
 from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved, load_saved
-from polyurn.typed.records import to_record
+from polyurn.typed.json_form import to_json
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:  # showing a file does not wait for the search to be loaded
-    from polyurn.comparison.results import Comparison
-    from polyurn.comparison.styles import StyleRow
+    from polyurn.comparison.comparison_results import Comparison
+    from polyurn.comparison.style_comparison import StyleRow
     from polyurn.model.style import Style
-    from polyurn.server.results import Candidate, Fit, Selection
+    from polyurn.server.fit_results import Candidate, Fit, Selection
 
 _HALF_WIDTH = 1.96  # of a 95 % interval, in standard errors
 
@@ -41,7 +41,7 @@ def table_of(
 
 
 def read_model(path: Path) -> Saved[MDM]:
-    """What an MDM file holds; a line for each record that is left out."""
+    """What an MDM file holds; a line for each document that is left out."""
     saved = load_saved(path)
     for line in saved.made.left_out:
         warn(f"left out of {path}: {line}")
@@ -54,8 +54,8 @@ def show_learned(saved: Saved[MDM], *, as_json: bool, is_kept: bool) -> None:
     if as_json:
         assert made.rounds is not None
         of_all = {name: getattr(made.rounds, name) for name in ("n_rounds", "n_clients", "stopped")}
-        record = {**of_all, **to_record(made.rounds), **mdm_record(saved.model, saved.categories)}
-        print_json({**record, **made.more, "privacy": made.privacy_in_words})
+        document = {**of_all, **to_json(made.rounds), **mdm_json(saved.model, saved.categories)}
+        print_json({**document, **made.more, "privacy": made.privacy_in_words})
     elif made.selection is not None:
         show(selection_table(made.selection))
     elif "candidates" in made.more:
@@ -140,7 +140,7 @@ def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:
     )
 
 
-def mdm_record(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
+def mdm_json(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
     """The parameters, for JSON."""
     return {
         "n_components": mdm.n_components,
@@ -230,7 +230,7 @@ def style_table(style: "Style") -> Table:
     return table
 
 
-def style_record(saved: "Saved[Style]") -> dict[str, Any]:
+def style_json(saved: "Saved[Style]") -> dict[str, Any]:
     """The same numbers and more, for JSON."""
     names, style = ("mean", "shared", "by_label", "within"), saved.model
     errors = style.errors

@@ -2,10 +2,10 @@
 
 >>> from polyurn import datasets
 >>> datasets.flights().train
-Records(n_records=334264, n_clients=4043)
+LabelledPoints(n_records=334264, n_clients=4043)
 """
 
 from polyurn.datasets.dataset import Dataset as Dataset
-from polyurn.datasets.dataset import Records as Records
+from polyurn.datasets.dataset import LabelledPoints as LabelledPoints
 from polyurn.datasets.installed import digits as digits
 from polyurn.datasets.installed import flights as flights

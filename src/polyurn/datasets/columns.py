@@ -1,7 +1,7 @@
-"""Columns of a CSV, zipped CSV or Parquet file of a source as numpy arrays.
+"""ColumnArrays of a CSV, zipped CSV or Parquet file of a source as numpy arrays.
 
 Only the columns that are asked for are kept, in their own small types; a row is never a Python object.
-Our own tables are read by `storage/tables.py`.
+Our own tables are read by `storage/table_files.py`.
 """
 
 import zlib
@@ -28,8 +28,8 @@ _BAD_ZIP = (BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError)
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Columns of a table of n_rows rows.
+class ColumnArrays:
+    """ColumnArrays of a table of n_rows rows.
 
     Attributes
     ----------
@@ -60,23 +60,23 @@ def read_columns(
     numbers: Sequence[str] = (),
     texts: Sequence[str] = (),
     missing: Sequence[str] = ("",),
-) -> Columns:
-    """Columns of a table.
+) -> ColumnArrays:
+    """ColumnArrays of a table.
 
     Parameters
     ----------
     path : Path
         Ends in .parquet, .csv, .csv.gz or .zip, the latter with one CSV file in it.
     numbers : sequence of str
-        Columns of whole numbers.
+        ColumnArrays of whole numbers.
     texts : sequence of str
-        Columns of texts with few different values.
+        ColumnArrays of texts with few different values.
     missing : sequence of str
         What stands in a CSV file where there is nothing.
 
     Returns
     -------
-    Columns
+    ColumnArrays
     """
     pa = _pyarrow()
     lacking = sorted({*numbers, *texts} - set(column_names(path)))
@@ -84,7 +84,7 @@ def read_columns(
         raise FileError(f"expected a column {lacking[0]} in {path}: there is none")
     with _readable(pa, path):
         table = _read(pa, path, numbers, texts, missing)
-    return Columns(
+    return ColumnArrays(
         {name: _whole_numbers(table[name], name, path) for name in numbers},
         {name: _coded(pa, table[name]) for name in texts},
     )

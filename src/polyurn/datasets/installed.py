@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.crossing import cross
-from polyurn.datasets.columns import MISSING, Columns, read_columns
-from polyurn.datasets.dataset import Dataset, Records
+from polyurn.datasets.columns import MISSING, ColumnArrays, read_columns
+from polyurn.datasets.dataset import Dataset, LabelledPoints
 from polyurn.errors import FileError, MissingDependencyError, ParameterError
 
 Features: TypeAlias = Literal["schedule", "air_time"]
@@ -89,7 +89,7 @@ def flights(
     made = _air_time if features == "air_time" else _schedule
     values, names = made(table, kept)
     flown, clients = np.unique(planes[kept], return_inverse=True)
-    records = Records(labels, values, clients.astype(np.int64), tail_numbers[flown])
+    records = LabelledPoints(labels, values, clients.astype(np.int64), tail_numbers[flown])
     return Dataset("flights", categories, records, feature_names=names)
 
 
@@ -101,14 +101,14 @@ def digits() -> Dataset:
     Examples
     --------
     >>> digits().train
-    Records(n_records=1797, n_clients=0)
+    LabelledPoints(n_records=1797, n_clients=0)
     """
     try:
         from sklearn import datasets
     except ImportError as error:
         raise MissingDependencyError("scikit-learn", "demo", "the digits data") from error
     features, labels = datasets.load_digits(return_X_y=True)
-    records = Records(labels.astype(np.int64), features / 16.0)
+    records = LabelledPoints(labels.astype(np.int64), features / 16.0)
     return Dataset("digits", tuple("0123456789"), records)
 
 
@@ -129,7 +129,7 @@ def _table(root: str | os.PathLike[str] | None) -> Path:
 
 
 def _labels(
-    table: Columns, kept: NDArray[np.int64], category: Category
+    table: ColumnArrays, kept: NDArray[np.int64], category: Category
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """The category of each kept row, and the names of those that occur, in increasing order."""
     to, airports = table.texts["dest"]
@@ -142,7 +142,7 @@ def _labels(
 
 
 def _schedule(
-    table: Columns, kept: NDArray[np.int64]
+    table: ColumnArrays, kept: NDArray[np.int64]
 ) -> tuple[NDArray[np.float32], tuple[str, ...]]:
     times = (
         table.numbers[name][kept, None] / largest
@@ -155,7 +155,7 @@ def _schedule(
 
 
 def _air_time(
-    table: Columns, kept: NDArray[np.int64]
+    table: ColumnArrays, kept: NDArray[np.int64]
 ) -> tuple[NDArray[np.float32], tuple[str, ...]]:
     in_air = np.log(table.numbers["air_time"][kept])
     centres = np.log(_MINUTES)
@@ -182,7 +182,7 @@ def _bumps(
 
 
 def _one_hot(
-    table: Columns, kept: NDArray[np.int64], name: str
+    table: ColumnArrays, kept: NDArray[np.int64], name: str
 ) -> tuple[NDArray[np.float32], tuple[str, ...]]:
     codes, values = table.texts[name]
     columns = np.equal(codes[kept, None], np.arange(len(values))).astype(np.float32)

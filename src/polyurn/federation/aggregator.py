@@ -29,7 +29,7 @@ from polyurn.federation.messages import N_TAG_BYTES, Ask, Reply, tag_of
 from polyurn.federation.tally import Tally
 from polyurn.typed.arguments import checked, got
 from polyurn.typed.declared import Above, AtLeast, Between, check_declared
-from polyurn.typed.records import Finite
+from polyurn.typed.json_form import Finite
 from polyurn.wire import (
     Noised,
     Query,
@@ -38,8 +38,8 @@ from polyurn.wire import (
     encode_query,
     node_bounds,
 )
-from polyurn.wire.crossed import Crossed
 from polyurn.wire.query import ROUNDING
+from polyurn.wire.traffic import Traffic
 from polyurn.wording.numbers import counted
 
 # One node alone could say anything about another; two that say the same are believed.
@@ -161,7 +161,7 @@ class FederatedAggregator:
         return self._tally.benched
 
     @property
-    def crossed(self) -> Crossed:
+    def crossed(self) -> Traffic:
         """All that crossed so far."""
         return self._tally.crossed(
             secure=self._terms.secure, clients_per_node=self._clients_per_node, known=self._known
@@ -360,10 +360,10 @@ class Attempt:
 
     def secure_sum(self, roster: Any, terms: Terms) -> tuple[NDArray[np.float64], tuple[int, ...]]:
         """Five stages, in which the server sees masked numbers, and their sum."""
-        from polyurn.federation.round import Round
+        from polyurn.federation.round import SecureSum
 
         query, asked = self._query, self._question
-        round_ = Round(
+        round_ = SecureSum(
             self._cohort,
             roster=roster,
             matter=asked.digest,

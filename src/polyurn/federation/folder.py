@@ -33,7 +33,7 @@ from polyurn.federation.certificates import (
 from polyurn.federation.roster import Roster
 from polyurn.storage.documents import load_document, read_document, save_document
 from polyurn.storage.files import read_regular, read_secret, write_secret
-from polyurn.typed.records import UNKEPT, Count
+from polyurn.typed.json_form import UNKEPT, Count
 
 MOST_NODES = 100_000
 TRANSPORT_KEY, SIGNING_KEY = "transport.key", "signing.key"
@@ -222,9 +222,9 @@ class FederationFolder:
         place = self.server / "registered.json"
         if not place.exists():
             return {}
-        record = load_document(place, kind="registered")
+        document = load_document(place, kind="registered")
         try:
-            return {int(key): int(number) for key, number in record["nodes"].items()}
+            return {int(key): int(number) for key, number in document["nodes"].items()}
         except (KeyError, ValueError, AttributeError, TypeError) as error:
             raise FileError(f"{place} is damaged: delete it, and run `up` again") from error
 

@@ -19,7 +19,7 @@ from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import Budget
 from polyurn.storage.documents import load_document, read_document, save_document
 from polyurn.storage.files import AGAIN
-from polyurn.typed.records import Count, Finite, to_record
+from polyurn.typed.json_form import Count, Finite, to_json
 
 # Who can add noise, by whether sums are secure: a share of it hides nothing in a plain answer.
 _ADDERS = {True: ("distributed", "central", "local"), False: ("central", "local")}
@@ -136,7 +136,7 @@ class MixtureJob(Job):
     def settings(self) -> dict[str, Any]:
         """What decides about the rounds: a run that goes on has to have the same."""
         no_matter = ("command", "checkpoint", "timeout", "settling", "retries", "ledger_epsilon")
-        kept = {name: value for name, value in to_record(self).items() if name not in no_matter}
+        kept = {name: value for name, value in to_json(self).items() if name not in no_matter}
         if not self.selects:
             del kept["max_rounds"]  # a fit that was to take fewer rounds begins in the same way
         return kept
@@ -197,18 +197,18 @@ class JobFolder:
             folder._events.touch()
         except OSError as error:
             raise FileError(f"cannot write {runs}: {error.strerror}") from error
-        record = {"asks": job.asks, **to_record(job)}
-        save_document(record, folder.path / "job.json", kind="job")
+        document = {"asks": job.asks, **to_json(job)}
+        save_document(document, folder.path / "job.json", kind="job")
         return folder
 
     def read(self) -> MixtureJob | StyleJob:
         """What is asked for."""
         place = self.path / "job.json"
-        record = load_document(place, kind="job")
-        kind = _KINDS.get(str(record.get("asks")))
+        document = load_document(place, kind="job")
+        kind = _KINDS.get(str(document.get("asks")))
         if kind is None:
             raise FileError(f"{place} is damaged: asks: expected {' or '.join(_KINDS)}; {AGAIN}")
-        return read_document(kind, place, kind="job", record=record)
+        return read_document(kind, place, kind="job", document=document)
 
     def tell(self, event: Mapping[str, Any]) -> None:
         """One more line about what happens."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from polyurn.client.answer import answer_rows
 from polyurn.client.buckets import keyed_buckets
-from polyurn.client.private import with_noise
+from polyurn.client.private_answers import with_noise
 from polyurn.client.rows import packed
 from polyurn.errors import BudgetError, InputError, PolyurnError, RefusedError, SecureSumError
 from polyurn.federation.messages import (
@@ -40,7 +40,7 @@ from polyurn.wire import (
     encode_statistics,
     node_bounds,
 )
-from polyurn.wire.grid import DIGITS as GRID_DIGITS
+from polyurn.wire.private_grid import DIGITS as GRID_DIGITS
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:

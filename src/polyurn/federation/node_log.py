@@ -1,4 +1,4 @@
-"""The owner's record of what a node was asked: a text file, one line per message, for people to read.
+"""The owner's document of what a node was asked: a text file, one line per message, for people to read.
 
 It is also what `NodePolicy.rounds_per_day` is counted by, and what says that a stage of a secure sum was
 answered, so that a restart does not forget. Whole lines are appended, and nothing is ever rewritten.
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Self
 
 from polyurn.federation.messages import Refusal
-from polyurn.storage.record_log import AppendedFile
+from polyurn.storage.json_log import AppendedFile
 
 _TIME = "%Y-%m-%d %H:%M:%S UTC"
 _SENDS_NUMBERS = ("plain", "mask")

@@ -16,7 +16,7 @@ from polyurn.errors import FederationError
 from polyurn.federation.flower import superlink
 from polyurn.federation.flower.processes import alive, end_processes, ended_like_ctrl_c
 from polyurn.federation.folder import FederationFolder, NodeFolder, read_node, set_up
-from polyurn.storage.tables import write_histograms
+from polyurn.storage.table_files import write_histograms
 
 # Seconds. The first time on a machine, answers have to be compiled; after a crash of the node, the
 # SuperLink has to notice it.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyurn.aggregate.local import LocalAggregator
-from polyurn.client.histogram import Histograms, category_names
+from polyurn.client.histograms import Histograms, category_names
 from polyurn.client.record_tables import table_records
 from polyurn.client.records import Records
 from polyurn.counts import check_counts, client_sizes
@@ -22,7 +22,7 @@ from polyurn.federation.roster import SigningKey
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
-from polyurn.server.fit import select
+from polyurn.server.fitting import select
 from polyurn.storage.ledger_file import raised_ledger
 from polyurn.wire import StyleMoments
 from polyurn.wording.numbers import counted

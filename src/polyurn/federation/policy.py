@@ -17,7 +17,7 @@ from polyurn.privacy.accounting import check_budget
 from polyurn.storage.files import read_regular
 from polyurn.typed.arguments import checked
 from polyurn.typed.declared import AtLeast, Between
-from polyurn.typed.records import read_record, shown
+from polyurn.typed.json_form import from_json, shown
 from polyurn.wire import Noised, Query
 
 # 0.3 and 0.1 + 0.2 are the same end of a part; no client is between them.
@@ -151,15 +151,15 @@ def read_policy(path: str | os.PathLike[str]) -> NodePolicy:
     A name or value that no policy has is an error: a limit that is misspelt would not be one.
     """
     try:
-        record = tomllib.loads(read_regular(path).decode("utf-8"))
+        document = tomllib.loads(read_regular(path).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         text = " ".join(str(error).split())
         raise FileError(f"{path} is no policy: expected TOML, got {text}") from error
     names = [field.name for field in fields(NodePolicy)]
-    for name in record:
+    for name in document:
         if name not in names:
             raise FileError(f"{path}: expected {', '.join(names)}, got {shown(name)}")
     try:
-        return read_record(NodePolicy, record)
+        return from_json(NodePolicy, document)
     except FileError as error:
         raise FileError(f"{path}: {error}") from error

@@ -1,7 +1,7 @@
 """The server's side of one secure sum: five messages to nodes, and what they answer, as bytes.
 
 Every stage takes {node: reply} of whoever answered. Who did not, or answered something else than the
-protocol says, has dropped out; `Round.refused` says who and why. Knows no transport, and no clock.
+protocol says, has dropped out; `SecureSum.refused` says who and why. Knows no transport, and no clock.
 """
 
 import secrets
@@ -34,7 +34,7 @@ from polyurn.federation.roster import Roster
 M = TypeVar("M", bound=Message)
 
 
-class Round:
+class SecureSum:
     """One sum over nodes.
 
     Parameters
@@ -74,7 +74,7 @@ class Round:
     >>> roster = Roster({node: key.public for node, key in keys.items()})
     >>> nodes = {n: Participant(n, signer=key, roster=roster) for n, key in keys.items()}
     >>> bounds = np.array([1.0, 10.0])
-    >>> round_ = Round(keys, roster=roster, bounds=bounds, dropout=0.0)
+    >>> round_ = SecureSum(keys, roster=roster, bounds=bounds, dropout=0.0)
     >>> ask = round_.invite()
     >>> ask = round_.advertised({n: nodes[n].advertise(m) for n, m in ask.items()})
     >>> ask = round_.shared({n: nodes[n].share(m) for n, m in ask.items()})

@@ -1,7 +1,7 @@
 """What crosses between a server and its nodes, counted, and which nodes are not asked any more.
 
 Counts and names of nodes only; no number of an answer is here. What a model's file keeps of it is
-`wire/crossed.py`.
+`wire/traffic.py`.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-from polyurn.wire.crossed import Crossed, NodeCrossed, RoundCrossed
+from polyurn.wire.traffic import NodeTraffic, RoundTraffic, Traffic
 
 
 class Tally:
@@ -25,7 +25,7 @@ class Tally:
     def __init__(self) -> None:
         self.n_attempts = self.n_asks = self.n_timeouts = self.bytes_down = self.bytes_up = 0
         self._summed: Counter[int] = Counter()
-        self._rounds: list[RoundCrossed] = []
+        self._rounds: list[RoundTraffic] = []
         self._n_in_sum = 0
         self._benched: dict[int, str] = {}
         self._for_good: set[int] = set()
@@ -52,7 +52,7 @@ class Tally:
         finally:
             if self.n_attempts > n_attempts:
                 self._rounds.append(
-                    RoundCrossed(
+                    RoundTraffic(
                         number=number,
                         kind=kind,
                         n_numbers=n_numbers,
@@ -93,17 +93,17 @@ class Tally:
         if node not in self._for_good:
             self._benched.pop(node, None)
 
-    def crossed(self, *, secure: bool, clients_per_node: int, known: Collection[int]) -> Crossed:
+    def crossed(self, *, secure: bool, clients_per_node: int, known: Collection[int]) -> Traffic:
         """All of it as a value; nodes are called by their numbers."""
         nodes = sorted({*known, *self._summed, *self._benched, *self._refused})
-        return Crossed(
+        return Traffic(
             secure=secure,
             clients_per_node=clients_per_node,
             n_asks=self.n_asks,
             n_timeouts=self.n_timeouts,
             rounds=tuple(self._rounds),
             nodes=tuple(
-                NodeCrossed(
+                NodeTraffic(
                     node=node,
                     name=str(node),
                     n_summed=self._summed[node],

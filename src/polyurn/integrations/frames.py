@@ -1,7 +1,7 @@
 """What to model, from a data frame of pandas, polars or Arrow: what `polyurn features` does.
 
 The frame's clients are played in this process. How they are counted is `client/candidates.py`, and how
-much they differ is `server/features.py`.
+much they differ is `server/feature_choice.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.client.bins import Bins
 from polyurn.client.candidates import (
-    Candidate,
+    FeatureColumn,
     label_by_column,
     lacking_columns,
     n_lacking,
@@ -22,7 +22,7 @@ from polyurn.client.layout import Columns
 from polyurn.client.tables import table_layout
 from polyurn.counts import client_sizes
 from polyurn.errors import ParameterError
-from polyurn.server.features import (
+from polyurn.server.feature_choice import (
     FeatureDifference,
     Recommendation,
     concentration_of,
@@ -162,7 +162,7 @@ def _sentences(
     label: str,
     differences: Mapping[str, FeatureDifference],
     advice: Recommendation,
-    chosen: Candidate | None,
+    chosen: FeatureColumn | None,
 ) -> tuple[str, ...]:
     """The recommendation, and what there is to say about it."""
     said = [advice.sentence]
@@ -183,8 +183,8 @@ def _lacking(
     table: object,
     proxy: object,
     label: tuple[str, ...],
-    candidates: Sequence[Candidate],
-    chosen: Candidate | None,
+    candidates: Sequence[FeatureColumn],
+    chosen: FeatureColumn | None,
 ) -> tuple[tuple[str, ...], int]:
     """The columns that the proxy data have not, and how many of the recommended combinations."""
     if proxy is None:

@@ -17,8 +17,8 @@ from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM, mixture_logpmf
 from polyurn.model.sizes import Sizes
-from polyurn.server.fit import fit
-from polyurn.server.results import Fit
+from polyurn.server.fit_results import Fit
+from polyurn.server.fitting import fit
 from polyurn.wording.numbers import counted
 
 try:

@@ -205,7 +205,7 @@ class MDM(EqualArrays):
         self, components: NDArray[np.int64], sizes: NDArray[np.int64], rng: np.random.Generator
     ) -> NDArray[np.int64]:
         """The same distribution as `sample`'s, small clients out of urns."""
-        from polyurn.model.kernels import draw_counts
+        from polyurn.model.model_kernels import draw_counts
 
         counts = np.zeros((len(sizes), self.n_categories), dtype=np.int64)
         by_urn = sizes <= _POINTS_PER_CATEGORY * self.n_categories

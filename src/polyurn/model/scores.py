@@ -2,7 +2,7 @@
 
 Sizes are given here: a client's score is that of log q(c | n) with sizes that do not tell components
 apart. Server and clients compute the same: the server of clients that it draws itself, a client of its
-own histogram. What is done with scores is `server/private/` and `client/private.py`.
+own histogram. What is done with scores is `server/private/` and `client/private_answers.py`.
 """
 
 from dataclasses import dataclass
@@ -100,7 +100,7 @@ class _Tables:
     """What the kernels gather from, for one mixture and some clients."""
 
     def __init__(self, mixture: Mixture, counts: NDArray[np.int64]) -> None:
-        from polyurn.model import kernels
+        from polyurn.model import model_kernels as kernels
 
         self._kernels, self._mixture, self._counts = kernels, mixture, counts
         self._sizes = counts.sum(axis=1)

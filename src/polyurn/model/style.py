@@ -4,7 +4,7 @@ A point of label l has the coordinates z = W_l^(-1/2) (P'f - c_l) in a `StyleSpa
 law of point j of label l at client i is z_ilj = μ + u_i + v_il + e_ilj with u ~ N(0, B), the style that
 all labels of a client share, v ~ N(0, V), how this client does this label, and e ~ N(0, E), within them.
 
-Parameters in, coordinates and draws out. How a style is fitted is `server/style.py`, and which points
+Parameters in, coordinates and draws out. How a style is fitted is `server/style_fit.py`, and which points
 are picked for it `partitioning/`.
 """
 

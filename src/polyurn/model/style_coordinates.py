@@ -122,7 +122,7 @@ class StyleSpace(ShapedArrays):
         Without `finite_only`, coordinates that are not finite are 0, and far: a client's answer may not
         be refused for what its points are.
         """
-        from polyurn.model.kernels import whitened
+        from polyurn.model.model_kernels import whitened
 
         if n_threads < 1:
             raise ParameterError(f"expected n_threads of at least 1, got {n_threads}")

@@ -3,7 +3,7 @@
 Every histogram is matched exactly where the proxy data allow it; where they do not, the caller has
 said what is to happen and the report says what did. Clients are served in their order, each from what
 those before it left over; one that asks for more than is left can be drawn again, without the categories
-that have run out. How points are drawn is `kernels.py`, and nothing is written here.
+that have run out. How points are drawn is `draw_kernels.py`, and nothing is written here.
 """
 
 import warnings
@@ -97,7 +97,7 @@ def partition(
     -----
     StyleWarning
         The proxy data have too few points of the clients' styles; some directions of the style were
-        left out, which `report.style` has.
+        left out, which `report.style_section` has.
 
     Examples
     --------
@@ -271,7 +271,12 @@ def _given(
     shortfall: Shortfall,
 ) -> Partition:
     """The partition of clients with these histograms, all of which can be served."""
-    from polyurn.partitioning.kernels import draw_dense, draw_sparse, fill_urns, shuffle_clients
+    from polyurn.partitioning.draw_kernels import (
+        draw_dense,
+        draw_sparse,
+        fill_urns,
+        shuffle_clients,
+    )
 
     offsets = np.concatenate([[0], np.cumsum(client_sizes(table))])
     n_given, n_points = int(offsets[-1]), len(codes)

@@ -52,7 +52,7 @@ class StyleReport:
     effective_low: NDArray[np.float64] = field(repr=False)
     served: float
 
-    def to_record(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The report as JSON has it; null for a label that nobody asks for."""
         sizes = {"effective_median": self.effective_median, "effective_low": self.effective_low}
         return {
@@ -169,7 +169,7 @@ class PartitionReport:
                 told.append(self.style.remark)
         return told
 
-    def to_record(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The numbers, for JSON."""
         counts = ("n_given", "n_used", "n_reused", "n_unused", "n_repeats", "cut", "exact")
         arrays = ("available", "asked", "given")
@@ -177,7 +177,7 @@ class PartitionReport:
             **{name: getattr(self, name) for name in (*counts, "replace", "shortfall")},
             **{name: getattr(self, name).tolist() for name in arrays},
             "n_redrawn": len(self.redrawn),
-            "style": None if self.style is None else self.style.to_record(),
+            "style": None if self.style is None else self.style.to_json(),
         }
 
 

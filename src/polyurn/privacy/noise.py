@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import MissingDependencyError, ParameterError
-from polyurn.wire.grid import STEP, steps
+from polyurn.wire.private_grid import STEP, steps
 
 # (n_numbers, scale) -> whole numbers: a discrete Gaussian of standard deviation `scale` in each place.
 Noise: TypeAlias = Callable[[int, float], NDArray[np.int64]]
@@ -61,7 +61,7 @@ def noised(
 ) -> NDArray[np.float64]:
     """A sum of private answers plus discrete Gaussian noise of standard deviation sigma √n_adders.
 
-    **What it is worth.** The sum is in whole steps of the grid, exactly (`wire/grid.py`), and so is the
+    **What it is worth.** The sum is in whole steps of the grid, exactly (`wire/private_grid.py`), and so is the
     noise; two sums that differ in one client differ by a vector of norm at most 1. If the noise were a
     Gaussian rounded to whole steps, the release would be a function of the sum plus that Gaussian,
     because round(a + G) = a + round(G) for whole a: exactly the Gaussian mechanism's (ε, δ). The

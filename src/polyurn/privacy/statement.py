@@ -11,7 +11,7 @@ from polyurn.errors import ParameterError
 from polyurn.privacy.accounting import epsilon_of
 from polyurn.privacy.ledger import Charge
 from polyurn.typed.arguments import checked
-from polyurn.typed.records import Count, Finite, read_record, to_record
+from polyurn.typed.json_form import Count, Finite, from_json, to_json
 from polyurn.wording.numbers import counted
 
 NO_GUARANTEE = (
@@ -27,7 +27,7 @@ _TRUST = {
     "local": "local: every client added all of the noise to its own answers, and trusts nobody",
 }
 
-_NO_BETTER = ", which is no better: one record can change all of its answers."
+_NO_BETTER = ", which is no better: one document can change all of its answers."
 
 
 @checked
@@ -60,7 +60,7 @@ class Guarantee:
     (0.996, 1e-06)-differentially private for one client, added or removed. Trust model central:
     whoever adds up the answers saw exact sums, and is trusted with them. 2 rounds, 52 numbers sent by
     each client. If one record of one client becomes another: epsilon 1.57, which is no better: one
-    record can change all of its answers.
+    document can change all of its answers.
     """
 
     epsilon: Finite
@@ -105,14 +105,14 @@ class Guarantee:
             n_numbers=sum(charge.n_numbers for charge in charges),
         )
 
-    def to_record(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The fields, for JSON."""
-        return to_record(self)
+        return to_json(self)
 
     @classmethod
-    def from_record(cls, record: object, *, where: str = "privacy") -> Self:
-        """What `to_record` wrote, checked."""
-        return read_record(cls, record, where=where)
+    def from_json(cls, document: object, *, where: str = "privacy") -> Self:
+        """What `to_json` wrote, checked."""
+        return from_json(cls, document, where=where)
 
 
 def in_words(guarantee: Guarantee | None) -> str:

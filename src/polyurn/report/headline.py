@@ -7,7 +7,7 @@ clients are, what training on them predicts.
 import math
 from dataclasses import dataclass
 
-from polyurn.comparison.results import Comparison, Likeness, few_true_clients, short
+from polyurn.comparison.comparison_results import Comparison, Likeness, few_true_clients, short
 from polyurn.comparison.summaries import heterogeneity
 from polyurn.report.material import Material
 from polyurn.sweeps.verdict import SIMULATED

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polyurn.comparison.results import Comparison
+from polyurn.comparison.comparison_results import Comparison
 from polyurn.counts import Counts, check_counts
 from polyurn.errors import ParameterError, StyleWarning
 from polyurn.model.mdm import MDM
@@ -21,10 +21,10 @@ from polyurn.model.style import Style
 from polyurn.model.style_coordinates import label_codes
 from polyurn.partitioning.assign import in_stock, partition
 from polyurn.partitioning.result import Partition, PartitionReport, StyleReport
-from polyurn.server.results import Fit, Selection
+from polyurn.server.fit_results import Fit, Selection
 from polyurn.storage.models import Saved
-from polyurn.storage.provenance import Made
-from polyurn.storage.run_log import RunRecord
+from polyurn.storage.provenance import Provenance
+from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.verdict import Verdict, compare_sweeps
 from polyurn.typed.arrays import numbers
 
@@ -39,12 +39,12 @@ class SavedComparison:
     """What a comparison file holds, and how it came about."""
 
     comparison: Comparison
-    made: Made = field(default_factory=Made)
+    made: Provenance = field(default_factory=Provenance)
 
     @classmethod
-    def from_record(cls, record: Mapping[str, object]) -> Self:
+    def from_json(cls, record: Mapping[str, object]) -> Self:
         """The record of a comparison file; a field that is missing or damaged is a FileError."""
-        return cls(Comparison.from_dict(record), Made.from_record(record.get("made", {})))
+        return cls(Comparison.from_dict(record), Provenance.from_json(record.get("made", {})))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class StyleMaterial:
     style: Style
     labels: tuple[str, ...]
     features: tuple[str, ...] | None
-    made: Made
+    made: Provenance
     pool: Pool | None = None
     styled: StyledClients | None = None
 
@@ -103,10 +103,10 @@ class Material:
     mdm : MDM or None
     categories : tuple of str
         The name of each category, its number if it has none.
-    made, comparison_made : Made
+    made, comparison_made : Provenance
         How the MDM and the comparison came about.
     comparison : Comparison or None
-    runs : tuple of RunRecord
+    runs : tuple of FinishedRun
     clients : dict of name to int array of shape (n_clients, n_categories)
         At most 300 of each population.
     n_clients : dict of name to int
@@ -122,10 +122,10 @@ class Material:
     metric: str
     mdm: MDM | None
     categories: tuple[str, ...]
-    made: Made
+    made: Provenance
     comparison: Comparison | None
-    comparison_made: Made
-    runs: tuple[RunRecord, ...]
+    comparison_made: Provenance
+    runs: tuple[FinishedRun, ...]
     clients: Mapping[str, NDArray[np.int64]]
     n_clients: Mapping[str, int]
     notes: tuple[tuple[str, str], ...]
@@ -167,7 +167,7 @@ def gather(
     *,
     categories: Sequence[str] | None = None,
     comparison: Comparison | SavedComparison | None = None,
-    runs: Sequence[RunRecord] = (),
+    runs: Sequence[FinishedRun] = (),
     clients: Mapping[str, object] | None = None,
     style: Style | Saved[Style] | None = None,
     features: ArrayLike | None = None,
@@ -219,7 +219,7 @@ def gather(
         categories=names or tuple(map(str, range(n_categories))),
         made=made,
         comparison=comparison.comparison if comparison else None,
-        comparison_made=comparison.made if comparison else Made(),
+        comparison_made=comparison.made if comparison else Provenance(),
         runs=tuple(runs),
         clients={name: _some(tables[name], rng=rng) for name in order},
         n_clients={name: tables[name].shape[0] for name in order},
@@ -229,17 +229,17 @@ def gather(
     )
 
 
-def _model(model: Model | None) -> tuple[MDM | None, tuple[str, ...] | None, Made]:
+def _model(model: Model | None) -> tuple[MDM | None, tuple[str, ...] | None, Provenance]:
     """The MDM, the names of its categories and how it came about."""
     match model:
         case Fit():
-            return model.mdm, None, Made(fit=model)
+            return model.mdm, None, Provenance(fit=model)
         case Selection():
-            return model.mdm, None, Made(selection=model)
+            return model.mdm, None, Provenance(selection=model)
         case Saved():
             return model.model, model.categories, model.made
         case _:
-            return model, None, Made()
+            return model, None, Provenance()
 
 
 def _style(

@@ -11,21 +11,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polyurn.comparison.results import Comparison
+from polyurn.comparison.comparison_results import Comparison
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.model.style import Style
 from polyurn.report.charts import javascript, population_looks, resource, tone
 from polyurn.report.headline import Headline, headline
 from polyurn.report.material import Model, SavedComparison, gather
-from polyurn.report.model import choice_section, components_section
+from polyurn.report.model_section import choice_section, components_section
 from polyurn.report.parts import Figure, Section
-from polyurn.report.populations import populations_section
-from polyurn.report.provenance import provenance_section
-from polyurn.report.style import style_section
-from polyurn.report.sweep_runs import sweep_section
-from polyurn.report.traffic import crossed_section
+from polyurn.report.population_section import populations_section
+from polyurn.report.provenance_section import provenance_section
+from polyurn.report.style_section import style_section
+from polyurn.report.sweep_section import sweep_section
+from polyurn.report.traffic_section import crossed_section
 from polyurn.storage.models import Saved
-from polyurn.storage.run_log import RunRecord
+from polyurn.storage.run_log import FinishedRun
 from polyurn.typed.arguments import checked
 
 try:
@@ -115,7 +115,7 @@ def report_on(
     *,
     categories: Sequence[str] | None = None,
     comparison: Comparison | SavedComparison | None = None,
-    runs: Sequence[RunRecord] = (),
+    runs: Sequence[FinishedRun] = (),
     clients: Mapping[str, object] | None = None,
     style: Style | Saved[Style] | None = None,
     features: ArrayLike | None = None,
@@ -135,7 +135,7 @@ def report_on(
     categories : sequence of str, optional
         The name of each category.
     comparison : Comparison or SavedComparison, optional
-    runs : sequence of RunRecord
+    runs : sequence of FinishedRun
         The runs of a sweep.
     clients : mapping of name to counts of shape (n_clients, n_categories), optional
         Populations to show side by side. If the true one is among them, clients of the model ("mdm")

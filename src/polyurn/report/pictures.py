@@ -1,6 +1,6 @@
 """Pictures of points: a row of images as one PNG, in a data address that a page can carry.
 
-Arrays in, text out. Which points are shown is decided elsewhere (`style_rows.py`).
+Arrays in, text out. Which points are shown is decided elsewhere (`style_section.py`).
 """
 
 import base64

@@ -12,10 +12,10 @@ from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.statement import Guarantee
-from polyurn.server.fit import fit, select
+from polyurn.server.fit_results import Fit, Selection
+from polyurn.server.fitting import fit, select
 from polyurn.server.paper import fit_paper
-from polyurn.server.private.fitting import PrivateCandidate, fit_private, select_private
-from polyurn.server.results import Fit, Selection
+from polyurn.server.private.private_fit import PrivateCandidate, fit_private, select_private
 from polyurn.wire import Aggregator
 
 Components: TypeAlias = Sequence[int] | Literal["auto"]

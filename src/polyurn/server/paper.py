@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from polyurn.errors import EmptyComponentError, FitError, ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
-from polyurn.server.results import Fit, Round
-from polyurn.server.settings import MOST_ROUNDS, check_model, size_bins
+from polyurn.server.fit_results import Fit, Round
+from polyurn.server.fit_settings import MOST_ROUNDS, check_model, size_bins
 from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator, Initialise, StartStatistics, Update, UpdateStatistics
 from polyurn.wording.numbers import counted

@@ -22,8 +22,8 @@ from polyurn.server.em import (
     hessian,
     to_x,
 )  # fmt: skip
+from polyurn.server.fit_settings import Settings
 from polyurn.server.search import State
-from polyurn.server.settings import Settings
 from polyurn.server.starts import starts
 from polyurn.wire import (
     Expect,

@@ -38,7 +38,7 @@ from polyurn.server.em import (
     hessian,
     to_x,
 )  # fmt: skip
-from polyurn.server.settings import CLIENTS_EACH, Policy, Settings, check_components
+from polyurn.server.fit_settings import CLIENTS_EACH, Policy, Settings, check_components
 from polyurn.server.starts import child, starts
 from polyurn.wire import (
     Batch,

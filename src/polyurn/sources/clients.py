@@ -14,16 +14,16 @@ import numpy as np
 from scipy import sparse
 
 from polyurn.client.bins import Bins
-from polyurn.client.histogram import Histograms
+from polyurn.client.histograms import Histograms
 from polyurn.client.layout import UNSAID, Columns, Layout, column_text
 from polyurn.client.tables import layout_histograms, observed_categories, table_layout
 from polyurn.counts import check_counts, client_sizes, digest, drop_empty
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
 from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved
-from polyurn.storage.provenance import DataRecord
+from polyurn.storage.provenance import DataProvenance
 from polyurn.storage.shards import ShardFolder, draw_clients, is_shard_folder, open_shards
-from polyurn.storage.tables import place_of_row, read_table
+from polyurn.storage.table_files import place_of_row, read_table
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Reading:
     def like(self, saved: Saved[MDM]) -> "Reading":
         """The same, with the columns of the table that an MDM was fitted to."""
         data = saved.made.data
-        if not isinstance(data, DataRecord):
+        if not isinstance(data, DataProvenance):
             return self
         return replace(self, remembered=Columns(data.client, data.category, data.count))
 
@@ -85,9 +85,9 @@ class ClientTable(Histograms):
         return digest(self.counts)
 
     @property
-    def record(self) -> DataRecord:
+    def record(self) -> DataProvenance:
         """What a model that is fitted to them keeps of them: names and sums, no client."""
-        return _data_record(self)
+        return _data_json(self)
 
     def aggregator(
         self, *, seed: int, sampling: Any, threads: int, scheduler: str | None = None
@@ -141,8 +141,8 @@ class PackedClients:
         return self.folder.digest
 
     @property
-    def record(self) -> DataRecord:
-        return _data_record(self)
+    def record(self) -> DataProvenance:
+        return _data_json(self)
 
     def aggregator(
         self, *, seed: int, sampling: Any, threads: int, scheduler: str | None = None
@@ -152,7 +152,7 @@ class PackedClients:
             from polyurn.aggregate.dask import connected
 
             return connected(scheduler, self.folder, rng=seed, sampling=sampling)
-        from polyurn.aggregate.shards import ShardAggregator
+        from polyurn.aggregate.shard_aggregator import ShardAggregator
 
         return ShardAggregator(self.folder, rng=seed, sampling=sampling, n_threads=threads)
 
@@ -237,9 +237,9 @@ def naming(path: Path) -> Iterator[None]:
         raise CountsError(f"{path}: {error}") from None
 
 
-def _data_record(read: "ClientTable | PackedClients") -> DataRecord:
+def _data_json(read: "ClientTable | PackedClients") -> DataProvenance:
     category = read.columns.category
-    return DataRecord(
+    return DataProvenance(
         file=read.path.name,
         n_clients=read.shape[0],
         n_categories=read.shape[1],

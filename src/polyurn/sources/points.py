@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.columns import as_arrow, column_ids, distinct_values
-from polyurn.client.histogram import category_names
+from polyurn.client.histograms import category_names
 from polyurn.client.layout import find_column
 from polyurn.client.record_tables import list_columns, number_columns, table_features_of
 from polyurn.client.records import Records
@@ -24,8 +24,8 @@ from polyurn.model.style import Style
 from polyurn.model.style_coordinates import feature_rows, label_codes
 from polyurn.sources.clients import Declared, Say, naming
 from polyurn.storage.models import Saved, load_saved
-from polyurn.storage.record_files import read_record_arrays
-from polyurn.storage.tables import arrow, read_table
+from polyurn.storage.npz_files import read_record_arrays
+from polyurn.storage.table_files import arrow, read_table
 from polyurn.typed.arrays import ids_of
 from polyurn.wording.names import differing
 from polyurn.wording.numbers import counted

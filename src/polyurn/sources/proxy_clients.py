@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.columns import column_counts
-from polyurn.client.histogram import category_names
+from polyurn.client.histograms import category_names
 from polyurn.client.layout import category_columns, column_text
 from polyurn.client.tables import category_codes, known_codes, table_layout
 from polyurn.errors import CountsError
@@ -31,7 +31,7 @@ from polyurn.sources.clients import (
 )
 from polyurn.sources.points import PointFile
 from polyurn.storage.models import Saved
-from polyurn.storage.tables import parquet_rows, read_table, table_batches
+from polyurn.storage.table_files import parquet_rows, read_table, table_batches
 from polyurn.wording.numbers import counted
 
 # Peak memory of `partition` grows by so many bytes with each proxy point, and with each point that a

@@ -1,7 +1,7 @@
 """Values of ours as JSON files: one way to write any of them, and one to read it back, checked.
 
 A file says what it is: {"format": "polyurn.<kind>", "version": 3, "made": {...}, ...}. What the fields
-mean is the business of the class that is kept; how they become JSON is `typed/records.py`.
+mean is the business of the class that is kept; how they become JSON is `typed/json_form.py`.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from polyurn.errors import FileError, InputError
 from polyurn.storage.files import AGAIN, read_regular, write_whole
-from polyurn.typed.records import read_record, shown, to_record
+from polyurn.typed.json_form import from_json, shown, to_json
 
 VERSION = 3  # of all our formats
 
@@ -28,31 +28,31 @@ def save_document(
     """
     from polyurn import __version__
 
-    record = value if isinstance(value, Mapping) else to_record(value)
+    document = value if isinstance(value, Mapping) else to_json(value)
     head = {"format": f"polyurn.{kind}", "version": VERSION}
-    whole = {**head, "made": {"polyurn": __version__, **(made or {})}, **record}
+    whole = {**head, "made": {"polyurn": __version__, **(made or {})}, **document}
     text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False)
     write_whole(Path(path), lambda file: file.write(json_bytes(text + "\n")))
 
 
 def load_document(path: str | os.PathLike[str], *, kind: str) -> dict[str, Any]:
-    """The record in a file of the format "polyurn.<kind>"."""
+    """The document in a file of the format "polyurn.<kind>"."""
     name = "an MDM file" if kind == "mdm" else f"a {kind} file"
     try:
-        record = parse_json(read_regular(path))
+        document = parse_json(read_regular(path))
     except ValueError as error:
         raise FileError(f"{path} is not {name}, or was cut off: {error}; {AGAIN}") from error
-    check_head(record, kind, f"{path} is not {name}", f"{path} is damaged")
-    return dict(record)
+    check_head(document, kind, f"{path} is not {name}", f"{path} is damaged")
+    return dict(document)
 
 
-def check_head(record: Any, kind: str, is_other: str, is_damaged: str) -> None:
+def check_head(document: Any, kind: str, is_other: str, is_damaged: str) -> None:
     """Refuse what is not of this format and version; the last two say so in an error."""
-    said = record.get("format") if isinstance(record, dict) else None
+    said = document.get("format") if isinstance(document, dict) else None
     if said != f"polyurn.{kind}":
         got = f"got {shown(said)}" if isinstance(said, str) else "and the file names none"
         raise FileError(f"{is_other}: expected format 'polyurn.{kind}', {got}")
-    found = record.get("version")
+    found = document.get("version")
     if type(found) is not int or found < 1:
         raise FileError(f"{is_damaged}: expected a format version, got {shown(found)}; {AGAIN}")
     if found < VERSION:
@@ -64,12 +64,12 @@ def check_head(record: Any, kind: str, is_other: str, is_damaged: str) -> None:
 
 
 def read_document(
-    cls: type[Value], path: str | os.PathLike[str], *, kind: str, record: Any = None
+    cls: type[Value], path: str | os.PathLike[str], *, kind: str, document: Any = None
 ) -> Value:
-    """What `save_document` wrote, as a value of its class; of a `record` that was loaded already."""
-    record = load_document(path, kind=kind) if record is None else record
+    """What `save_document` wrote, as a value of its class; of a `document` that was loaded already."""
+    document = load_document(path, kind=kind) if document is None else document
     try:
-        return read_record(cls, record)
+        return from_json(cls, document)
     except (FileError, InputError) as error:
         raise FileError(f"{path} is damaged: {error}; {AGAIN}") from error
 
@@ -117,7 +117,7 @@ def parse_json(text: bytes | str, *, on_pairs: Callable[[Any], Any] | None = Non
 def format_of(path: str | os.PathLike[str]) -> str | None:
     """The "format" that a JSON file says it has; None if it does not say, or is not JSON."""
     try:
-        record = parse_json(read_regular(path))
+        document = parse_json(read_regular(path))
     except ValueError:
         return None
-    return str(record["format"]) if isinstance(record, dict) and "format" in record else None
+    return str(document["format"]) if isinstance(document, dict) and "format" in document else None

@@ -20,7 +20,7 @@ from polyurn.counts import check_names
 from polyurn.errors import FileError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.storage.files import others_in, write_whole
-from polyurn.storage.tables import arrow, long_table
+from polyurn.storage.table_files import arrow, long_table
 from polyurn.typed.arguments import Json
 
 # Clients of a file, and cells (clients x categories) that are drawn at once.

@@ -1,7 +1,7 @@
-"""A run's record on disk: the sum of every round, so that a run that was stopped can go on.
+"""A run's document on disk: the sum of every round, so that a run that was stopped can go on.
 
 A folder with `rounds.jsonl`, a chained log whose first line has the settings of the run: the sums that
-clients sent, as `RecordedAggregator` hands them over. No client's own numbers are here.
+clients sent, as `ReplayAggregator` hands them over. No client's own numbers are here.
 """
 
 import base64
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from polyurn.errors import FileError
 from polyurn.storage.files import own_folder
-from polyurn.storage.record_log import RecordLog
+from polyurn.storage.json_log import JsonLog
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.arrays import floats
 
@@ -45,17 +45,17 @@ class Journal:
     Parameters
     ----------
     folder : path
-        Made if it is not there. If it holds a record, that is continued.
+        Made if it is not there. If it holds a document, that is continued.
     settings : mapping
-        What the run depends on, as JSON values. A record made with other settings is refused.
+        What the run depends on, as JSON values. A document made with other settings is refused.
     """
 
     def __init__(self, folder: str | os.PathLike[str], settings: Json) -> None:
         self.folder = Path(folder)
         own_folder(self.folder, _FILE)
         asked = json.loads(json.dumps(dict(settings)))
-        self._log = RecordLog(
-            self.folder / _FILE, _Sum, kind="journal", name="the record of a run",
+        self._log = JsonLog(
+            self.folder / _FILE, _Sum, kind="journal", name="the document of a run",
             head={"search": _SEARCH, "name": secrets.token_hex(8), "settings": asked},
             advice="delete it, and the lines after it, to ask again",
         )  # fmt: skip
@@ -72,7 +72,7 @@ class Journal:
 
     @property
     def name(self) -> str:
-        """What this record is known by, wherever its folder is."""
+        """What this document is known by, wherever its folder is."""
         return str(self._log.head["name"])
 
     def __len__(self) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from polyurn.errors import ParameterError
 from polyurn.privacy.ledger import Budget, Charge, Entry, PrivacyLedger
-from polyurn.storage.record_log import RecordLog
+from polyurn.storage.json_log import JsonLog
 from polyurn.typed.arguments import checked
 
 
@@ -71,7 +71,7 @@ class LedgerFile:
     """The entries of a ledger in a file; several processes may use it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._log = RecordLog(
+        self._log = JsonLog(
             path, _Line, kind="ledger", name="a privacy ledger",
             advice="what was spent is not known: restore a copy that is whole, or take its budget as "
             "used up",

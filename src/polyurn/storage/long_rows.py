@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client.histogram import Categories
+from polyurn.client.histograms import Categories
 from polyurn.client.layout import Columns, Layout
 from polyurn.client.tables import (
     categories_shown,
@@ -26,7 +26,7 @@ from polyurn.client.tables import (
     table_layout,
 )
 from polyurn.errors import CountsError, FileError, MissingDependencyError, RowError
-from polyurn.storage.tables import arrow, place_of_row, table_batches
+from polyurn.storage.table_files import arrow, place_of_row, table_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa

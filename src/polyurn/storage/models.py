@@ -17,9 +17,9 @@ from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.statement import Guarantee
 from polyurn.storage.documents import format_of, load_document, save_document
 from polyurn.storage.files import AGAIN
-from polyurn.storage.provenance import Made, PrivacyRecord
+from polyurn.storage.provenance import PrivacyProvenance, Provenance
 from polyurn.typed.arguments import Json, checked
-from polyurn.typed.records import read_record, to_record
+from polyurn.typed.json_form import from_json, to_json
 
 _KINDS: dict[str, Any] = {"mdm": MDM, "style": Style, "style-space": StyleSpace}
 
@@ -35,7 +35,7 @@ class Saved(Generic[Model]):
     model : MDM, Style or StyleSpace
     categories : tuple of str, or None
         The name of each category of an MDM, of each label of the others.
-    made : Made
+    made : Provenance
         How the file came about; `made.left_out` says what of it could not be read.
     features : tuple of str, or None
         The columns of a table with the features: one for each, or one that has lists.
@@ -43,7 +43,7 @@ class Saved(Generic[Model]):
 
     model: Model
     categories: tuple[str, ...] | None = None
-    made: Made = field(default_factory=Made)
+    made: Provenance = field(default_factory=Provenance)
     features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ def save(
     *,
     categories: Sequence[str] | None = None,
     features: Sequence[str] | None = None,
-    made: Made | Json | None = None,
+    made: Provenance | Json | None = None,
     guarantee: Guarantee | None = None,
 ) -> None:
     """Write an MDM, a style or a style space as JSON.
@@ -101,15 +101,15 @@ def save(
     """
     if guarantee is not None and isinstance(model, StyleSpace):
         raise ParameterError("expected no guarantee with a style space: it is made of proxy data")
-    told = made.to_record() if isinstance(made, Made) else dict(made or {})
+    told = made.to_json() if isinstance(made, Provenance) else dict(made or {})
     if guarantee is not None:
-        told["privacy"] = to_record(PrivacyRecord.of(guarantee))
-    if not isinstance(made, Made):
-        Made.check(told, model)
+        told["privacy"] = to_json(PrivacyProvenance.of(guarantee))
+    if not isinstance(made, Provenance):
+        Provenance.check(told, model)
     saved = Saved(model, categories, features=features)  # type: ignore[arg-type]
     names = {"categories": saved.categories, "features": saved.features}
     kind = next(name for name, cls in _KINDS.items() if isinstance(model, cls))
-    save_document({**names, **to_record(model)}, path, kind=kind, made=told)
+    save_document({**names, **to_json(model)}, path, kind=kind, made=told)
 
 
 @checked
@@ -127,11 +127,11 @@ def load_saved(path: str | os.PathLike[str], cls: type[Model]) -> Saved[Model]: 
 def load_saved(path: str | os.PathLike[str], cls: Any = MDM) -> Saved[Any]:
     """Read a model's file, with all that stands in it."""
     kind = next(name for name, known in _KINDS.items() if known is cls)
-    record = load_document(path, kind=kind)
+    document = load_document(path, kind=kind)
     try:
-        model = read_record(cls, record)
-        names = read_record(_Names, record)
-        made = Made.from_record(record.get("made", {}), model=model)
+        model = from_json(cls, document)
+        names = from_json(_Names, document)
+        made = Provenance.from_json(document.get("made", {}), model=model)
         return Saved(model, names.categories, made, names.features)
     except (FileError, InputError) as error:
         raise FileError(f"{path} is damaged: {error}; {AGAIN}") from error

@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.client.answer import Threads
-from polyurn.client.histogram import Categories, category_names
+from polyurn.client.histograms import Categories, category_names
 from polyurn.client.layout import Columns, Layout, column_text
 from polyurn.client.rows import pack
 from polyurn.counts import client_sizes
 from polyurn.errors import CountsError, FileError, ParameterError
 from polyurn.storage.documents import save_document
 from polyurn.storage.files import own_folder
+from polyurn.storage.json_log import JsonLog
 from polyurn.storage.long_rows import LongTables, Lot, by_client, find_files, open_tables
-from polyurn.storage.record_log import RecordLog
 from polyurn.storage.shards import (
     MANIFEST,
     UNFINISHED,
@@ -41,9 +41,9 @@ from polyurn.storage.shards import (
     total_of,
     write_shard,
 )
-from polyurn.storage.tables import parquet_rows
+from polyurn.storage.table_files import parquet_rows
 from polyurn.typed.arguments import Json, checked
-from polyurn.typed.records import Count
+from polyurn.typed.json_form import Count
 
 # Clients of a shard: enough that the tables of a round cost little beside them, few enough that what a
 # thread holds stays small.
@@ -206,7 +206,7 @@ class _Line:
 class PackingLog:
     """How far packing has come: a chained log with a line for each shard, appended when it is whole.
 
-    `settings` are what the shards depend on, as JSON values. A record made with others is refused. A
+    `settings` are what the shards depend on, as JSON values. A document made with others is refused. A
     step whose line is damaged, or whose shard is not there as it was written, is forgotten, with all
     after it.
     """
@@ -214,8 +214,8 @@ class PackingLog:
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self._folder = folder
         head = {"settings": json.loads(json.dumps(settings))}
-        self._log = RecordLog(
-            folder / UNFINISHED, _Line, kind="packing", name="the record of a packing",
+        self._log = JsonLog(
+            folder / UNFINISHED, _Line, kind="packing", name="the document of a packing",
             head=head, advice="delete the folder to pack again",
         )  # fmt: skip
         if self._log.head != head:
@@ -263,7 +263,7 @@ class PackingLog:
         self._log.keep(0)
 
     def remove(self) -> None:
-        """Delete the record of a folder that is whole."""
+        """Delete the document of a folder that is whole."""
         with contextlib.suppress(OSError):
             self._log.path.unlink()
 
@@ -367,7 +367,7 @@ class _Job:
 
 
 def _begin(place: Path, settings: dict[str, Any], say: Callable[[str], None]) -> PackingLog:
-    """The record of an empty folder, or of one that a run with the same settings has left."""
+    """The document of an empty folder, or of one that a run with the same settings has left."""
     own_folder(place, UNFINISHED)
     log = PackingLog(place, settings)
     if log.shards:

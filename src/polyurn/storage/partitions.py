@@ -19,7 +19,7 @@ from polyurn.errors import FileError, ParameterError
 from polyurn.partitioning.result import Partition, check_ids
 from polyurn.storage.documents import json_bytes, parse_json
 from polyurn.storage.files import AGAIN, check_place, read_regular, write_whole
-from polyurn.storage.tables import arrow, read_table
+from polyurn.storage.table_files import arrow, read_table
 from polyurn.typed.arguments import Json, checked
 
 
@@ -98,7 +98,7 @@ def _write_parquet(
         "index": partition.indices,
     }
     style = None if partition.report is None else partition.report.style
-    served = {} if style is None else {"style": style.to_record()}
+    served = {} if style is None else {"style": style.to_json()}
     note = json.dumps({"polyurn": __version__, **served, **(made or {})})
     table = pa.table(columns).replace_schema_metadata({"polyurn": note})
     write_whole(path, lambda file: pa.parquet.write_table(table, file))
@@ -106,16 +106,16 @@ def _write_parquet(
 
 def _read_json(path: Path) -> Partition:
     try:
-        record = parse_json(read_regular(path), on_pairs=_distinct_pairs)
+        document = parse_json(read_regular(path), on_pairs=_distinct_pairs)
     except ValueError as error:
         raise FileError(f"{path} is not a partition, or was cut off: {error}; {AGAIN}") from error
-    if not isinstance(record, dict) or not all(isinstance(p, list) for p in record.values()):
+    if not isinstance(document, dict) or not all(isinstance(p, list) for p in document.values()):
         raise FileError(f"{path} is not a partition: expected {{client: [indices]}}")
-    if not all(type(index) is int for points in record.values() for index in points):
+    if not all(type(index) is int for points in document.values() for index in points):
         raise FileError(f"{path} is not a partition: expected whole numbers as indices")
     with _refused(path):
-        parts = Partition.from_lists(record.values())
-    return replace(parts, ids=np.array(list(record), dtype=object))
+        parts = Partition.from_lists(document.values())
+    return replace(parts, ids=np.array(list(document), dtype=object))
 
 
 def _read_parquet(path: Path) -> Partition:
@@ -145,11 +145,11 @@ def _refused(path: Path) -> Iterator[None]:
 
 def _distinct_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object, if no name is there twice: the first of two clients would be lost."""
-    record = dict(pairs)
-    if len(record) < len(pairs):
+    document = dict(pairs)
+    if len(document) < len(pairs):
         twice = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
         raise ValueError(f"the client {twice!r} is there more than once")
-    return record
+    return document
 
 
 def _kind(path: Path) -> str:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.privacy.statement import Guarantee, in_words
-from polyurn.server.results import Fit, Selection
-from polyurn.typed.records import Count, read_record, read_value, shown, to_record
-from polyurn.wire.crossed import Crossed
+from polyurn.server.fit_results import Fit, Selection
+from polyurn.typed.json_form import Count, from_json, read_value, shown, to_json
+from polyurn.wire.traffic import Traffic
 
 if TYPE_CHECKING:  # reading a file does not wait for the search to be loaded
     from polyurn.server.learning import Learned
@@ -22,7 +22,7 @@ UNKNOWN_ORIGIN = "no guarantee: the file does not say how it was made"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataRecord:
+class DataProvenance:
     """The table that was fitted: its name, three sums and the names of its columns, no client.
 
     Attributes
@@ -44,7 +44,7 @@ class DataRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivacyRecord:
+class PrivacyProvenance:
     """What the releases that a model was made of guarantee, in words and in numbers.
 
     Attributes
@@ -56,7 +56,7 @@ class PrivacyRecord:
 
     Examples
     --------
-    >>> PrivacyRecord.of(None).statement[:13]
+    >>> PrivacyProvenance.of(None).statement[:13]
     'no guarantee:'
     """
 
@@ -65,12 +65,12 @@ class PrivacyRecord:
 
     @classmethod
     def of(cls, guarantee: Guarantee | None) -> Self:
-        """The record of a fit's guarantee, or that it has none."""
+        """The document of a fit's guarantee, or that it has none."""
         return cls(statement=in_words(guarantee), guarantee=guarantee)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
+class Provenance:
     """How a file came about; what it does not say is None.
 
     Attributes
@@ -79,40 +79,40 @@ class Made:
         The version that wrote it.
     seed : int or str or None
     command : str or None
-    data : DataRecord, str or None
+    data : DataProvenance, str or None
         The table that was fitted, or what the user says about it.
     interrupted_after_round : int or None
         The round after which the user ended the fit.
     fit : Fit or None
     selection : Selection or None
-    privacy : PrivacyRecord or None
-    crossed : Crossed or None
+    privacy : PrivacyProvenance or None
+    crossed : Traffic or None
         Of a model that was fitted over the nodes of a federation.
     more : mapping
         Whatever else the user had to say.
     left_out : tuple of str
-        What stood in the place of a record of ours and is none, a line each; it is not written again.
+        What stood in the place of a document of ours and is none, a line each; it is not written again.
 
     Examples
     --------
-    >>> made = Made.from_record({"seed": 1, "data": "survey 2024", "weather": "fine"})
+    >>> made = Provenance.from_json({"seed": 1, "data": "survey 2024", "weather": "fine"})
     >>> made.seed, made.data, dict(made.more)
     (1, 'survey 2024', {'weather': 'fine'})
-    >>> made.to_record()
+    >>> made.to_json()
     {'seed': 1, 'data': 'survey 2024', 'weather': 'fine'}
-    >>> Made.from_record({"seed": 1, "fit": "by hand"}).left_out
+    >>> Provenance.from_json({"seed": 1, "fit": "by hand"}).left_out
     ("made.fit: expected an object, got 'by hand'",)
     """
 
     polyurn: str | None = None
     seed: int | str | None = None
     command: str | None = None
-    data: DataRecord | str | None = None
+    data: DataProvenance | str | None = None
     interrupted_after_round: Count | None = None
     fit: Fit | None = None
     selection: Selection | None = None
-    privacy: PrivacyRecord | None = None
-    crossed: Crossed | None = None
+    privacy: PrivacyProvenance | None = None
+    crossed: Traffic | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
 
@@ -123,7 +123,7 @@ class Made:
         return cls(
             fit=learned.fit,
             selection=learned.selection,
-            privacy=PrivacyRecord.of(learned.guarantee),
+            privacy=PrivacyProvenance.of(learned.guarantee),
             more={"candidates": candidates} if candidates else {},
             **more,
         )
@@ -140,31 +140,31 @@ class Made:
             return in_words(self.privacy.guarantee)
         return in_words(None) if self.rounds is not None else UNKNOWN_ORIGIN
 
-    def to_record(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """What is said, for JSON."""
-        record = to_record(self)
-        del record["more"], record["left_out"]
-        said = {name: value for name, value in record.items() if value is not None}
+        document = to_json(self)
+        del document["more"], document["left_out"]
+        said = {name: value for name, value in document.items() if value is not None}
         return {**said, **self.more}
 
     @classmethod
-    def from_record(cls, record: object, *, model: Any = None, where: str = "made") -> Self:
-        """What `to_record` or a user wrote; a foreign record is left out, and `left_out` says so.
+    def from_json(cls, document: object, *, model: Any = None, where: str = "made") -> Self:
+        """What `to_json` or a user wrote; a foreign document is left out, and `left_out` says so.
 
         Version, seed, command and data are only ever shown: what a user says there is taken as a text.
         A fit or a selection is that of the `model`, and a fit's guarantee is that of the file.
         """
-        if not isinstance(record, Mapping):
-            return cls(left_out=(f"{where}: expected an object, got {shown(record)}",))
-        seed = record.get("seed")
+        if not isinstance(document, Mapping):
+            return cls(left_out=(f"{where}: expected an object, got {shown(document)}",))
+        seed = document.get("seed")
         values: dict[str, Any] = {
-            "polyurn": _text(record.get("polyurn")),
+            "polyurn": _text(document.get("polyurn")),
             "seed": seed if type(seed) is int else _text(seed),
-            "command": _text(record.get("command")),
+            "command": _text(document.get("command")),
         }
         left_out = []
         for name, kind in _RECORDS.items():
-            value = record.get(name)
+            value = document.get(name)
             place = f"{where}.{name}"
             try:
                 if value is None or (name == "data" and not _is_table(value)):
@@ -173,18 +173,18 @@ class Made:
                     known = {"mdm": model}
                     if name == "fit" and (privacy := values.get("privacy")) is not None:
                         known["guarantee"] = privacy.guarantee
-                    values[name] = read_record(kind, value, where=place, parsed=known)
+                    values[name] = from_json(kind, value, where=place, parsed=known)
                 else:
                     values[name] = read_value(kind, value, place)
             except FileError as error:
                 left_out.append(str(error))
-        more = {name: value for name, value in record.items() if name not in _KNOWN}
+        more = {name: value for name, value in document.items() if name not in _KNOWN}
         return cls(**values, more=more, left_out=tuple(left_out))
 
     @classmethod
-    def check(cls, record: Mapping[str, Any], model: Any) -> None:
+    def check(cls, document: Mapping[str, Any], model: Any) -> None:
         """Refuse what stands in the place of one of our records and is none: it could not be read."""
-        if left_out := cls.from_record(record, model=model).left_out:
+        if left_out := cls.from_json(document, model=model).left_out:
             names = ", ".join(_RECORDS)
             raise ParameterError(f"{left_out[0]}; {names} are our records: use another name")
 
@@ -195,17 +195,17 @@ def _text(value: object) -> str | None:
 
 def _is_table(value: object) -> bool:
     """A table of ours has all our names; anything else is in the user's words."""
-    names = {item.name for item in fields(DataRecord) if item.default is MISSING}
+    names = {item.name for item in fields(DataProvenance) if item.default is MISSING}
     return isinstance(value, Mapping) and names <= set(value)
 
 
 # What has a form of ours; each can be left out without the rest. A fit has the guarantee of `privacy`.
 _RECORDS: dict[str, Any] = {
-    "data": DataRecord,
+    "data": DataProvenance,
     "interrupted_after_round": Count,
-    "privacy": PrivacyRecord,
+    "privacy": PrivacyProvenance,
     "fit": Fit,
     "selection": Selection,
-    "crossed": Crossed,
+    "crossed": Traffic,
 }
-_KNOWN = {item.name for item in fields(Made)} - {"more", "left_out"}
+_KNOWN = {item.name for item in fields(Provenance)} - {"more", "left_out"}

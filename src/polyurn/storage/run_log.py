@@ -1,4 +1,4 @@
-"""The record of a sweep on disk: one line of JSON per finished run, appended when it ends.
+"""The document of a sweep on disk: one line of JSON per finished run, appended when it ends.
 
 A folder holds `runs.jsonl`: its first line says what was asked, every other what came of a run. A line
 is forced to disk; one that was cut off by a crash is dropped, and its run is done again; one that lacks
@@ -15,17 +15,17 @@ from typing import Any, Self
 
 from polyurn.errors import FileError
 from polyurn.storage.files import check_regular, own_folder
-from polyurn.storage.record_log import RecordLog
-from polyurn.training.settings import FedAvg
+from polyurn.storage.json_log import JsonLog
+from polyurn.training.fedavg import FedAvg
 from polyurn.typed.arguments import checked
-from polyurn.typed.records import Finite, is_finite, to_record
+from polyurn.typed.json_form import Finite, is_finite, to_json
 
 _FILE = "runs.jsonl"
 
 
 @checked
 @dataclass(frozen=True)
-class RunRecord:
+class FinishedRun:
     """One finished run of a sweep.
 
     Attributes
@@ -77,7 +77,7 @@ class RunRecord:
 
 def run_key(population: str, seed: int, settings: FedAvg, trial: int | None = None) -> str:
     """A text that tells runs apart."""
-    return json.dumps([population, seed, to_record(settings), trial], sort_keys=True)
+    return json.dumps([population, seed, to_json(settings), trial], sort_keys=True)
 
 
 def finite(values: Iterable[float]) -> list[float | None]:
@@ -86,7 +86,7 @@ def finite(values: Iterable[float]) -> list[float | None]:
 
 
 @checked
-def read_runs(folder: str | os.PathLike[str]) -> list[RunRecord]:
+def read_runs(folder: str | os.PathLike[str]) -> list[FinishedRun]:
     """The finished runs of a sweep's folder; a last line that was cut off is left out.
 
     Raises
@@ -125,7 +125,7 @@ class RunLog:
             self.runs = self._log.read()
             self._held = stack.pop_all()
 
-    def append(self, runs: Sequence[RunRecord]) -> None:
+    def append(self, runs: Sequence[FinishedRun]) -> None:
         """Keep more runs: whole lines, on disk when this returns."""
         self._log.append(
             *runs,
@@ -141,8 +141,8 @@ class RunLog:
         self._held.close()
 
 
-def _log(folder: Path, asked: Mapping[str, Any] | None = None) -> RecordLog[RunRecord]:
-    return RecordLog(
-        folder / _FILE, RunRecord, kind="runs", name="the record of a sweep", head=asked,
+def _log(folder: Path, asked: Mapping[str, Any] | None = None) -> JsonLog[FinishedRun]:
+    return JsonLog(
+        folder / _FILE, FinishedRun, kind="runs", name="the document of a sweep", head=asked,
         chained=False, advice="delete the line and repeat the sweep", begin=asked is not None,
     )  # fmt: skip

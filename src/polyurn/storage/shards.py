@@ -24,7 +24,7 @@ from polyurn.client.rows import Rows
 from polyurn.errors import FileError
 from polyurn.storage.documents import read_document
 from polyurn.storage.files import AGAIN, write_whole
-from polyurn.typed.records import UNKEPT, Count
+from polyurn.typed.json_form import UNKEPT, Count
 
 MANIFEST = "manifest.json"
 UNFINISHED = "packing.jsonl"  # what `packing.py` keeps as long as there is no manifest

@@ -45,9 +45,9 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from polyurn.errors import FileError, ParameterError
 from polyurn.storage.files import read_regular
 from polyurn.sweeps.optuna_search import OptunaSearch
-from polyurn.training.settings import EngineName, FedAvg
+from polyurn.training.fedavg import EngineName, FedAvg
 from polyurn.typed.arguments import checked
-from polyurn.typed.records import Count, shown
+from polyurn.typed.json_form import Count, shown
 
 # TOML promises 64 bits; numpy recommends 128 for a seed.
 _MOST_BITS = 128
@@ -285,7 +285,7 @@ def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepCon
             name: _read(ClientsConfig, entry, f"[clients.{name}] ")
             for name, entry in entries.items()
         },
-        "fedavg": FedAvg.from_record,
+        "fedavg": FedAvg.from_json,
         "search": lambda entry: _read(OptunaSearch, entry, "[search] "),
         "grid": dict,
     }

@@ -30,20 +30,20 @@ except ImportError as error:
     raise MissingDependencyError(error.name or "torch", "train", "a sweep") from error
 
 from polyurn.partitioning.result import Partition
-from polyurn.storage.run_log import RunLog, RunRecord, run_key
-from polyurn.sweeps.clients import Clients, clients_by_seed
+from polyurn.storage.run_log import FinishedRun, RunLog, run_key
 from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.studies import Studies, check_search
+from polyurn.sweeps.sweep_clients import Clients, clients_by_seed
 from polyurn.sweeps.task import Training, engine_of, function_fingerprint, run_columns
 from polyurn.training.building import build
 from polyurn.training.engines.vectors import layout
 from polyurn.training.engines.worker import check_batches
 from polyurn.training.examples import Examples, fingerprint
+from polyurn.training.fedavg import COLUMN_FIELDS, EngineName, FedAvg, plain
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
-from polyurn.training.models import ModelFunction
+from polyurn.training.networks import ModelFunction
 from polyurn.training.server_optimizer import check_server
-from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg, plain
-from polyurn.typed.records import shown
+from polyurn.typed.json_form import shown
 from polyurn.wording.numbers import counted
 
 _MOST_JOBS = 10_000
@@ -59,24 +59,24 @@ class Sweep:
 
     Attributes
     ----------
-    runs : tuple of RunRecord
+    runs : tuple of FinishedRun
         In the order in which they ended.
     folder : Path or None
     """
 
-    runs: tuple[RunRecord, ...] = field(repr=False)
+    runs: tuple[FinishedRun, ...] = field(repr=False)
     folder: Path | None
 
 
 @dataclass(frozen=True)
-class Progress:
+class SweepProgress:
     """How far a sweep is.
 
     Attributes
     ----------
     n_done, n_total : int
         Runs; those of an earlier start count as done.
-    run : RunRecord or None
+    run : FinishedRun or None
         The run that just ended; None at the start.
     seconds_left : float or None
         If the others take as long as those of this start did; at the start of a sweep of very many
@@ -85,7 +85,7 @@ class Progress:
 
     n_done: int
     n_total: int
-    run: RunRecord | None
+    run: FinishedRun | None
     seconds_left: float | None = None
 
 
@@ -108,7 +108,7 @@ def sweep(
     device: str | None = None,
     true: str = "true",
     noise_floor: bool = True,
-    on_run: Callable[[Progress], object] | None = None,
+    on_run: Callable[[SweepProgress], object] | None = None,
 ) -> Sweep:
     """Train every setting on every population under every seed.
 
@@ -140,7 +140,7 @@ def sweep(
         Train the population `true` once more as "again", in another order for each seed, so that other
         cohorts meet: what differs there is chance. Nothing is added without `true`, or beside an
         "again" of your own.
-    on_run : function of a Progress, optional
+    on_run : function of a SweepProgress, optional
         Called at the start and after every run.
 
     Returns
@@ -285,7 +285,7 @@ def _grid_tasks(
     training: Training,
     clients: Mapping[tuple[str, int], Partition],
     wanted: Iterable[tuple[str, int, FedAvg]],
-    finished: Sequence[RunRecord],
+    finished: Sequence[FinishedRun],
 ) -> tuple[list[Any], int]:
     """The runs that are left, those that can be trained side by side in one task; their number."""
     done = {run_key(run.population, run.seed, run.settings) for run in finished if not run.pruned}
@@ -297,7 +297,7 @@ def _grid_tasks(
         if key in done:
             continue
         done.add(key)
-        record = {k: v for k, v in point.to_record().items() if k not in COLUMN_FIELDS}
+        record = {k: v for k, v in point.to_json().items() if k not in COLUMN_FIELDS}
         shared = json.dumps([name, seed, record]) if side_by_side else key
         left.setdefault(shared, (name, seed, []))[2].append(point)
     tasks = [
@@ -343,7 +343,7 @@ def _run_all(tasks: Iterable[Any], report: "_Reporter", n_jobs: int | None) -> N
 class _Reporter:
     """Keeps runs and tells how far the sweep is."""
 
-    def __init__(self, log: RunLog, on_run: Callable[[Progress], object] | None) -> None:
+    def __init__(self, log: RunLog, on_run: Callable[[SweepProgress], object] | None) -> None:
         self.log, self._on_run = log, on_run
         self._n_total, self._n_before, self._started = 0, 0, 0.0
 
@@ -351,7 +351,7 @@ class _Reporter:
         self._n_total, self._n_before, self._started = n_total, len(self.log.runs), monotonic()
         self._tell(None, seconds_left=seconds_left)
 
-    def ended(self, runs: Sequence[RunRecord]) -> None:
+    def ended(self, runs: Sequence[FinishedRun]) -> None:
         self.log.append(runs)
         n_done = len(self.log.runs)  # those trained side by side ended together
         each = (monotonic() - self._started) / (n_done - self._n_before)
@@ -360,11 +360,11 @@ class _Reporter:
             self._tell(run, n_untold, left)
 
     def _tell(
-        self, run: RunRecord | None, n_untold: int = 0, seconds_left: float | None = None
+        self, run: FinishedRun | None, n_untold: int = 0, seconds_left: float | None = None
     ) -> None:
         if self._on_run is not None:
             n_done = len(self.log.runs) - n_untold
-            self._on_run(Progress(n_done, self._n_total, run, seconds_left))
+            self._on_run(SweepProgress(n_done, self._n_total, run, seconds_left))
 
 
 def _described(
@@ -381,9 +381,9 @@ def _described(
     for (name, seed), held in clients.items():
         populations.setdefault(name, {})[str(seed)] = fingerprint(held.indices, held.offsets)
     return {
-        "settings": settings.to_record(),
+        "settings": settings.to_json(),
         "grid": None if grid is None else {name: list(values) for name, values in grid.items()},
-        "search": None if search is None else search.to_record(),
+        "search": None if search is None else search.to_json(),
         "seeds": list(dict.fromkeys(seed for _, seed in clients)),
         "populations": populations,
         "data": training.data.fingerprint(),

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from polyurn.client.layout import column_text
 from polyurn.datasets.installed import digits
 from polyurn.errors import FileError, ParameterError
-from polyurn.storage.record_files import read_arrays
-from polyurn.storage.tables import read_table
+from polyurn.storage.npz_files import read_arrays
+from polyurn.storage.table_files import read_table
 from polyurn.sweeps.categories import (
     category_codes,
     modelled_column,
     modelled_names,
 )
-from polyurn.sweeps.clients import ClientsOfSeed, Stock, read_models
 from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
+from polyurn.sweeps.sweep_clients import ClientsOfSeed, Stock, read_models
 from polyurn.training.examples import Examples, class_labels
 from polyurn.typed.arrays import ids_of
-from polyurn.typed.records import shown
+from polyurn.typed.json_form import shown
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:

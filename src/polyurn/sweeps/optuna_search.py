@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from polyurn.errors import ParameterError
-from polyurn.training.settings import FedAvg, check_names, is_number
+from polyurn.training.fedavg import FedAvg, check_names, is_number
 from polyurn.typed.arguments import checked
-from polyurn.typed.records import shown
+from polyurn.typed.json_form import shown
 
 
 @checked
@@ -84,7 +84,7 @@ class OptunaSearch:
             for i in range(longest)
         ]
 
-    def to_record(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The search as JSON values."""
         record = {name: getattr(self, name) for name in self.__dataclass_fields__}
         record["space"] = {name: dict(bounds) for name, bounds in self.space.items()}

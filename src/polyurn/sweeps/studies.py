@@ -17,13 +17,13 @@ import numpy as np
 
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.partitioning.result import Partition
-from polyurn.storage.run_log import RunRecord
+from polyurn.storage.run_log import FinishedRun
 from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.task import Training, engine_of, has_style, record_of, run_columns
+from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import Evaluation, Run
-from polyurn.training.settings import FedAvg
-from polyurn.typed.options import check_options
-from polyurn.typed.records import read_record, shown, to_record
+from polyurn.typed.json_form import from_json, shown, to_json
+from polyurn.typed.library_options import check_options
 
 DIVERGED_SCORE = -math.inf  # what Optuna is told of a run that diverged: worse than any other
 _FILES = {"journal": "optuna.journal", "sqlite": "optuna.db"}
@@ -56,7 +56,7 @@ class Studies:
             for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
                 study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
 
-    def recovered(self, known: set[str]) -> list[RunRecord]:
+    def recovered(self, known: set[str]) -> list[FinishedRun]:
         """Records of finished trials that are in the journal but not in `runs.jsonl`."""
         records = (record for key in self._clients for record in self._records(*key))
         return [record for record in records if record.key not in known]
@@ -95,9 +95,9 @@ class Studies:
                 found.append((true, seed, best.settings))
         return found
 
-    def _records(self, population: str, seed: int) -> Iterator[RunRecord]:
+    def _records(self, population: str, seed: int) -> Iterator[FinishedRun]:
         for trial in self._finished(population, seed):
-            yield read_record(RunRecord, trial.user_attrs["record"])
+            yield from_json(FinishedRun, trial.user_attrs["record"])
 
     def _finished(self, population: str, seed: int) -> list[Any]:
         study = _optuna().load_study(
@@ -116,7 +116,7 @@ def run_trial(
     population: str,
     seed: int,
     clients: Partition,
-) -> list[RunRecord]:
+) -> list[FinishedRun]:
     """Ask a study for settings, train, and tell it what came of them."""
     optuna = _optuna()
     study = optuna.load_study(
@@ -150,7 +150,7 @@ def run_trial(
         short = Run(chosen, seed, engine, tuple(seen), None, seconds, names, state={})
         run = replace(record_of(short, population, styled=has_style(clients)), pruned=True)
     run = replace(run, trial=trial.number)
-    trial.set_user_attr("record", to_record(run))
+    trial.set_user_attr("record", to_json(run))
     if run.pruned:
         study.tell(trial, state=optuna.trial.TrialState.PRUNED)
     else:
@@ -158,7 +158,7 @@ def run_trial(
     return [run]
 
 
-def _score(run: RunRecord, metric: str) -> float:
+def _score(run: FinishedRun, metric: str) -> float:
     value = run.final[metric]
     return DIVERGED_SCORE if value is None else value
 

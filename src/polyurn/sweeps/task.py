@@ -15,14 +15,14 @@ from types import CodeType
 from typing import Any
 
 from polyurn.partitioning.result import Partition
-from polyurn.storage.run_log import RunRecord, finite
+from polyurn.storage.run_log import FinishedRun, finite
 from polyurn.training.building import prepare
 from polyurn.training.engines.choice import suits_batching
 from polyurn.training.examples import Examples
+from polyurn.training.fedavg import EngineName, FedAvg
 from polyurn.training.federated import Evaluation, Run, train_columns
 from polyurn.training.losses import PerExample
-from polyurn.training.models import ModelFunction
-from polyurn.training.settings import EngineName, FedAvg
+from polyurn.training.networks import ModelFunction
 
 _WATCHED_EVERY = 1.0  # seconds
 
@@ -51,7 +51,7 @@ def run_columns(
     clients: Partition,
     columns: Sequence[FedAvg],
     on_round: Callable[[int, Evaluation], object] | None = None,
-) -> list[RunRecord]:
+) -> list[FinishedRun]:
     """Train columns in this process and return their records."""
     end_with(training.started_by)
     runs = train_columns(
@@ -91,13 +91,13 @@ def has_style(clients: Partition) -> bool:
     return clients.report is not None and clients.report.style is not None
 
 
-def record_of(run: Run, population: str, *, styled: bool) -> RunRecord:
+def record_of(run: Run, population: str, *, styled: bool) -> FinishedRun:
     """The record of a run."""
     curves = {name: finite(curve) for name, curve in run.metrics.items()}
     final = {
         name: None if run.diverged or not curve else curve[-1] for name, curve in curves.items()
     }
-    return RunRecord(
+    return FinishedRun(
         population=population,
         seed=run.seed,
         settings=run.settings,

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from polyurn.comparison.estimates import Estimate, student_estimate
 from polyurn.errors import ParameterError
-from polyurn.storage.run_log import RunRecord
-from polyurn.sweeps.scores import (
+from polyurn.storage.run_log import FinishedRun
+from polyurn.sweeps.run_scores import (
     AGAIN,
     LAST,
     LOSS,
-    Score,
+    RunScore,
     direction,
     mean_difference,
     mean_scores,
@@ -278,7 +278,7 @@ class Verdict:
 
 @checked
 def compare_sweeps(
-    runs: Iterable[RunRecord],
+    runs: Iterable[FinishedRun],
     *,
     true: str = "true",
     metric: str = "accuracy",
@@ -294,7 +294,7 @@ def compare_sweeps(
 
     Parameters
     ----------
-    runs : iterable of RunRecord
+    runs : iterable of FinishedRun
         Runs that an adaptive search cut short are left out.
     true : str
         The population that the others are compared with.
@@ -312,11 +312,11 @@ def compare_sweeps(
 
     Examples
     --------
-    >>> from polyurn.training.settings import FedAvg
+    >>> from polyurn.training.fedavg import FedAvg
     >>> def run(population, rate, score, seed):
     ...     settings = FedAvg(n_rounds=1, cohort_size=1, local_learning_rate=rate)
     ...     curve = {"accuracy": [score]}
-    ...     return RunRecord(population, seed, settings, "workers", [1], [0.0], curve,
+    ...     return FinishedRun(population, seed, settings, "workers", [1], [0.0], curve,
     ...                      {"accuracy": score}, None, 0.0)
     >>> table = {"true": [0.80, 0.70, 0.60], "iid": [0.81, 0.84, 0.70], "mdm": [0.79, 0.71, 0.60]}
     >>> verdict = compare_sweeps(
@@ -372,8 +372,8 @@ def _check(
 
 def _population(
     name: str,
-    simulated: Mapping[int, Mapping[str, Score]],
-    true: Mapping[int, Mapping[str, Score]],
+    simulated: Mapping[int, Mapping[str, RunScore]],
+    true: Mapping[int, Mapping[str, RunScore]],
     metric: str,
     target: float | None,
     confidence: float,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from polyurn.comparison.estimates import Estimate
-from polyurn.sweeps.scores import LOSS
+from polyurn.sweeps.run_scores import LOSS
 from polyurn.wording.numbers import counted
 
 _SMALL = 0.005  # points below it are 0 for a reader

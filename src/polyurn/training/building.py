@@ -16,11 +16,11 @@ from polyurn.errors import ParameterError
 from polyurn.partitioning.result import Partition
 from polyurn.training import schedule
 from polyurn.training.engines.vectors import layout
-from polyurn.training.engines.worker import Points, Work, alone
+from polyurn.training.engines.worker import TensorPoints, Work, alone
 from polyurn.training.examples import Examples, class_labels
 from polyurn.training.losses import PerExample, cross_entropy
-from polyurn.training.models import ModelFunction, named_model
-from polyurn.typed.records import shown
+from polyurn.training.networks import ModelFunction, named_model
+from polyurn.typed.json_form import shown
 
 
 def prepare(
@@ -37,7 +37,7 @@ def prepare(
     module = build(model, data, seed=seed, loss=loss)
     place = _device(device)
     dtype = layout(module).dtype
-    points = Points(
+    points = TensorPoints(
         *(
             _tensor(array, dtype).to(place)
             for array in (data.features, data.labels, data.test_features, data.test_labels)
@@ -159,7 +159,7 @@ def _tensor(array: np.ndarray[Any, np.dtype[Any]], dtype: torch.dtype) -> Tensor
     return torch.tensor(array, dtype=torch.int64)
 
 
-def _takes_channels_last(module: nn.Module, points: Points) -> bool:
+def _takes_channels_last(module: nn.Module, points: TensorPoints) -> bool:
     """Whether convolutions may keep their channels last: 1.4 times as fast on a CPU.
 
     A model that calls `view` on what a convolution returns cannot; it is tried on two points.

@@ -13,7 +13,7 @@ import numpy as np
 
 from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
 from polyurn.typed.arguments import checked
-from polyurn.typed.records import shown
+from polyurn.typed.json_form import shown
 
 try:
     import torch
@@ -27,10 +27,10 @@ from polyurn.training.building import prepare
 from polyurn.training.engines.choice import open_engine
 from polyurn.training.engines.worker import Work, alone, check_batches
 from polyurn.training.examples import Examples, check_clients
+from polyurn.training.fedavg import COLUMN_FIELDS, EngineName, FedAvg
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
-from polyurn.training.models import ModelFunction
+from polyurn.training.networks import ModelFunction
 from polyurn.training.server_optimizer import Server, check_server
-from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg
 from polyurn.wording.numbers import counted
 
 
@@ -260,7 +260,7 @@ def train_columns(
 def _check_columns(columns: Sequence[FedAvg], n_clients: int, seed: int) -> None:
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise ParameterError(f"expected seed as an integer of at least 0, got {shown(seed)}")
-    records = [column.to_record() for column in columns]
+    records = [column.to_json() for column in columns]
     for record in records[1:]:
         different = {name for name in record if record[name] != records[0][name]} - COLUMN_FIELDS
         if different:

@@ -7,7 +7,7 @@ Nothing is trained here.
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.training.settings import FedAvg
+from polyurn.training.fedavg import FedAvg
 
 # What a stream of random numbers is for. It stands first in the seed, since numpy takes
 # (1, 2) and (1, 2, 0) for the same seed.

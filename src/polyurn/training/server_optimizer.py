@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from polyurn.errors import ParameterError
-from polyurn.training.engines.vectors import Layout
-from polyurn.training.settings import FedAvg
-from polyurn.typed.options import check_options
-from polyurn.typed.records import shown
+from polyurn.training.engines.vectors import VectorLayout
+from polyurn.training.fedavg import FedAvg
+from polyurn.typed.json_form import shown
+from polyurn.typed.library_options import check_options
 
 
 class Server:
@@ -23,11 +23,11 @@ class Server:
     Parameters
     ----------
     settings : FedAvg
-    layout : Layout
+    layout : VectorLayout
     weights : tensor of shape (size,)
     """
 
-    def __init__(self, settings: FedAvg, layout: Layout, weights: Tensor) -> None:
+    def __init__(self, settings: FedAvg, layout: VectorLayout, weights: Tensor) -> None:
         self._weights = weights
         self._kept = slice(layout.n_trained, layout.size)
         self._rate = settings.server_learning_rate
@@ -52,7 +52,7 @@ class Server:
             self._optimizer.step()
 
 
-def check_server(settings: FedAvg, layout: Layout, weights: Tensor) -> None:
+def check_server(settings: FedAvg, layout: VectorLayout, weights: Tensor) -> None:
     """Raise a `ParameterError` if the optimiser cannot be made, or cannot take a step."""
     copy = weights.clone()
     server = Server(settings, layout, copy)

@@ -29,7 +29,7 @@ import numpy as np
 
 from polyurn.errors import ParameterError
 from polyurn.typed.declared import Range, ranges_of
-from polyurn.typed.records import Finite, shown
+from polyurn.typed.json_form import Finite, shown
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

@@ -7,7 +7,7 @@ flat-vector form for masking and noise, and one as bytes for transport.
 
 from polyurn.model.mdm import Parameters
 from polyurn.wire.codec import decode_query, decode_statistics, encode_query, encode_statistics
-from polyurn.wire.private import (
+from polyurn.wire.private_queries import (
     Bounded,
     BoundedStatistics,
     BoundedSurvey,
@@ -40,7 +40,7 @@ from polyurn.wire.queries import (
     node_bounds,
 )
 from polyurn.wire.query import Aggregator, Query, S, Statistics, check_answer, total
-from polyurn.wire.styles import BoundedStyle, StyleMoments, StyleStatistics
+from polyurn.wire.style_queries import BoundedStyle, StyleMoments, StyleStatistics
 
 __all__ = [
     "Aggregator", "Batch", "BatchStatistics", "Bounded", "BoundedStatistics", "BoundedStyle",

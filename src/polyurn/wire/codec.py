@@ -26,7 +26,7 @@ from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins
 from polyurn.typed.arguments import of_types
 from polyurn.typed.declared import Between, Floats, marks_of
-from polyurn.typed.records import Finite, read_value, shown
+from polyurn.typed.json_form import Finite, read_value, shown
 from polyurn.wire.query import LARGEST, Query, S, Statistics
 
 VERSION = 2
@@ -88,7 +88,7 @@ def decode_query(data: bytes) -> Query[Any]:
     header, numbers = _unseal(data, QUERY, _ASKED)
     try:
         query = _Reader(numbers).message(header)
-    except FileError as error:  # of a single value, as `typed/records.py` has it
+    except FileError as error:  # of a single value, as `typed/json_form.py` has it
         raise MessageError(str(error)) from error
     if query.n_numbers > _MOST_ASKED:
         raise MessageError(

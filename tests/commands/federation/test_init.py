@@ -31,7 +31,7 @@ def test_names_of_categories_are_declared_for_all(run):
 def test_owners_make_their_keys_and_the_federation_is_made_of_the_public_ones(run, tmp_path):
     from polyurn.client.tables import table_histograms
     from polyurn.federation.owned_node import open_node
-    from polyurn.storage.tables import read_table
+    from polyurn.storage.table_files import read_table
 
     for name in ("hospital-a", "hospital-b"):
         ran = run("federation", "keys", f"at-{name}", "--name", name)

@@ -10,8 +10,8 @@ from polyurn import LocalAggregator, select_private
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.jobs import JobFolder, MixtureJob
 from polyurn.storage.models import save
-from polyurn.storage.provenance import PrivacyRecord
-from polyurn.typed.records import to_record
+from polyurn.storage.provenance import PrivacyProvenance
+from polyurn.typed.json_form import to_json
 
 RUN = ("federation", "run", "fed", "--no-privacy")
 PRIVATE = ("federation", "run", "fed", "--epsilon", 1, "--delta", 1e-6)
@@ -106,7 +106,7 @@ def test_a_run_with_a_guarantee_needs_a_server_like_any_other(run, fed):
 @pytest.fixture
 def played(monkeypatch, fed):
     """The jobs of a server that chooses in private, among clients of this process."""
-    from polyurn.commands.federation import jobs as federated
+    from polyurn.commands.federation import following as federated
 
     jobs = []
 
@@ -119,10 +119,10 @@ def played(monkeypatch, fed):
             max_size=12, rng=0,
         )  # fmt: skip
         for done in choice.fit.rounds:
-            folder.tell({**to_record(done), "n_clients": 4, "log_likelihood": None})
+            folder.tell({**to_json(done), "n_clients": 4, "log_likelihood": None})
         made = {
-            "fit": to_record(choice.fit),
-            "privacy": to_record(PrivacyRecord.of(choice.fit.guarantee)),
+            "fit": to_json(choice.fit),
+            "privacy": to_json(PrivacyProvenance.of(choice.fit.guarantee)),
             "candidates": [asdict(candidate) for candidate in choice.candidates],
         }
         save(choice.fit.mdm, folder.result, made=made)

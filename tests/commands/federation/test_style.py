@@ -17,9 +17,9 @@ from polyurn.federation.folder import FederationFolder, read_node
 from polyurn.federation.jobs import JobFolder
 from polyurn.model.style import Style
 from polyurn.storage.models import load_saved, save
-from polyurn.storage.provenance import PrivacyRecord
-from polyurn.storage.tables import read_table
-from polyurn.typed.records import to_record
+from polyurn.storage.provenance import PrivacyProvenance
+from polyurn.storage.table_files import read_table
+from polyurn.typed.json_form import to_json
 from style_cases import drawn_world
 
 STYLE = ("federation", "style", "fed", "proxy.csv")
@@ -170,7 +170,7 @@ def test_features_that_were_declared_are_taken_in_their_order(run, proxy, tmp_pa
 @pytest.fixture
 def played(monkeypatch, fed):
     """The jobs of a server that asks clients of this process; node 2 has histograms only."""
-    from polyurn.commands.federation import jobs as federated
+    from polyurn.commands.federation import following as federated
 
     jobs = []
 
@@ -190,7 +190,7 @@ def played(monkeypatch, fed):
             )
             guarantee = clients.guarantee()
         made = {
-            "privacy": to_record(PrivacyRecord.of(guarantee)),
+            "privacy": to_json(PrivacyProvenance.of(guarantee)),
             "command": job.command,
             "crossed": crossed(),
         }
@@ -256,7 +256,7 @@ def test_without_a_file_the_directions_are_shown_and_as_json_with_the_guarantee(
     ids=["exact", "private", "private mixture"],
 )
 def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, is_charged, kept):
-    from polyurn.commands.federation import jobs as federated
+    from polyurn.commands.federation import following as federated
 
     stopped = []
 
@@ -277,7 +277,7 @@ def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, 
 
 
 def test_ctrl_c_during_the_submission_is_left_in_the_jobs_folder(run, fed, proxy, monkeypatch):
-    from polyurn.commands.federation import jobs as federated
+    from polyurn.commands.federation import following as federated
 
     monkeypatch.setattr(federated, "alive", lambda pid: 1)
     monkeypatch.setattr(

@@ -7,7 +7,7 @@ from federations import Federation, aggregator_of, garbage, impostor, numbers, r
 from flower_grids import Played, PlayedGrid
 from polyurn import SizeBins, fit
 from polyurn.errors import NodesError, ParameterError
-from polyurn.federation.flower.exchange import FlowerExchange
+from polyurn.federation.flower.grid_exchange import FlowerExchange
 from polyurn.wire import Survey
 
 BOUNDS = {"n_categories": 10, "max_size": 20, "rng": 2}

@@ -10,7 +10,7 @@ from flower_grids import Played, PlayedGrid, message_of
 from polyurn import SizeBins
 from polyurn.federation.aggregator import FederatedAggregator, Terms
 from polyurn.federation.flower.client_app import answer
-from polyurn.federation.flower.exchange import RECORD, FlowerExchange, reply_bytes
+from polyurn.federation.flower.grid_exchange import RECORD, FlowerExchange, reply_bytes
 from polyurn.federation.messages import Ask, Refusal, Reply
 from polyurn.wire import (
     StyleMoments,

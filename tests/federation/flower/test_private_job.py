@@ -14,7 +14,7 @@ from polyurn.errors import (
     NodesError,
     ParameterError,
 )
-from polyurn.federation.learning import perform, reporters
+from polyurn.federation.server_process import perform, reporters
 from polyurn.model.style import Style
 from polyurn.privacy.accounting import epsilon_of
 from polyurn.storage.ledger_file import LedgerFile

@@ -13,7 +13,7 @@ import polyurn as pu
 from played_federations import OnDisk, histograms_of, records_of
 from polyurn.errors import FileError, NodesError
 from polyurn.federation.flower.server_app import main
-from polyurn.federation.learning import perform
+from polyurn.federation.server_process import perform
 from polyurn.model.style import Style
 from polyurn.storage.models import load_saved
 from style_cases import whole_space

@@ -17,7 +17,7 @@ from polyurn.errors import FederationError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from polyurn.client.histogram import Histograms
+    from polyurn.client.histograms import Histograms
 
 
 def join_command(
@@ -49,7 +49,7 @@ def join_command(
     from polyurn.federation.one_machine import start_node
     from polyurn.federation.owned_node import open_node, records_of, warm_up
     from polyurn.sources.clients import naming, read_clients
-    from polyurn.storage.tables import read_table
+    from polyurn.storage.table_files import read_table
 
     place = read_node(folder)
     if (pid := alive(place.pid)) is not None:

@@ -1,7 +1,7 @@
 """`polyurn federation run`: learn what a live federation looks like.
 
 The nodes are asked by polyurn's ServerApp, a process that Flower starts; this command submits the job,
-shows how it goes on, and takes the result. What the process does is `federation/learning.py`.
+shows how it goes on, and takes the result. What the process does is `federation/server_process.py`.
 """
 
 from pathlib import Path
@@ -57,7 +57,7 @@ def run_command(
 
     Example: `polyurn federation run fed --epsilon 1 --delta 1e-6 --components 3 -o mdm.json`
     """
-    from polyurn.commands.federation.jobs import missing_nodes, perform
+    from polyurn.commands.federation.following import missing_nodes, perform
     from polyurn.commands.views import say_learned, show_learned
     from polyurn.federation.folder import FederationFolder
     from polyurn.federation.jobs import MixtureJob

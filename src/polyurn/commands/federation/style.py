@@ -48,8 +48,8 @@ def style_command(
 
     Example: `polyurn federation style fed proxy.csv --epsilon 1 --delta 1e-6 -o style.json`
     """
-    from polyurn.commands.federation.jobs import missing_nodes, perform
-    from polyurn.commands.views import style_record, style_table
+    from polyurn.commands.federation.following import missing_nodes, perform
+    from polyurn.commands.views import style_json, style_table
     from polyurn.federation.folder import FederationFolder
     from polyurn.federation.jobs import StyleJob
     from polyurn.model.style import Style
@@ -86,6 +86,6 @@ def style_command(
         write_whole(output, lambda file: file.write(done.result.read_bytes()))
         say(f"wrote {output}: {counted(saved.model.n_clients, 'client')}")
     if as_json:
-        print_json({**style_record(saved), "privacy": saved.made.privacy_in_words})
+        print_json({**style_json(saved), "privacy": saved.made.privacy_in_words})
     elif output is None:
         show(style_table(saved.model))

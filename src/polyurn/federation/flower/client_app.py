@@ -12,14 +12,14 @@ join` needs none of this: see `supernode.py`.
 
 import logging
 
-from polyurn.client.histogram import Histograms
+from polyurn.client.histograms import Histograms
 from polyurn.client.records import Records
 from polyurn.client.tables import table_histograms
 from polyurn.errors import MissingDependencyError, ParameterError
-from polyurn.federation.flower.exchange import RECORD, answered
+from polyurn.federation.flower.grid_exchange import RECORD, answered
 from polyurn.federation.folder import NodeFolder, read_node
 from polyurn.federation.owned_node import open_node, records_of
-from polyurn.storage.tables import read_table
+from polyurn.storage.table_files import read_table
 
 try:
     from flwr.app import ConfigRecord, Context, Message

@@ -3,10 +3,10 @@
 import os
 
 from polyurn.errors import MissingDependencyError, PolyurnError
-from polyurn.federation.flower.exchange import FlowerExchange
+from polyurn.federation.flower.grid_exchange import FlowerExchange
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.jobs import JobFolder
-from polyurn.federation.learning import perform
+from polyurn.federation.server_process import perform
 
 try:
     from flwr.app import Context

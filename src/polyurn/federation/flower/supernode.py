@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from polyurn.errors import FederationError, MissingDependencyError
-from polyurn.federation.flower.exchange import FIRST_BACKOFF, LAST_BACKOFF, answered
+from polyurn.federation.flower.grid_exchange import FIRST_BACKOFF, LAST_BACKOFF, answered
 from polyurn.storage.files import check_regular
 
 try:

@@ -14,10 +14,10 @@ from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import Sizes
 from polyurn.privacy.noise import Noise
-from polyurn.server.fit import fit
-from polyurn.server.private.fitting import fit_private
+from polyurn.server.fitting import fit
+from polyurn.server.private.private_fit import fit_private
 from polyurn.typed.arguments import checked
-from polyurn.typed.records import to_record
+from polyurn.typed.json_form import to_json
 from polyurn.wire import Aggregator
 from polyurn.wording.numbers import counted
 
@@ -49,9 +49,9 @@ class ExpectedLoss:
     worst: float
     single: float
 
-    def to_record(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The fields, for JSON."""
-        return to_record(self)
+        return to_json(self)
 
 
 @checked

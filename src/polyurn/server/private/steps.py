@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from polyurn.model.mdm import MDM
 from polyurn.model.scores import Mixture, log_likelihoods, scores
 from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.server.fit_results import Round
 from polyurn.server.private.plan import Plan
-from polyurn.server.results import Round
 from polyurn.wire import BoundedStatistics, Noised
-from polyurn.wire.private import (
+from polyurn.wire.private_queries import (
     SURVEY_PARTS,
     Bounded,
     BoundedSurvey,
@@ -61,7 +61,7 @@ _NOISE, _LARGEST_BOUND = 0.003, 10.0
 
 
 @dataclass(frozen=True)
-class Population:
+class ClientTotals:
     """What a noised survey says of the clients as a whole.
 
     `n_clients` is as the noise left it, `proportions` (C,) are positive, `sizes` are those of all
@@ -98,7 +98,7 @@ class Population:
         return Mixture(weights / weights.sum(), np.maximum(mixture.alphas, least))
 
 
-def surveyed(query: BoundedSurvey, values: NDArray[np.float64], sigma: float) -> Population:
+def surveyed(query: BoundedSurvey, values: NDArray[np.float64], sigma: float) -> ClientTotals:
     """The population that a survey with noise of deviation `sigma` describes.
 
     α_0 follows from κ, the share of pairs of a client's points that agree: under a
@@ -122,7 +122,7 @@ def surveyed(query: BoundedSurvey, values: NDArray[np.float64], sigma: float) ->
     middle = query.size_bins.means()[np.searchsorted(np.cumsum(masses), 0.5)]
     cap = _CAP_IN_SIZES * float(middle)
     single = Mixture(np.ones(1), p[None] * min(1 / rho - 1, cap))
-    return Population(float(n), p, sizes, single, cap)
+    return ClientTotals(float(n), p, sizes, single, cap)
 
 
 def moved(mixture: Mixture, step: NDArray[np.float64], *, largest: float) -> Mixture:
@@ -186,7 +186,7 @@ class ScoreRound:
 
 def prepare(
     mixture: Mixture,
-    population: Population,
+    population: ClientTotals,
     sigma: float,
     plan: Plan,
     n_simulated: int,
@@ -229,7 +229,7 @@ def _shrinkage(along: NDArray[np.float64], variance: NDArray[np.float64]) -> NDA
 
 
 @dataclass(frozen=True)
-class Climber:
+class PrivateStart:
     """A mixture, its last plain step in θ, whether more than that was taken, and how much was noise.
 
     `noise` is the share of the step's square that noise alone would give, at most 1.
@@ -292,14 +292,14 @@ class PrivateRounds:
 
     def climb(
         self,
-        climbers: list[Climber],
+        climbers: list[PrivateStart],
         share: float,
         *,
         floors: tuple[float, float],
         shrunk: bool = False,
         compared: int = 0,
         beside: tuple[Bounded, float] | None = None,
-    ) -> tuple[list[Climber], Gains, NDArray[np.float64]]:
+    ) -> tuple[list[PrivateStart], Gains, NDArray[np.float64]]:
         """All climbers take a step; each has a share of the round by its number of coordinates.
 
         `floors` say how small parameters may get, and `shrunk` whether steps are shrunk by what noise
@@ -339,12 +339,12 @@ class PrivateRounds:
 
     def _taken(
         self,
-        climber: Climber,
+        climber: PrivateStart,
         asked: ScoreRound,
         values: NDArray[np.float64],
         shrunk: bool,
         floors: tuple[float, float],
-    ) -> Climber:
+    ) -> PrivateStart:
         """The climber after the step that a noised sum stands for."""
         plan, population = self.plan, self.population
         plain = asked.step(values, shrunk=shrunk, largest_gain=plan.largest_gain)
@@ -355,7 +355,7 @@ class PrivateRounds:
         factor = _lengthening(climber, plain, asked) if lengthened else 1.0
         step = plain * min(factor, np.sqrt(2 * plan.largest_gain / max(square, 1e-300)))
         after = population.capped(moved(climber.mixture, step, largest=plan.largest_step))
-        return Climber(population.floored(after, floors), plain, factor > 1, min(noise, 1.0))
+        return PrivateStart(population.floored(after, floors), plain, factor > 1, min(noise, 1.0))
 
     def _differences(self, mixtures: list[Mixture], sigma: float) -> Differences:
         """The question how much likelier clients find each mixture than the first."""
@@ -376,7 +376,7 @@ class PrivateRounds:
         return Gains(np.append(0.0, values * scale), np.append(0.0, sigma * scale))
 
 
-def _lengthening(climber: Climber, step: NDArray[np.float64], asked: ScoreRound) -> float:
+def _lengthening(climber: PrivateStart, step: NDArray[np.float64], asked: ScoreRound) -> float:
     """How many times as long a step should be: two in a row that agree are a slow geometric series.
 
     Aitken (1926): with the ratio r of the two, its limit is 1 / (1 - r) steps away.

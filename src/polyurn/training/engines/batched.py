@@ -19,7 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from polyurn.training import schedule
 from polyurn.training.engines.worker import Work, per_example, shares
-from polyurn.training.settings import FedAvg
+from polyurn.training.fedavg import FedAvg
 
 # Memory of the clients that are trained together: their weights, the activations of one step, and the
 # list of all their points.

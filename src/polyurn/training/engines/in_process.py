@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from polyurn.training.engines.worker import TEST_CHUNK, Work, Worker, blocks, shares
-from polyurn.training.settings import FedAvg
+from polyurn.training.fedavg import FedAvg
 
 
 class Engine(Protocol):

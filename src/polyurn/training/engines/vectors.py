@@ -38,7 +38,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Layout:
+class VectorLayout:
     """How a model becomes a vector.
 
     Attributes
@@ -121,7 +121,7 @@ class Layout:
         return [(slot, tensors[slot.name]) for slot in slots]
 
 
-def layout(model: nn.Module, *, channels_last: bool = False) -> Layout:
+def layout(model: nn.Module, *, channels_last: bool = False) -> VectorLayout:
     """The layout of a model.
 
     Parameters
@@ -156,7 +156,7 @@ def layout(model: nn.Module, *, channels_last: bool = False) -> Layout:
         if has_gradient:
             trained, n_trained = tuple(slots), start
             slots = []
-    return Layout(trained, tuple(slots), n_trained, start, types.pop())
+    return VectorLayout(trained, tuple(slots), n_trained, start, types.pop())
 
 
 def _tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:

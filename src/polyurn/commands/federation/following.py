@@ -1,0 +1,164 @@
+"""A job of a federation, from its submission to its end: what is shown meanwhile, and how it can end.
+
+The job is performed by another process, `federation/server_process.py`, which tells in files how it
+goes on.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from polyurn.commands.console import INTERRUPTED, say, talk
+from polyurn.commands.progress import (
+    N_PRIVATE_ROUNDS,
+    NOISED,
+    STARTING,
+    fit_progress,
+    selection_progress,
+)
+from polyurn.errors import FederationError
+from polyurn.federation.flower import superlink
+from polyurn.federation.flower.processes import alive, is_running
+from polyurn.federation.folder import FederationFolder
+from polyurn.federation.jobs import JobFolder, MixtureJob, StyleJob
+from polyurn.privacy.ledger import Charge
+from polyurn.server.fit_results import Round, SelectionRound
+from polyurn.storage.ledger_file import LedgerFile
+from polyurn.typed.json_form import from_json
+from polyurn.wire.traffic import Traffic
+from polyurn.wording.numbers import counted
+
+_LOOK = 0.3  # seconds between two looks for news
+_STARTS_WITHIN = 90.0  # seconds until the server's process has to have begun
+
+
+def perform(place: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
+    """Submit a job, show how it goes on, and wait for its end; Ctrl-C ends it, and says what is kept."""
+    if alive(place.pid) is None:
+        raise FederationError(f"the server is down: polyurn federation up {place.path}")
+    folder = JobFolder.make(place.runs, job)
+    kept = _Kept(place, job)
+    run = None
+    try:
+        run = superlink.submit(place, folder.path)
+        _follow(place, folder, job, kept)
+    except KeyboardInterrupt:
+        if run is None:
+            folder.fail("interrupted")  # should it have been submitted, it asks nobody
+        else:
+            superlink.stop_run(place, run)
+        say(f"interrupted; {kept}")
+        raise typer.Exit(INTERRUPTED) from None
+    return folder
+
+
+def missing_nodes(crossed: Traffic | None) -> list[str]:
+    """A sentence for each node of which there is nothing in a model, and why."""
+    sentences = []
+    for node in () if crossed is None else crossed.nodes:
+        if node.n_summed == 0:
+            reasons = [why for why, _ in node.refused] or [node.benched or "it was not there"]
+            sentences.append(f"without {node.name}: {'; '.join(reasons)}")
+    return sentences
+
+
+class _Kept:
+    """What is left of a job that has ended without a result, in words."""
+
+    def __init__(self, place: FederationFolder, job: MixtureJob | StyleJob) -> None:
+        self._place, self._job = place, job
+        self._n_charges = _n_charges(place)
+
+    def __str__(self) -> str:
+        match self._job:
+            case MixtureJob(checkpoint=str(folder)):
+                return f"repeat the command to go on from {folder}"
+            case MixtureJob():
+                said = "nothing was kept (no --checkpoint)"
+            case StyleJob():
+                said = "nothing was kept"
+        if _n_charges(self._place) == self._n_charges:
+            return said
+        return f"{said}, and what was asked is charged to {self._place.ledger}"
+
+
+def _n_charges(place: FederationFolder) -> int:
+    """How many questions the federation's ledger was charged for."""
+    if not place.ledger.exists():
+        return 0
+    return sum(isinstance(entry, Charge) for entry in LedgerFile(place.ledger).read())
+
+
+def _follow(
+    place: FederationFolder, folder: JobFolder, job: MixtureJob | StyleJob, kept: _Kept
+) -> None:
+    begin = time.monotonic()
+    with _progress(job) as on_event:
+        for event in folder.events():
+            if event is not None:
+                on_event(event)
+                continue
+            if folder.result.exists():
+                return
+            if (reason := folder.failure) is not None:
+                raise FederationError(f"{reason}; {kept}")
+            has_begun = folder.pid.exists()
+            if has_begun and not is_running(folder.pid):
+                # Its last words may have come in between.
+                if folder.result.exists() or folder.failure is not None:
+                    continue
+                raise FederationError(f"the process that asks the nodes has died; {kept}")
+            if alive(place.pid) is None:
+                raise FederationError(
+                    f"the SuperLink has died: polyurn federation up {place.path}; then {kept}"
+                )
+            if not has_begun and time.monotonic() - begin > _STARTS_WITHIN:
+                raise FederationError(f"the run did not begin: see {place.log}")
+            time.sleep(_LOOK)
+
+
+@contextmanager
+def _progress(job: MixtureJob | StyleJob) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that shows each event of a job."""
+    match job:
+        case StyleJob():  # one question, which has no events
+            say("asking the nodes, once")
+            yield lambda _: None
+        case MixtureJob():
+            with _rounds(job) as on_event:
+                yield on_event
+
+
+@contextmanager
+def _rounds(job: MixtureJob) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that shows each round of a fit or a selection."""
+
+    def kept(event: dict[str, Any]) -> bool:
+        if event.get("kept"):
+            say(f"going on after {counted(event['kept'], 'round')} from {job.checkpoint}")
+        return "kept" in event
+
+    if job.selects and job.epsilon is None:
+        with selection_progress(talk) as on_round:
+
+            def on_selection(event: dict[str, Any]) -> None:
+                if not kept(event):
+                    values = {int(k): value for k, value in event["values"].items()}
+                    shown = {"values": values, "running": tuple(event["running"])}
+                    on_round(from_json(SelectionRound, event, parsed=shown))
+
+            yield on_selection
+        return
+    n_rounds, unseen = (
+        (job.max_rounds, STARTING) if job.epsilon is None else (N_PRIVATE_ROUNDS, NOISED)
+    )
+    with fit_progress(talk, n_rounds, unseen=unseen) as on_fit_round:
+
+        def on_fit(event: dict[str, Any]) -> None:
+            if not kept(event):
+                on_fit_round(from_json(Round, event))
+
+        yield on_fit

@@ -1,0 +1,119 @@
+"""Where everything on a page came from: versions, seeds, commands, data, and what crossed the wire.
+
+Facts from the records, in words; nothing is measured here.
+"""
+
+from polyurn.report.material import Material
+from polyurn.report.parts import Section
+from polyurn.server.fit_results import Fit, Selection
+from polyurn.storage.provenance import DataProvenance, Provenance
+from polyurn.wire.traffic import Traffic
+from polyurn.wording.numbers import counted
+
+
+def provenance_section(material: Material) -> Section:
+    """The last section of a page."""
+    from polyurn import __version__
+
+    facts = [("Page", f"written by polyurn {__version__}")]
+    facts += _made_facts("Model", material.made)
+    if material.made.rounds is not None or material.made.privacy is not None:
+        facts.append(("Privacy: what is guaranteed", material.made.privacy_in_words))
+    if material.made.rounds is not None:
+        facts += _wire_facts(material.made.rounds, material.made.crossed)
+    if material.style is not None:
+        facts += _made_facts("Style", material.style.made)
+        if material.style.made.privacy is not None:
+            facts.append(("Style: what is guaranteed", material.style.made.privacy_in_words))
+    if material.comparison is not None:
+        facts += _made_facts("Comparison", material.comparison_made)
+        facts.append(("Comparison", material.comparison.standing))
+    if material.runs:
+        facts.append(("Sweep", _sweep_fact(material)))
+    if material.clients:
+        facts.append(("Clients", _clients_fact(material)))
+    return Section(
+        name="provenance",
+        title="Where this came from",
+        lead="Enough to make the same page again, and to say what clients gave away for it.",
+        facts=(*facts, *material.notes),
+    )
+
+
+def _made_facts(what: str, made: Provenance) -> list[tuple[str, str]]:
+    facts = []
+    if made.command is not None:
+        facts.append((f"{what}: command", made.command))
+    if made.seed is not None:
+        facts.append((f"{what}: seed", str(made.seed)))
+    if made.polyurn is not None:
+        facts.append((f"{what}: version", f"polyurn {made.polyurn}"))
+    if made.data is not None:
+        facts.append((f"{what}: data", _data_fact(made.data)))
+    if made.interrupted_after_round is not None:
+        text = f"interrupted by hand after round {made.interrupted_after_round}"
+        facts.append((f"{what}: rounds", text))
+    return facts
+
+
+def _data_fact(data: DataProvenance | str) -> str:
+    if isinstance(data, str):
+        return data
+    return (
+        f"{data.file}: {counted(data.n_clients, 'client')}, {counted(data.n_points, 'point')}, "
+        f"{counted(data.n_categories, 'category')}"
+    )
+
+
+def _wire_facts(found: Fit | Selection, crossed: Traffic | None) -> list[tuple[str, str]]:
+    """What a client sent, and how often."""
+    sent = [one.n_numbers for one in found.rounds]
+    what = (
+        "sums over clients of addable statistics, never a client’s records or histogram"
+        if crossed is None
+        else f"{crossed.line}; the section of that name has the rest"
+    )
+    facts = [
+        (
+            "Privacy: what crossed the wire",
+            what,
+        ),
+        (
+            "Privacy: numbers per client",
+            f"at most {max(sent):,} in a round, {sum(sent):,} in all rounds together",
+        ),
+        ("Privacy: rounds", _crowd(found)),
+    ]
+    if isinstance(found, Selection):
+        facts.append(("Held out", f"{counted(found.n_held_out, 'client')} only scored"))
+    return facts
+
+
+def _crowd(found: Fit | Selection) -> str:
+    """How often clients were asked, and over how many of them the sums are."""
+    fewest = min(one.n_clients for one in found.rounds)
+    if fewest == found.n_clients:
+        return f"{found.n_rounds} with {counted(found.n_clients, 'client')} each"
+    return (
+        f"{found.n_rounds} with up to {counted(found.n_clients, 'client')}; the smallest sums are "
+        f"over {fewest:,} of them"
+    )
+
+
+def _sweep_fact(material: Material) -> str:
+    runs = material.runs
+    engines = ", ".join(sorted({run.engine for run in runs}))
+    seeds = sorted({run.seed for run in runs})
+    minutes = sum(run.seconds for run in runs) / 60
+    return (
+        f"{counted(len(runs), 'run')} on {len({run.population for run in runs})} populations, seeds "
+        f"{', '.join(map(str, seeds))}, engine {engines}, {minutes:.1f} minutes of training"
+    )
+
+
+def _clients_fact(material: Material) -> str:
+    parts = [
+        f"{name}: {len(table):,} of {material.n_clients[name]:,} drawn"
+        for name, table in material.clients.items()
+    ]
+    return "; ".join(parts)

@@ -109,7 +109,7 @@ def learned(folder: Path, feature: str, components: tuple[int, ...]) -> Make:
                 rng=2,
             )
             folder.mkdir(parents=True, exist_ok=True)
-            pu.save(choice.mdm, path, made={"n_rounds": choice.n_rounds})
+            pu.save(choice.mdm, path, provenance={"n_rounds": choice.n_rounds})
         return pu.load(path)
 
     return make

@@ -55,7 +55,7 @@ def style() -> pu.Style:
     one, shares = np.eye(2), [0.5, 0.3, 0.2]
     return pu.Style(
         space(), [0.1, 0.0], 0.3 * one, 0.2 * one, 0.5 * one, label_shares=shares,
-        label_covariance=0.1 * np.eye(3), tie=np.zeros((3, 2)), n_clients=40, far_share=0.01,
+        label_covariance=0.1 * np.eye(3), label_effect=np.zeros((3, 2)), n_clients=40, far_share=0.01,
         errors=StyleErrors(np.full(2, 0.1), 0.1 * one, 0.1 * one, 0.1 * one),
     )  # fmt: skip
 
@@ -116,7 +116,7 @@ def _pack() -> Call:
     return pu.pack_shards, {
         "tables": table, "folder": place(), "categories": 3, "client": "client",
         "category": "category", "count": "count", "cap": 9, "drop_empty": True,
-        "clients_per_shard": 15, "memory": 2**28, "n_threads": 1, "rng": 0, "made": {"by": "hand"},
+        "clients_per_shard": 15, "memory": 2**28, "n_threads": 1, "rng": 0, "provenance": {"by": "hand"},
         "on_remark": lambda text: None, "on_progress": lambda done: None,
     }  # fmt: skip
 
@@ -204,7 +204,7 @@ def records() -> pu.Records:
 
 def _fit_style() -> Call:
     return pu.fit_style, {
-        "aggregator": pu.LocalAggregator(records()), "space": space(), "ties": True,
+        "aggregator": pu.LocalAggregator(records()), "space": space(), "label_effect": True,
         "cohort_size": None, "epsilon": 50.0, "delta": 1e-6, "clip": 3.0, "trust": "central",
         "ledger": pu.PrivacyLedger(50.0, 1e-6), "noise": _no_noise,
     }  # fmt: skip
@@ -356,7 +356,7 @@ def _difference() -> pu.FeatureDifference:
 
 def _crossed(first: Any, second: Any) -> Any:
     """`crossed` takes any number of columns, which have no names."""
-    return pu.crossed(first, second)
+    return pu.traffic(first, second)
 
 
 VALID_CALLS: dict[str, Callable[[], Call]] = {
@@ -543,7 +543,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         {"query": query(), "counts": COUNTS, "buckets": np.full(40, 0.5), "rng": 0, "n_threads": 1},
     ),
     "compare": _compare,
-    "crossed": lambda: (_crossed, {"first": ["a", "b"], "second": [1, 2]}),
+    "traffic": lambda: (_crossed, {"first": ["a", "b"], "second": [1, 2]}),
     "compare_parameters": lambda: (
         pu.compare_parameters, {"fitted": mdm(), "reference": mdm()},
     ),
@@ -579,7 +579,10 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.histograms, {"clients": ["a", "b"], "values": [0, 1], "categories": 2},
     ),
     "report_on": _report_on,
-    "in_stock": lambda: (pu.in_stock, {"counts": COUNTS, "labels": list(range(COUNTS.shape[1]))}),
+    "held_categories": lambda: (
+        pu.held_categories,
+        {"counts": COUNTS, "labels": list(range(COUNTS.shape[1]))},
+    ),
     "load": _load,
     "load_partition": _load_partition,
     "pack_shards": _pack,
@@ -593,14 +596,14 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.save,
         {
             "model": mdm(), "path": place(".json"), "categories": ["a", "b", "c"],
-            "made": {"seed": 1},
+            "provenance": {"seed": 1},
         },
     ),
     "save_partition": lambda: (
         pu.save_partition,
         {
             "partition": parts(), "path": place(".parquet"), "clients": list(range(20)),
-            "made": {"seed": 1},
+            "provenance": {"seed": 1},
         },
     ),
     "select": _select,
@@ -621,7 +624,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.write_histograms,
         {
             "counts": COUNTS, "path": place(".parquet"), "clients": list(range(40)),
-            "categories": ["a", "b", "c"], "made": {"seed": 1},
+            "categories": ["a", "b", "c"], "provenance": {"seed": 1},
         },
     ),
 }  # fmt: skip

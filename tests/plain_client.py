@@ -374,16 +374,18 @@ def style(query, features, labels):
     products = [[a * b for b in shares] for a in shares]
     if clip is None:
         said = [1.0, *three, n_far / n, *mean, *(v for one in matrices for v in one)]
-        ties = [*shares, *lower(products), *(s * v for s in shares for v in mean)]
-        return said + (ties if query["ties"] else [])
+        label_effect = [*shares, *lower(products), *(s * v for s in shares for v in mean)]
+        return said + (label_effect if query["label_effect"] else [])
     parts = (
-        (0.04, 0.04, 0.02, 0.05, 0.45, 0.40) if query["ties"] else (0.04, 0.06, 0.02, 0.08, 0.80)
+        (0.04, 0.04, 0.02, 0.05, 0.45, 0.40)
+        if query["label_effect"]
+        else (0.04, 0.06, 0.02, 0.08, 0.80)
     )
     p = [part**0.5 for part in parts]
     together = cut([v for one in (first, between, within) for v in weighted(one)], clip)
     said = [p[0], *(p[1] / 3**0.5 * v for v in three), p[2] * n_far / n]
     said += [p[3] * v / clip**0.5 for v in cut_mean] + [p[4] * v / clip for v in together]
-    if query["ties"]:
+    if query["label_effect"]:
         said += [p[5] * 0.1**0.5 * s for s in shares]
         said += [p[5] * 0.3**0.5 * v for v in weighted(products)]
         said += [p[5] * 0.6**0.5 * s * v / clip**0.5 for s in shares for v in cut_mean]

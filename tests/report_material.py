@@ -84,7 +84,7 @@ def crossed_record(n_nodes=8, *, secure=True, kinds=KINDS, odd=2):
             node=2**64 - 1 - i,
             name=f"ward {i + 1}",
             n_summed=1 if i < odd else len(kinds),
-            benched="it did not reply in time" if i < odd and i % 2 == 0 else None,
+            excluded="it did not reply in time" if i < odd and i % 2 == 0 else None,
             refused=(("a reply to an earlier message", 3), ("it answered twice", 1))
             if i < odd and i % 2
             else (),
@@ -104,8 +104,8 @@ def crossed_record(n_nodes=8, *, secure=True, kinds=KINDS, odd=2):
 
 def federated(record=None):
     """The model of `saved`, as if it had been fitted over a federation."""
-    made = replace(saved().made, crossed=record or crossed_record())
-    return replace(saved(), made=made)
+    made = replace(saved().provenance, traffic=record or crossed_record())
+    return replace(saved(), provenance=made)
 
 
 def runs(populations=("true", "mdm", "iid", "oracle"), seeds=(0, 1), styled=()):

@@ -66,7 +66,7 @@ def test_files_record_version_seed_and_command(run, tmp_path):
     run(*fit("--seed", 5, "-o", "my mdm.json"))
     command = "polyurn fit clients.csv --components 2 --rounds 3 --seed 5 -o 'my mdm.json'"
     expected = {"polyurn": polyurn.__version__, "seed": 5, "command": command}
-    made = load_saved("my mdm.json").made
+    made = load_saved("my mdm.json").provenance
     kept = made.to_json()
     assert {name: kept[name] for name in expected} == expected
     assert kept["data"] == {

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from polyurn.model.style_coordinates import StyleSpace as StyleSpace
     from polyurn.model.style_coordinates import style_space as style_space
     from polyurn.partitioning.assign import cover as cover
-    from polyurn.partitioning.assign import in_stock as in_stock
+    from polyurn.partitioning.assign import held_categories as held_categories
     from polyurn.partitioning.assign import partition as partition
     from polyurn.partitioning.result import Partition as Partition
     from polyurn.partitioning.result import PartitionReport as PartitionReport
@@ -104,7 +104,7 @@ _HOME = {
     "ShardAggregator": "aggregate.shard_aggregator",
     "answer": "client.answer",
     "Bins": "client.bins",
-    "crossed": "client.crossing",
+    "traffic": "client.crossing",
     "Histograms": "client.histograms",
     "histogram": "client.histograms",
     "histograms": "client.histograms",
@@ -138,7 +138,7 @@ _HOME = {
     "load_partition": "storage.partitions",
     "save_partition": "storage.partitions",
     "cover": "partitioning.assign",
-    "in_stock": "partitioning.assign",
+    "held_categories": "partitioning.assign",
     "partition": "partitioning.assign",
     "Partition": "partitioning.result",
     "PartitionReport": "partitioning.result",

@@ -19,7 +19,7 @@ from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.paper_truths import truth
 from polyurn.model.populations import IID, Population
-from polyurn.partitioning.assign import in_stock, partition
+from polyurn.partitioning.assign import held_categories, partition
 from polyurn.partitioning.result import Partition
 from polyurn.server.fit_results import Selection, SelectionRound
 from polyurn.server.fitting import select
@@ -144,7 +144,7 @@ def simulate(
     n = len(there.live_counts)
     drawn = zip(_populations(there, mdm).items(), np.random.default_rng(rng).spawn(2), strict=True)
     return {
-        name: np.asarray(in_stock(population.sample(n, rng=stream), there.proxy_codes))
+        name: np.asarray(held_categories(population.sample(n, rng=stream), there.proxy_codes))
         for (name, population), stream in drawn
     }
 

@@ -28,9 +28,9 @@ def plain(space, features, labels):
     h = np.bincount(labels, minlength=space.n_labels) / n
     lower, lower_h = np.tril_indices(m), np.tril_indices(len(h))
     matrices = [np.outer(mean, mean)[lower], between[lower], within[lower]]
-    ties = [h, np.outer(h, h)[lower_h], np.outer(h, mean).ravel()]
+    label_effect = [h, np.outer(h, h)[lower_h], np.outer(h, mean).ravel()]
     head = [1.0, 1 / n, (h**2).sum(), len(present) / n, far.mean()]
-    return np.concatenate([head, mean, *matrices, *ties])
+    return np.concatenate([head, mean, *matrices, *label_effect])
 
 
 def each_client(records):
@@ -40,13 +40,13 @@ def each_client(records):
 
 
 def test_moments_are_those_of_the_plain_formulas_client_by_client():
-    said = answer(StyleMoments(SPACE, ties=True), WORLD.records).to_vector()
+    said = answer(StyleMoments(SPACE, label_effect=True), WORLD.records).to_vector()
     told = sum(plain(SPACE, *client) for client in each_client(WORLD.records))
     np.testing.assert_allclose(said, told, rtol=1e-10, atol=1e-10)
 
 
 def test_sums_do_not_depend_on_the_blocks(monkeypatch):
-    query = StyleMoments(SPACE, ties=True)
+    query = StyleMoments(SPACE, label_effect=True)
     whole = answer(query, WORLD.records).to_vector()
     monkeypatch.setattr(styles, "_BLOCK_NUMBERS", 500)
     np.testing.assert_allclose(answer(query, WORLD.records).to_vector(), whole, rtol=1e-12)
@@ -83,32 +83,34 @@ def clients_and_spaces(draw):
 
 @settings(max_examples=60, deadline=None)
 @given(clients_and_spaces(), st.booleans())
-def test_no_client_is_beyond_the_bounds_of_its_moments(given_client, ties):
+def test_no_client_is_beyond_the_bounds_of_its_moments(given_client, label_effect):
     records, space = given_client
-    query = StyleMoments(space, ties)
+    query = StyleMoments(space, label_effect)
     check_answer(query, answer(query, records), query.bounds())
 
 
 @settings(max_examples=60, deadline=None)
 @given(clients_and_spaces(), st.booleans(), st.floats(-4, 4))
-def test_no_vector_is_longer_than_1_whatever_the_space_and_the_clip(given_client, ties, log_clip):
+def test_no_vector_is_longer_than_1_whatever_the_space_and_the_clip(
+    given_client, label_effect, log_clip
+):
     records, space = given_client
-    vector = answer(BoundedStyle(space, 10.0**log_clip, ties), records).to_vector()
+    vector = answer(BoundedStyle(space, 10.0**log_clip, label_effect), records).to_vector()
     assert np.linalg.norm(vector) <= 1
     assert np.array_equal(vector, np.trunc(vector * 2.0**28) / 2.0**28)
 
 
 def test_the_parts_of_the_norm_add_up_to_1_before_anything_is_cut():
     """So the gate of `unit_rows` has nothing to do for a query that fits."""
-    for ties in (False, True):
-        query = BoundedStyle(SPACE, 3.0, ties)
+    for label_effect in (False, True):
+        query = BoundedStyle(SPACE, 3.0, label_effect)
         for features, labels in each_client(WORLD.records):
             vector = styles._clipped(query, styles.Held(features, labels, [len(labels)]))
             assert np.linalg.norm(vector) <= 1 + 1e-12
 
 
 def test_a_clip_that_nobody_reaches_gives_the_exact_moments_again():
-    query = BoundedStyle(SPACE, SPACE.radius**2, ties=True)
+    query = BoundedStyle(SPACE, SPACE.radius**2, label_effect=True)
     said = query.unscaled(answer(query, WORLD.records).values).to_vector()
     told = answer(query.moments, WORLD.records).to_vector()
     np.testing.assert_allclose(said, told, atol=1e-4)

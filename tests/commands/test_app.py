@@ -52,7 +52,7 @@ def test_file_names_and_titles_that_are_not_utf_8_are_shown_and_kept(run, tmp_pa
         "fit", "clients.csv", "--components", 1, "--rounds", 3, "-o", f"{name}.json"
     ).err  # fmt: skip
     assert load(f"{name}.json").n_categories == 3
-    assert f"{name}.json" in load_saved(f"{name}.json").made.command
+    assert f"{name}.json" in load_saved(f"{name}.json").provenance.command
     assert run("report", f"{name}.json", "--title", name, "-o", f"{name}.html").code == 0
     assert (tmp_path / f"{name}.html").read_bytes().startswith(b"<!doctype html>")
     assert run("compare", f"{name}/", "x=y").code == 2

@@ -33,7 +33,7 @@ def test_the_command_compares_files_and_keeps_the_record(tables):
     with open("out.json") as file:
         record = json.load(file)
     assert (record["format"], record["version"]) == ("polyurn.comparison", 3)
-    assert record["made"]["command"].startswith("polyurn compare held-out.csv")
+    assert record["provenance"]["command"].startswith("polyurn compare held-out.csv")
     assert [row["name"] for row in record["rows"]] == ["mdm", "drawn"]
     again = tables("compare", *names, "--splits", 100, "--folds", 2, "--json").json()
     assert again["rows"] == record["rows"]

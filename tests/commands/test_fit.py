@@ -51,7 +51,7 @@ def test_tables_in_every_format_and_layout_give_the_same_fit(run, tmp_path):
 
 def test_a_file_keeps_the_rounds_of_its_fit(run):
     told = run(*fit("-o", "mdm.json", "--json")).json()
-    kept = load_saved("mdm.json").made.fit
+    kept = load_saved("mdm.json").provenance.fit
     assert told["rounds"] == to_json(kept)["rounds"]
     assert kept.paths
 
@@ -86,7 +86,7 @@ def test_ctrl_c_keeps_every_round_that_was_shown(run, tmp_path):
     assert out == ""
     saved = load_saved(tmp_path / "mdm.json")
     assert saved.model.n_components == 2
-    last = saved.made.interrupted_after_round
+    last = saved.provenance.interrupted_after_round
     assert last >= 1000
     assert f"interrupted; the parameters after round {last} are in mdm.json" in err
 
@@ -96,10 +96,10 @@ def test_ctrl_c_in_a_private_fit_keeps_its_last_round(run, monkeypatch):
     _interrupt_after(monkeypatch, 4)
     ran = run(*asked, "--epsilon", 50, "--delta", 1e-3, "-o", "mdm.json")
     assert ran.code == 130
-    made = load_saved("mdm.json").made
-    last = made.interrupted_after_round
+    provenance = load_saved("mdm.json").provenance
+    last = provenance.interrupted_after_round
     assert f"interrupted; the parameters after round {last} are in mdm.json" in ran.err
-    spent = made.privacy.guarantee  # four answers, and the one that was asked for
+    spent = provenance.privacy.guarantee  # four answers, and the one that was asked for
     assert spent.n_rounds == 5
     assert 0 < spent.epsilon < 50
 
@@ -287,11 +287,11 @@ def test_one_number_of_components_is_scored_by_held_out_clients_if_that_is_asked
     ran = run(*asked, "--held-out", 0.5, "-o", "scored.json")
     assert ran.code == 0, ran.err
     assert "held-out clients" in ran.err
-    choice = load_saved("scored.json").made.selection
+    choice = load_saved("scored.json").provenance.selection
     assert [one.n_components for one in choice.candidates] == [2]
     assert choice.n_held_out + choice.n_clients == 6
     assert run(*asked, "-o", "fitted.json").code == 0
-    assert load_saved("fitted.json").made.selection is None
+    assert load_saved("fitted.json").provenance.selection is None
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_a_cohort_that_is_none_is_said(run, cohort):
 def test_a_file_keeps_the_rounds_and_the_table_of_its_selection(run):
     asked = ("--components", "1,2", "--rounds", 4, "--held-out", 0.5)
     run("fit", "clients.csv", *asked, "-o", "s.json")
-    kept = load_saved("s.json").made.selection
+    kept = load_saved("s.json").provenance.selection
     assert [c.n_components for c in kept.candidates] == [1, 2]
     assert all(path.last_round <= kept.n_rounds for path in kept.paths)
 

@@ -34,12 +34,12 @@ def test_pack_says_what_it_added_and_left_out(run, tmp_path):
     assert "left out 1 client without points" in ran.err
     assert ran.json()["n_clients"] == 2
     manifest = json.loads((tmp_path / "packed" / "manifest.json").read_text())
-    assert manifest["made"]["command"].startswith("polyurn pack long.csv")
+    assert manifest["provenance"]["command"].startswith("polyurn pack long.csv")
 
 
 def test_a_fit_of_packed_clients_is_written_as_that_of_a_table(packed, tmp_path):
     assert packed("fit", "packed", "--components", 2, "-o", "m.json", "--threads", 2).code == 0
-    made = json.loads((tmp_path / "m.json").read_text())["made"]
+    made = json.loads((tmp_path / "m.json").read_text())["provenance"]
     assert made["data"]["file"] == "packed"
     assert (made["data"]["n_clients"], made["data"]["n_points"]) == (2_000, 40_000)
     one = (tmp_path / "m.json").read_text().replace("--threads 2", "")

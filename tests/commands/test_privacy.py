@@ -24,7 +24,7 @@ def test_a_private_fit_states_its_guarantee_wherever_it_is_shown(run, table):
     ran = run("fit", name, "--components", 1, *BUDGET, *bounds, "-o", "mdm.json")
     assert ran.code == 0
     assert "(1, 1e-06)-differentially private for one client" in ran.err
-    kept = load_saved("mdm.json").made
+    kept = load_saved("mdm.json").provenance
     assert kept.privacy.guarantee.epsilon == pytest.approx(1, abs=1e-6)
     assert "differentially private" in kept.privacy.statement
     assert "differentially private" in " ".join(run("show", "mdm.json").out.split())
@@ -34,15 +34,15 @@ def test_a_private_fit_states_its_guarantee_wherever_it_is_shown(run, table):
 def test_a_private_file_does_not_say_how_many_clients_there_were(run, table):
     name, bounds = table
     run("fit", name, "--components", 1, *BUDGET, *bounds, "-o", "mdm.json")
-    made = load_saved("mdm.json").made
-    assert made.data == name
-    assert made.fit.n_clients != 300
+    provenance = load_saved("mdm.json").provenance
+    assert provenance.data == name
+    assert provenance.fit.n_clients != 300
 
 
 def test_an_ordinary_fit_says_in_as_many_words_that_there_is_no_guarantee(run, table):
     name, bounds = table
     run("fit", name, "--components", 1, *bounds, "-o", "mdm.json")
-    assert load_saved("mdm.json").made.privacy.statement.startswith("no guarantee")
+    assert load_saved("mdm.json").provenance.privacy.statement.startswith("no guarantee")
     assert "no guarantee" in run("show", "mdm.json").out
     save(EXAMPLE, "own.json")
     assert "no guarantee" in run("show", "own.json").out
@@ -60,7 +60,7 @@ def test_a_private_choice_states_its_guarantee(run, table):
     ran = run("fit", name, "--components", "1:2", *BUDGET, *bounds, "-o", "mdm.json", "--json")
     assert ran.code == 0
     assert {c["n_components"] for c in ran.json()["candidates"]} == {1, 2}
-    assert load_saved("mdm.json").made.privacy.guarantee.n_rounds <= 12
+    assert load_saved("mdm.json").provenance.privacy.guarantee.n_rounds <= 12
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_comparison_of_a_later_version_is_refused(run, tmp_path):
 
 
 def test_what_a_user_says_about_a_model_is_on_the_page(run, tmp_path):
-    save(truth("medium/2"), "m.json", made={"data": "survey 2024", "weather": "fine"})
+    save(truth("medium/2"), "m.json", provenance={"data": "survey 2024", "weather": "fine"})
     assert run("report", "m.json").code == 0
     assert "survey 2024" in written(tmp_path)
 
@@ -95,12 +95,12 @@ def test_a_foreign_record_is_one_line_and_its_section_is_left_out(run, tmp_path,
     save_document(comparison().to_dict(), "likeness.json", kind="comparison")
     assert run("report", "mdm.json", "likeness.json").code == 0
     assert sections(tmp_path) == ["verdict", "components", "rounds", "populations", "provenance"]
-    change(tmp_path / "mdm.json", lambda record: record["made"].update(fit="by hand"))
+    change(tmp_path / "mdm.json", lambda record: record["provenance"].update(fit="by hand"))
     change(tmp_path / "likeness.json", lambda record: record["rows"][1].update(name=None))
     ran = run("report", "mdm.json", "likeness.json", *quiet)
     assert ran.code == 0
     assert ran.err.splitlines()[:2] == [
-        "left out of mdm.json: made.fit: expected an object, got 'by hand'",
+        "left out of mdm.json: provenance.fit: expected an object, got 'by hand'",
         "left out, because it is damaged: likeness.json: rows[1].name: expected a text, got None",
     ]
     assert sections(tmp_path) == ["verdict", "components", "provenance"]
@@ -146,7 +146,7 @@ def styles(tmp_path):
     """A model, a style, and the proxy points as pictures in an archive and as columns in a table."""
     features, labels = pool()
     save(selection().mdm, "mdm.json")
-    save(style(), "style.json", categories=list("abcdefghij"), made={"seed": 8})
+    save(style(), "style.json", categories=list("abcdefghij"), provenance={"seed": 8})
     np.savez(tmp_path / "proxy.npz", features=features, labels=labels)
     flat = features.reshape(len(labels), -1)
     rows = [",".join(["digit", *(f"p{j}" for j in range(36))])]

@@ -72,7 +72,7 @@ def test_a_file_of_another_kind_is_called_what_it_is(run, tmp_path, name, words)
 
 def test_a_model_of_a_federation_has_a_line_about_what_crossed(run):
     record = crossed_record()
-    save(EXAMPLE, "mdm.json", made={"crossed": to_json(record)})
+    save(EXAMPLE, "mdm.json", provenance={"traffic": to_json(record)})
     said = run("show", "mdm.json")
     assert said.err == f"crossed: {record.line}\n"
     save(EXAMPLE, "local.json")

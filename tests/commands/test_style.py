@@ -47,7 +47,7 @@ def test_style_writes_a_file_that_is_read_back(run, files):
     assert saved.categories == ("one", "three", "two")
     assert saved.features == ("f0", "f1", "f2")
     assert saved.model == load("style.json")
-    assert "polyurn style proxy.parquet" in saved.made.command
+    assert "polyurn style proxy.parquet" in saved.provenance.command
 
 
 def test_style_shows_directions_with_what_they_carry_and_errors(run, files, monkeypatch):
@@ -86,7 +86,7 @@ def test_a_private_style_states_its_guarantee_and_is_charged(run, files):
     assert "(50, 1e-06)-differentially private" in ran.err
     assert (
         "(50, 1e-06)-differentially private"
-        in load_saved("style.json", Style).made.privacy_in_words
+        in load_saved("style.json", Style).provenance.privacy_in_words
     )
     again = run(*COMMAND, *FEW, *private, "-o", "again.json")
     assert_refused(again, "error: style (sigma", "would bring epsilon")

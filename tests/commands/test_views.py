@@ -49,7 +49,7 @@ def test_every_number_of_components_has_a_row_and_the_chosen_one_is_marked():
 
 
 def test_a_candidate_that_was_stopped_early_is_explained():
-    text = shown(candidate(2), candidate(3, outdone=True, converged=False))
+    text = shown(candidate(2), candidate(3, overtaken=True, converged=False))
     assert "stopped early: a smaller K was already better than this one could become" in text
     assert "unfinished" not in text
 

@@ -81,9 +81,9 @@ def test_a_fit_over_eight_nodes_is_the_local_fit_to_a_billionth_of_a_nat(
         federation, local_fit.mdm
     )
     assert abs(off) <= 1e-9
-    assert clients.crossed.n_attempts == clients.crossed.n_rounds == len(got.rounds)
-    assert clients.crossed.summed == tuple(federation.ids)
-    assert clients.refused == clients.benched == {}
+    assert clients.traffic.n_attempts == clients.traffic.n_rounds == len(got.rounds)
+    assert clients.traffic.summed == tuple(federation.ids)
+    assert clients.refused == clients.excluded == {}
 
 
 @pytest.mark.parametrize("secure", [False, True])
@@ -143,9 +143,9 @@ def test_three_of_ten_nodes_may_leave_at_any_stage_of_one_attempt(tmp_path, stag
     in_sum = [p for p in range(10) if p not in gone or STAGES.index(stage) > 2]
     expected = federation.local(in_sum).aggregate(QUERY, None)
     np.testing.assert_allclose(got.to_vector(), expected.to_vector(), rtol=0, atol=1e-11)
-    assert clients.crossed.n_attempts == 1
-    assert clients.crossed.summed == tuple(federation.ids[p] for p in in_sum)
-    named = clients.benched if how is silent else clients.refused
+    assert clients.traffic.n_attempts == 1
+    assert clients.traffic.summed == tuple(federation.ids[p] for p in in_sum)
+    named = clients.excluded if how is silent else clients.refused
     assert sorted(named) == [federation.ids[p] for p in sorted(gone)]
 
 
@@ -156,7 +156,7 @@ def test_too_few_answers_are_an_error_with_the_numbers_and_the_nodes(tmp_path, s
     with pytest.raises(NodesError, match="6 of 10 nodes can be asked, 7 are needed") as error:
         federation.aggregator(secure=secure).aggregate(QUERY, None)
     assert (error.value.n_nodes, error.value.n_needed) == (6, 7)
-    assert f"benched: {federation.ids[0]}" in str(error.value)
+    assert f"excluded: {federation.ids[0]}" in str(error.value)
     assert "\n" not in str(error.value)
     assert federation.exchange.n_timeouts == 1
 
@@ -172,9 +172,9 @@ def test_below_the_threshold_there_is_an_error_and_no_sum_and_only_who_left_is_n
     clients = federation.aggregator(secure=True, min_fraction=0.3, retries=1)
     with pytest.raises(NodesError, match="no sum in 2 attempts"):
         clients.aggregate(QUERY, None)
-    assert clients.crossed.n_rounds == 0
+    assert clients.traffic.n_rounds == 0
     assert sorted(clients.refused) == [federation.ids[place] for place in gone]
-    assert clients.benched == {}
+    assert clients.excluded == {}
 
 
 def test_too_few_nodes_are_an_error_before_anybody_is_asked(tmp_path):
@@ -194,7 +194,7 @@ def test_a_lost_sum_is_begun_again_with_other_nodes(tmp_path):
     clients = federation.aggregator(secure=True, min_fraction=0.9, rng=0)
     got = clients.aggregate(QUERY, 8)
     assert got.n_clients == 16
-    assert clients.crossed.n_attempts > clients.crossed.n_rounds == 1
+    assert clients.traffic.n_attempts > clients.traffic.n_rounds == 1
 
 
 # ------------------------------------------------------------------------------------ the bench
@@ -205,9 +205,9 @@ def test_a_silent_node_costs_one_timeout_and_is_not_asked_again(tmp_path):
     clients = federation.aggregator()
     got = fit(clients, n_components=2, **BOUNDS)
     assert len(got.rounds) > 3
-    assert federation.exchange.n_timeouts == clients.crossed.n_timeouts == 1
+    assert federation.exchange.n_timeouts == clients.traffic.n_timeouts == 1
     assert sum(federation.ids[3] in asked for _, asked in federation.exchange.asked) == 1
-    assert clients.benched == {federation.ids[3]: "it did not reply in time"}
+    assert clients.excluded == {federation.ids[3]: "it did not reply in time"}
 
 
 class LateExchange(InProcessExchange):
@@ -250,7 +250,7 @@ def test_a_node_that_leaves_and_joins_again_is_asked_again(tmp_path):
     federation.exchange.nodes = whole
     federation.exchange._nodes[federation.ids[0]] = federation.nodes[federation.ids[0]].answer
     assert clients.aggregate(QUERY, None).n_clients == 10
-    assert clients.benched == {}
+    assert clients.excluded == {}
 
 
 @pytest.mark.parametrize(("n_rounds", "comes_back"), [(3, False), (6, False), (5, True)])
@@ -261,7 +261,7 @@ def test_a_fit_during_which_a_node_leaves_ends_at_the_optimum_of_those_who_are_t
     clients, whole = federation.aggregator(), federation.exchange.nodes
 
     def there():
-        n_done = clients.crossed.n_rounds
+        n_done = clients.traffic.n_rounds
         gone = n_done >= n_rounds and not (comes_back and n_done >= n_rounds + 3)
         return federation.ids[1:] if gone else whole()
 
@@ -305,7 +305,7 @@ def test_a_hostile_node_of_a_plain_fit_costs_at_most_one_timeout_and_is_named(tm
     assert federation.exchange.n_timeouts == (how == "silent")
     hostile = federation.ids[2]
     assert clients.refused == ({} if why is None else {hostile: {why: 4}})
-    assert list(clients.benched) == ([hostile] if why is None else [])
+    assert list(clients.excluded) == ([hostile] if why is None else [])
 
 
 def test_a_replayed_answer_is_not_added_again(tmp_path):
@@ -350,9 +350,9 @@ def test_a_hostile_node_of_secure_sums_costs_at_most_one_timeout_and_is_named(tm
     assert got.n_clients == pytest.approx(
         12 if STAGES.index(stage) > 2 and how != "silent" else 10, abs=1e-9
     )
-    assert clients.crossed.n_attempts == 3
+    assert clients.traffic.n_attempts == 3
     assert federation.exchange.n_timeouts == (how == "silent")
-    assert list(clients.benched if how == "silent" else clients.refused) == [federation.ids[2]]
+    assert list(clients.excluded if how == "silent" else clients.refused) == [federation.ids[2]]
 
 
 def test_words_in_place_of_masked_numbers_are_refused(tmp_path):
@@ -378,7 +378,7 @@ def test_a_sum_beyond_what_honest_nodes_can_send_is_an_error_and_no_sum(tmp_path
     clients = federation.aggregator(secure=True, retries=1)
     with pytest.raises(NodesError, match="the sum is beyond its bounds"):
         clients.aggregate(QUERY, None)
-    assert clients.crossed.n_rounds == 0
+    assert clients.traffic.n_rounds == 0
 
 
 def test_a_node_that_deals_false_shares_is_found_and_the_sum_begun_again_without_it(tmp_path):
@@ -393,8 +393,8 @@ def test_a_node_that_deals_false_shares_is_found_and_the_sum_begun_again_without
     clients = federation.aggregator(secure=True)
     assert clients.aggregate(QUERY, None).n_clients == pytest.approx(10, abs=1e-9)
     assert clients.aggregate(QUERY, None).n_clients == pytest.approx(10, abs=1e-9)
-    assert clients.crossed.n_attempts == 3
-    assert clients.benched == {federation.ids[2]: "its part of a secure sum was false"}
+    assert clients.traffic.n_attempts == 3
+    assert clients.excluded == {federation.ids[2]: "its part of a secure sum was false"}
 
 
 def reveals_false_shares(stage, message, honest):
@@ -410,8 +410,8 @@ def test_a_node_that_reveals_false_shares_where_all_are_needed_is_benched_and_no
     clients = federation.aggregator(secure=True, dropout=0.0)
     for _ in range(2):
         assert clients.aggregate(QUERY, None).n_clients == pytest.approx(10, abs=1e-9)
-    assert clients.crossed.n_attempts == 3
-    assert clients.benched == {federation.ids[2]: "its part of a secure sum was false"}
+    assert clients.traffic.n_attempts == 3
+    assert clients.excluded == {federation.ids[2]: "its part of a secure sum was false"}
 
 
 def test_a_node_whose_key_agrees_with_everybody_is_named_and_the_others_are_summed(tmp_path):
@@ -432,7 +432,7 @@ def test_a_node_whose_key_agrees_with_everybody_is_named_and_the_others_are_summ
     federation = Federation(tmp_path, 6, 2, faults={2: at("advertise", low_order)})
     clients = federation.aggregator(secure=True)
     assert clients.aggregate(QUERY, None).n_clients == pytest.approx(10, abs=1e-9)
-    assert clients.crossed.n_attempts == 1
+    assert clients.traffic.n_attempts == 1
     assert list(clients.refused) == [hostile]
 
 
@@ -447,7 +447,7 @@ def test_one_node_that_accuses_another_is_not_believed(tmp_path):
     federation.exchange._nodes[federation.ids[0]] = accuse
     clients = federation.aggregator(secure=True)
     assert clients.aggregate(QUERY, None).n_clients == pytest.approx(10, abs=1e-9)
-    assert clients.benched == {}
+    assert clients.excluded == {}
     assert list(clients.refused) == [federation.ids[0]]
 
 
@@ -484,7 +484,7 @@ def test_a_server_that_puts_another_question_to_all_nodes_but_one_gets_nothing_o
     clients = FederatedAggregator(exchange, Terms(), roster=roster, clients_per_node=2)
     got = clients.aggregate(Part(QUERY, 0.0, 1.0), None)
     assert (got.to_vector() == 0).all()
-    assert clients.crossed.summed == tuple(federation.ids[1:])
+    assert clients.traffic.summed == tuple(federation.ids[1:])
     assert all(alone not in asked for stage, asked in exchange.asked if stage == "mask")
 
 
@@ -529,7 +529,7 @@ def test_a_sum_that_fails_for_another_reason_is_begun_again_though_a_node_refuse
     federation = Federation(tmp_path, 5, 2, faults={0: strict, 1: fails_once})
     clients = federation.aggregator()
     assert clients.aggregate(QUERY, None).n_clients == 8
-    assert clients.crossed.n_attempts == 2
+    assert clients.traffic.n_attempts == 2
 
 
 def test_nodes_that_demand_larger_sums_take_no_part(tmp_path):
@@ -572,7 +572,7 @@ def test_what_crossed_is_counted_to_the_byte(tmp_path, secure):
     )
     for _ in range(2):
         clients.aggregate(QUERY, None)
-    crossed = clients.crossed
+    crossed = clients.traffic
     assert (crossed.bytes_down, crossed.bytes_up) == (n_bytes["down"], n_bytes["up"])
     assert crossed.n_asks == len(exchange.asked) == (10 if secure else 2)
     assert (crossed.secure, crossed.n_rounds, crossed.n_timeouts) == (secure, 2, 0)
@@ -587,7 +587,7 @@ def test_each_round_is_kept_with_what_was_asked_and_how_many_nodes_are_in_its_su
     clients = federation.aggregator()
     for query in (QUERY, Part(QUERY, 0.0, 0.5)):
         clients.aggregate(query, None)
-    crossed = clients.crossed
+    crossed = clients.traffic
     assert [(one.number, one.kind) for one in crossed.rounds] == [
         (1, "survey"),
         (2, "part of 1 survey"),
@@ -606,11 +606,11 @@ def test_a_round_that_ends_in_an_error_is_kept_and_one_in_which_nobody_was_asked
         clients.aggregate(QUERY, None)
     with pytest.raises(ParameterError):
         clients.aggregate(QUERY, 1)
-    (lost,) = clients.crossed.rounds
+    (lost,) = clients.traffic.rounds
     assert (lost.number, lost.n_nodes, lost.n_attempts) == (1, 0, 2)
     assert (lost.bytes_down, lost.bytes_up) == (
-        clients.crossed.bytes_down,
-        clients.crossed.bytes_up,
+        clients.traffic.bytes_down,
+        clients.traffic.bytes_up,
     )
 
 
@@ -619,7 +619,7 @@ def test_rounds_of_a_resumed_run_have_the_numbers_that_they_would_have_had(tmp_p
     recorded = ReplayAggregator(clients, [np.zeros(QUERY.n_numbers)] * 2)
     for _ in range(3):
         recorded.aggregate(QUERY, None)
-    assert [one.number for one in clients.crossed.rounds] == [3]
+    assert [one.number for one in clients.traffic.rounds] == [3]
 
 
 # ------------------------------------------------------------------------------------ arguments

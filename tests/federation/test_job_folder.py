@@ -22,7 +22,7 @@ def test_a_job_is_read_as_it_was_written(tmp_path):
 
 
 def test_what_a_job_asks_for_is_known_by_its_file(tmp_path):
-    style = style_job_of("fed", ties=True)
+    style = style_job_of("fed", label_effect=True)
     for job in (style, JOB):
         read = JobFolder.make(tmp_path / "runs", job).read()
         assert type(read) is type(job)

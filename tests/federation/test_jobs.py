@@ -80,7 +80,7 @@ def test_the_terms_are_the_same_whatever_is_asked(job, other, why):
 
 
 def test_a_style_job_is_read_back_with_its_space_to_the_last_bit():
-    private = replace(STYLE, ties=True, epsilon=1.0, delta=1e-6, trust="local")
+    private = replace(STYLE, label_effect=True, epsilon=1.0, delta=1e-6, trust="local")
     for job in (STYLE, private, replace(STYLE, features=None)):
         assert from_json(StyleJob, json.loads(json.dumps(to_json(job)))) == job
 

@@ -78,7 +78,7 @@ def test_it_is_summed_over_nodes(tmp_path, secure):
     sums = nodes.aggregate(QUERY, None)
     assert isinstance(sums, HoldersStatistics)
     np.testing.assert_allclose(sums.to_vector(), expected(federation.counts), atol=1e-9)
-    assert [one.kind for one in nodes.crossed.rounds] == ["holders"]
+    assert [one.kind for one in nodes.traffic.rounds] == ["holders"]
     assert "| holders |" in federation.log(0).read_text()
 
 

@@ -182,7 +182,7 @@ def test_rounds_that_are_begun_at_once_do_not_exceed_the_limit(tmp_path):
         outer.aggregate(QUERY, None)
     why = {"it was asked too often in a day": 1}
     assert outer.refused == dict.fromkeys(federation.ids, why)
-    assert inner.crossed.n_rounds == 1
+    assert inner.traffic.n_rounds == 1
 
 
 # --------------------------------------------------------------------------- what does not leave

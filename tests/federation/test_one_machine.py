@@ -104,7 +104,7 @@ def stranger(made, place):
 def test_a_fit_over_three_processes_is_the_local_fit_to_a_billionth_of_a_nat(lived, name):
     mdm, counts = lived.local[name]
     assert distance(lived.fits[name].model, mdm, counts) <= 1e-9
-    crossed = lived.fits[name].made.crossed
+    crossed = lived.fits[name].provenance.traffic
     assert crossed.secure == (name == "secure")
     assert crossed.n_attempts == crossed.n_rounds == ROUNDS
     assert crossed.n_asks == ROUNDS * (5 if crossed.secure else 1)
@@ -122,10 +122,10 @@ def test_a_fit_over_one_plain_process_is_the_local_fit_to_the_last_bit(lived):
 
 
 def test_every_question_stands_in_the_log_of_its_node(lived):
-    lines = (lived.made.node("node-2") / "questions.log").read_text().splitlines()
+    lines = (lived.provenance.node("node-2") / "questions.log").read_text().splitlines()
     secure = ["advertise", "share", "mask", "confirm", "reveal"]
-    assert stages_of(lived.made, 2) == secure * ROUNDS + ["plain"] * ROUNDS
-    crossed = lived.fits["plain"].made.crossed
+    assert stages_of(lived.provenance, 2) == secure * ROUNDS + ["plain"] * ROUNDS
+    crossed = lived.fits["plain"].provenance.traffic
     sent = [line.split(" | ")[3] for line in lines[-ROUNDS:]]
     assert sent == [f"{one.n_numbers} numbers sent" for one in crossed.rounds]
 
@@ -158,9 +158,9 @@ def test_a_mistake_is_one_clear_line(lived, mistake, said):
 def test_no_process_port_or_file_outside_the_folder_is_left(lived):
     assert lived.left == []
     assert lived.elsewhere == []
-    assert not list(lived.made.path.rglob("superlink.pid"))
-    assert not list(lived.made.path.rglob("node.pid"))
-    port = int(lived.made.read().address.rpartition(":")[2])
+    assert not list(lived.provenance.path.rglob("superlink.pid"))
+    assert not list(lived.provenance.path.rglob("node.pid"))
+    port = int(lived.provenance.read().address.rpartition(":")[2])
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=5.0)
 
@@ -208,7 +208,7 @@ def test_a_fit_goes_on_after_its_serverapp_was_killed(four, tmp_path):
     assert "the process that asks the nodes has died; repeat the command to go on from" in said
     saved = fit_of(made, tmp_path).result()
     assert_same(saved, whole)
-    assert saved.made.crossed.n_rounds < 6
+    assert saved.provenance.traffic.n_rounds < 6
 
 
 @pytest.mark.slow
@@ -237,7 +237,7 @@ def test_a_fit_goes_on_after_a_node_was_killed_and_has_joined_again(four, tmp_pa
     kill_node(made, 3)
     code, said = run.end()
     assert code == 2
-    assert "3 of 4 nodes can be asked, 4 are needed; benched: 3" in said
+    assert "3 of 4 nodes can be asked, 4 are needed; excluded: 3" in said
     JOINED.append(rejoin(made, 3))
     assert_same(fit_of(made, tmp_path, *wanted).result(), whole)
 
@@ -256,10 +256,10 @@ def test_a_node_that_misbehaves_in_every_way_costs_one_timeout_and_is_named(four
         hostile.kill()
         hostile.wait()
         JOINED.append(rejoin(made, 4))
-    crossed = saved.made.crossed
+    crossed = saved.provenance.traffic
     assert crossed.n_timeouts == 1
     bad = crossed.nodes[3]
-    assert bad.benched == "it did not reply in time"
+    assert bad.excluded == "it did not reply in time"
     assert dict(bad.refused) == {
         "numbers that are not finite, or beyond 1e150": 2,
         "an answer of another length": 1,
@@ -268,7 +268,7 @@ def test_a_node_that_misbehaves_in_every_way_costs_one_timeout_and_is_named(four
         "a reply in another's name": 1,
     }
     for node in crossed.nodes[:3]:
-        assert (node.benched, node.refused) == (None, ())
+        assert (node.excluded, node.refused) == (None, ())
         assert node.n_summed == crossed.n_rounds
 
 
@@ -305,7 +305,7 @@ def test_a_stock_supernode_with_our_clientapp_gives_the_same_fit(four, tmp_path)
         stock.wait()
         JOINED.append(rejoin(made, 4))
     assert_same(saved, whole)
-    assert [node.n_summed for node in saved.made.crossed.nodes] == [6] * 4
+    assert [node.n_summed for node in saved.provenance.traffic.nodes] == [6] * 4
 
 
 # ---------------------------------------------------------------- nodes that die in a secure sum
@@ -327,7 +327,7 @@ def test_a_third_of_the_nodes_may_be_killed_in_a_secure_sum_which_is_right_in_on
         wait_until(lambda number=number: "share" in stages_of(six, number))
         kill_node(six, number)
     saved = run.result()
-    crossed = saved.made.crossed
+    crossed = saved.provenance.traffic
     assert crossed.n_attempts == crossed.n_rounds == 3
     assert [node.node for node in crossed.nodes if node.n_summed == 3] == [1, 3, 4, 6]
     assert [node.n_summed for node in crossed.nodes if node.node in (2, 5)] == [0, 0]
@@ -345,9 +345,9 @@ def test_below_the_threshold_of_a_secure_sum_there_is_a_named_error_in_time(six,
     code, said = run.end()
     assert code == 2
     # A node that has sent its masked numbers before it dies is not missed in this sum.
-    left, named = re.search(r"(\d) of 6 nodes .* 5 are needed; benched: ([\d, ]+),", said).groups()
-    benched = {int(number) for number in named.split(", ")}
-    assert len(benched) == 6 - int(left)
-    assert benched <= {1, 2, 3, 4}
+    left, named = re.search(r"(\d) of 6 nodes .* 5 are needed; excluded: ([\d, ]+),", said).groups()
+    excluded = {int(number) for number in named.split(", ")}
+    assert len(excluded) == 6 - int(left)
+    assert excluded <= {1, 2, 3, 4}
     assert not (tmp_path / "mdm.json").exists()
     assert (run.folder / "failed.json").stat().st_mtime - killed <= TIMEOUT + 5.0

@@ -22,7 +22,7 @@ def tallied():
         tally.silent((5,))
         tally.refuse(4, "it answered twice")
         tally.summed((3, 4))
-    return tally.crossed(secure=False, clients_per_node=9, known=(5, 4, 3))
+    return tally.traffic(secure=False, clients_per_node=9, known=(5, 4, 3))
 
 
 def test_what_crosses_inside_a_round_is_of_that_round():
@@ -40,7 +40,7 @@ def test_the_sums_of_each_node_are_counted():
 def test_the_record_has_every_node_with_its_name_and_those_that_never_came_too():
     record = tallied().named({3: "ward 3", 8: "ward 8"})
     assert record.n_nodes == 4
-    said = [(n.node, n.name, n.n_summed, n.benched, n.refused) for n in record.nodes]
+    said = [(n.node, n.name, n.n_summed, n.excluded, n.refused) for n in record.nodes]
     assert said == [
         (3, "ward 3", 2, None, ()),
         (4, "4", 2, None, (("it answered twice", 1),)),
@@ -53,7 +53,7 @@ def test_the_record_of_a_fit_over_nodes_is_read_from_json_as_it_was_counted(tmp_
     federation = Federation(tmp_path, 5, 20, faults={0: silent, 1: garbage})
     clients = federation.aggregator(min_fraction=0.6)
     done = fit(clients, n_components=1, n_categories=10, max_size=20, max_rounds=4, rng=2)
-    crossed = clients.crossed
+    crossed = clients.traffic
     record = from_json(Traffic, json.loads(json.dumps(to_json(crossed))))
     assert record == crossed
     assert [one.number for one in record.rounds] == [one.number for one in done.rounds]

@@ -31,7 +31,9 @@ def test_with_ties_style_follows_the_label_shares_and_keeps_its_covariance():
     counts = rng.multinomial(50, rng.dirichlet([1.0, 1.0, 1.0], size=20_000))
     shares = counts / 50
     tie = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]])
-    style = some_style(tie=tie, label_shares=shares.mean(axis=0), label_covariance=np.cov(shares.T))
+    style = some_style(
+        label_effect=tie, label_shares=shares.mean(axis=0), label_covariance=np.cov(shares.T)
+    )
     drawn = style.clients(counts, rng=1)
     np.testing.assert_allclose(np.cov(drawn.T), B, atol=0.02)
     joint = np.cov(shares.T, drawn.T)[:3, 3:]
@@ -81,7 +83,7 @@ def test_the_nearest_covariance_has_no_negative_eigenvalue_and_keeps_the_others(
         ({"shared": [[1.0, 0.5], [0.0, 1.0]]}, "not symmetric"),
         ({"by_label": -V}, "negative eigenvalue"),
         ({"within": [[np.nan, 0], [0, 1]]}, "finite"),
-        ({"tie": np.zeros((3, 2))}, "or none of them"),
+        ({"label_effect": np.zeros((3, 2))}, "or none of them"),
         ({"n_clients": -1}, "n_clients of at least 0"),
         ({"far_share": 1.5}, "far_share from 0 to 1"),
         ({"errors": StyleErrors(np.zeros(1), *np.zeros((3, 1, 1)))}, "mean of shape"),

@@ -174,7 +174,8 @@ def test_labels_and_style_go_together_where_the_style_has_ties():
     space = space_of(2, 1)
     style = Style(
         space, [0.0], [[0.5]], [[0.0]], [[0.5]],
-        label_shares=[0.5, 0.5], label_covariance=[[0.1, -0.1], [-0.1, 0.1]], tie=[[1.0], [-1.0]],
+        label_shares=[0.5, 0.5], label_covariance=[[0.1, -0.1], [-0.1, 0.1]],
+        label_effect=[[1.0], [-1.0]],
     )  # fmt: skip
     shares = np.random.default_rng(0).uniform(0.1, 0.9, 600)
     counts = np.stack([np.rint(40 * shares), 40 - np.rint(40 * shares)], axis=1).astype(int)

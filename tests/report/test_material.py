@@ -56,20 +56,20 @@ def test_with_true_clients_those_of_the_model_and_iid_ones_are_drawn():
 
 
 def test_a_fit_and_a_selection_bring_their_rounds_along():
-    assert gathered(fitted()).made.rounds.n_rounds == fitted().n_rounds
-    assert gathered(selection()).made.rounds.n_rounds == selection().n_rounds
-    assert gathered(selection().mdm).made.rounds is None
+    assert gathered(fitted()).provenance.rounds.n_rounds == fitted().n_rounds
+    assert gathered(selection()).provenance.rounds.n_rounds == selection().n_rounds
+    assert gathered(selection().mdm).provenance.rounds is None
 
 
 def test_a_comparison_file_is_read_with_how_it_came_about(tmp_path):
     place = tmp_path / "c.json"
-    save_document(comparison().to_dict(), place, kind="comparison", made={"seed": 4})
+    save_document(comparison().to_dict(), place, kind="comparison", provenance={"seed": 4})
     read = SavedComparison.from_json(load_document(place, kind="comparison"))
-    assert read.made.seed == 4
+    assert read.provenance.seed == 4
     assert read.comparison.to_dict() == comparison().to_dict()
-    assert SavedComparison.from_json(comparison().to_dict()).made.seed is None
-    foreign = SavedComparison.from_json({**comparison().to_dict(), "made": 3})
-    assert foreign.made.left_out == ("made: expected an object, got 3",)
+    assert SavedComparison.from_json(comparison().to_dict()).provenance.seed is None
+    foreign = SavedComparison.from_json({**comparison().to_dict(), "provenance": 3})
+    assert foreign.provenance.left_out == ("made: expected an object, got 3",)
 
 
 # ------------------------------------------------------------------------ damage and foreigners
@@ -78,18 +78,18 @@ def test_a_comparison_file_is_read_with_how_it_came_about(tmp_path):
 def mdm_file(place, rng):
     whole = json.loads(place.read_text()) if place.exists() else _written(place)
     changed = place.with_name("damaged.json")
-    changed.write_text(json.dumps({**whole, "made": damaged(whole["made"], rng=rng)}))
+    changed.write_text(json.dumps({**whole, "provenance": damaged(whole["provenance"], rng=rng)}))
     return {"model": load_saved(changed)}
 
 
 def _written(place):
-    made = {**saved().made.to_json(), "fit": to_json(fitted())}
-    save(saved().model, place, made=made)
+    made = {**saved().provenance.to_json(), "fit": to_json(fitted())}
+    save(saved().model, place, provenance=made)
     return json.loads(place.read_text())
 
 
 def comparison_file(place, rng):
-    record = damaged({**comparison().to_dict(), "made": {"seed": 1, "command": "x"}}, rng=rng)
+    record = damaged({**comparison().to_dict(), "provenance": {"seed": 1, "command": "x"}}, rng=rng)
     save_like = {"format": "polyurn.comparison", "version": 3}
     place.write_text(json.dumps({**(record if isinstance(record, dict) else {}), **save_like}))
     read = load_document(place, kind="comparison")
@@ -115,7 +115,7 @@ def assert_a_page_or_one_line(read, place, *, n_records, n_pages):
     for _ in range(n_records):
         try:
             given = read(place, rng)
-            lines += given["model"].made.left_out if "model" in given else ()
+            lines += given["model"].provenance.left_out if "model" in given else ()
             if len(pages) < n_pages:
                 pages.append(html_report(**given).encode()[:15])
         except PolyurnError as error:
@@ -138,7 +138,7 @@ def test_hundreds_of_damaged_files_are_pages_or_one_clear_line_each(tmp_path, na
 
 
 @pytest.mark.parametrize(
-    "made",
+    "provenance",
     [
         {"data": "survey 2024"},
         {"data": 7, "seed": [1, 2], "command": None},
@@ -148,7 +148,7 @@ def test_hundreds_of_damaged_files_are_pages_or_one_clear_line_each(tmp_path, na
     ids=str,
 )
 def test_whatever_a_user_says_about_a_model_is_a_page(tmp_path, made):
-    save(selection().mdm, tmp_path / "m.json", made=made)
+    save(selection().mdm, tmp_path / "m.json", provenance=made)
     page = html_report(load_saved(tmp_path / "m.json")).encode()
     assert page.startswith(b"<!doctype html>")
 
@@ -223,7 +223,7 @@ def test_names_of_labels_are_the_models_else_the_files_else_numbers():
     named = Saved(style(), tuple("abcdefghij"), Provenance(seed=3))
     assert gathered(style=named).style.labels == tuple("abcdefghij")
     assert gathered(saved(), style=named).style.labels == NAMES
-    assert gathered(style=named).style.made.seed == 3
+    assert gathered(style=named).style.provenance.seed == 3
     assert gathered(style=style(), categories=NAMES).style.labels == NAMES
 
 

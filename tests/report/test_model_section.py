@@ -15,11 +15,11 @@ from polyurn.report.model_section import (
     candidate_rows,
     choice_section,
     components_section,
+    distinctive_rows,
     path_rows,
     profile_rows,
     size_rows,
     summary_rows,
-    telling_rows,
 )
 from polyurn.server.fit_results import Selection, StartPath
 from polyurn.storage.models import Saved
@@ -80,14 +80,14 @@ def test_few_rows_draw_the_sizes_up_to_one_level_and_large_steps_exactly(seed, m
 def test_a_category_that_only_one_component_holds_tells_most():
     alphas = [[4.0, 4.0, 0.0], [4.0, 1.0, 3.0]]
     mdm = MDM([0.5, 0.5], alphas, Sizes.constant(5, n_components=2))
-    rows = telling_rows(mdm, ["both", "mostly", "only"])
+    rows = distinctive_rows(mdm, ["both", "mostly", "only"])
     assert rows[0]["category"] == "only"
     parts = {row["category"]: row["part"] for row in rows}
     assert sum(parts.values()) == pytest.approx(1.0)
 
 
 def test_nothing_tells_a_single_component_apart():
-    assert telling_rows(truth("low/1"), [str(j) for j in range(10)]) == []
+    assert distinctive_rows(truth("low/1"), [str(j) for j in range(10)]) == []
 
 
 def test_the_candidates_are_the_selection_s_with_95_percent_intervals():

@@ -27,7 +27,7 @@ def facts(*things, **more):
 def test_everything_that_a_page_is_made_from_is_named():
     found = facts(saved(), **everything())
     said = " ".join(text for _, text in found)
-    sent = [one.n_numbers for one in saved().made.selection.rounds]
+    sent = [one.n_numbers for one in saved().provenance.selection.rounds]
     for words in (
         "polyurn select 'my clients.csv'",
         f"at most {max(sent):,} in a round, {sum(sent):,} in all",
@@ -38,7 +38,7 @@ def test_everything_that_a_page_is_made_from_is_named():
     ):
         assert words in said
     assert ("Model: seed", "5") in found
-    assert ("Held out", f"{saved().made.selection.n_held_out:,} clients only scored") in found
+    assert ("Held out", f"{saved().provenance.selection.n_held_out:,} clients only scored") in found
 
 
 def test_a_comparison_file_says_how_it_came_about():
@@ -80,6 +80,6 @@ def test_the_smallest_crowd_that_a_sum_is_over_is_said(fewest, words):
 
 def test_of_a_federation_it_is_said_in_one_line_what_crossed():
     found = dict(facts(federated()))["Privacy: what crossed the wire"]
-    assert found.startswith(f"{federated().made.crossed.line}; ")
+    assert found.startswith(f"{federated().provenance.traffic.line}; ")
     assert dict(facts(federated()))["Privacy: what is guaranteed"].startswith("no guarantee")
     assert "histogram" not in found  # of a plain sum over one client, that would not be true

@@ -116,7 +116,7 @@ def test_how_much_of_the_style_follows_the_labels_is_said_where_it_was_asked():
     tie = np.zeros((10, 2))
     tie[0, 0] = 1.0  # u is moved by 1 times the share of label 0
     tied = pu.Style(
-        one.space, one.mean, one.shared, one.by_label, one.within, tie=tie,
+        one.space, one.mean, one.shared, one.by_label, one.within, label_effect=tie,
         label_shares=np.full(10, 0.1), label_covariance=0.2 * np.eye(10),
     )  # fmt: skip
     said = dict(section(style=tied).facts)["Labels and style"]

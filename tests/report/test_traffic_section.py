@@ -51,13 +51,13 @@ def test_of_a_large_federation_each_node_is_shown_or_counted_once(odd):
     shown = shown_nodes(record)
     assert len(shown.own) == min(odd, MOST_ODD)
     assert len(shown.more) == max(odd - MOST_ODD, 0)
-    assert all(node.benched or node.refused for node in (*shown.own, *shown.more))
+    assert all(node.excluded or node.refused for node in (*shown.own, *shown.more))
     assert sorted((*shown.own, *shown.alike, *shown.more), key=lambda n: -n.node) == [*record.nodes]
 
 
 def test_benched_nodes_come_before_those_whose_replies_were_not_used():
     shown = shown_nodes(crossed_record(500, odd=4))
-    assert [node.benched is None for node in shown.own] == [False, False, True, True]
+    assert [node.excluded is None for node in shown.own] == [False, False, True, True]
 
 
 def test_the_smallest_sum_is_said_and_rounds_without_one_do_not_count():
@@ -169,7 +169,7 @@ def test_the_table_of_nodes_says_who_was_benched_and_why_and_whose_replies_were_
 
 def test_the_table_of_many_nodes_ends_with_the_others_together():
     (table,) = section(crossed_record(500, odd=60)).tables
-    assert table.caption.startswith("The 500 nodes; a row each for those that were benched")
+    assert table.caption.startswith("The 500 nodes; a row each for those that were excluded")
     assert len(table.rows) == 12
     more, others = table.rows[-2:]
     assert more[0] == "50 more of these"

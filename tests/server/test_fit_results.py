@@ -58,7 +58,7 @@ def test_the_chosen_candidate_is_that_with_the_chosen_number_of_components():
 
 
 def test_a_selection_names_those_that_had_not_converged():
-    done = selection(candidate(1), candidate(2), candidate(3, converged=False, outdone=True))
+    done = selection(candidate(1), candidate(2), candidate(3, converged=False, overtaken=True))
     assert done.unfinished == ()
     assert done.stopped.startswith("converged")
     cut = selection(candidate(1), candidate(2, converged=False), candidate(3, converged=False))

@@ -46,7 +46,7 @@ def test_the_names_in_a_file_are_these():
     assert [*choice["rounds"][0]] == ["number", "n_clients", "n_numbers"]
     assert [*choice["candidates"][0]] == [
         "n_components", "log_likelihood", "standard_error", "behind", "behind_error", "n_rounds",
-        "converged", "outdone", "n_parameters", "n_dropped", "multinomial",
+        "converged", "overtaken", "n_parameters", "n_dropped", "multinomial",
     ]  # fmt: skip
 
 

@@ -84,14 +84,16 @@ def test_ties_come_back_and_carry_the_covariance_of_labels_and_style():
     labels = (rng.random(len(owner)) > shares[owner, 0]).astype(int)
     h = np.bincount(owner, labels) / 40  # the share of label 1
     z = 2 * (h - 0.5)[owner, None] + rng.normal(size=(len(owner), 1)) * 0.8
-    style = fit_style(LocalAggregator(Records(z, labels, owner)), whole_space(1, 2), ties=True)
-    assert style.tie[1, 0] - style.tie[0, 0] == pytest.approx(2, abs=0.1)
+    style = fit_style(
+        LocalAggregator(Records(z, labels, owner)), whole_space(1, 2), label_effect=True
+    )
+    assert style.label_effect[1, 0] - style.label_effect[0, 0] == pytest.approx(2, abs=0.1)
     assert style.untied[0, 0] < 0.05 * style.shared[0, 0]
     noised = fit_style(
-        LocalAggregator(Records(z, labels, owner)), whole_space(1, 2), ties=True, **PRIVATE,
+        LocalAggregator(Records(z, labels, owner)), whole_space(1, 2), label_effect=True, **PRIVATE,
         noise=seeded(1),
     )  # fmt: skip
-    assert noised.tie[1, 0] - noised.tie[0, 0] == pytest.approx(2, abs=0.5)
+    assert noised.label_effect[1, 0] - noised.label_effect[0, 0] == pytest.approx(2, abs=0.5)
 
 
 def test_a_federation_of_another_mean_style_raises_the_alarm():

@@ -159,7 +159,7 @@ def test_the_model_file_remembers_the_columns(run, tmp_path):
     (tmp_path / "t.csv").write_text(written(twice, "user,app,opens"))
     named = ("--client", "user", "--category", "app", "--count", "opens")
     assert run("fit", "t.csv", "--components", 1, *named, "-o", "mdm.json").code == 0
-    data = json.loads((tmp_path / "mdm.json").read_text())["made"]["data"]
+    data = json.loads((tmp_path / "mdm.json").read_text())["provenance"]["data"]
     assert (data["client"], data["category"], data["count"]) == ("user", "app", "opens")
     assert run("score", "mdm.json", "t.csv", "--json").json()["n_clients"] == 2 * len(COUNTS)
     assert run("compare", "t.csv", "mdm=mdm.json", "--folds", 0, "--splits", 100).code == 0
@@ -170,6 +170,8 @@ def test_the_model_file_remembers_the_columns(run, tmp_path):
 
 def test_a_model_without_a_record_of_its_data_is_read_by_the_usual_names(run, tmp_path):
     save(
-        MDM([1.0], [[1.0, 2.0, 1.0]], Sizes.constant(10)), tmp_path / "mdm.json", made={"data": "x"}
+        MDM([1.0], [[1.0, 2.0, 1.0]], Sizes.constant(10)),
+        tmp_path / "mdm.json",
+        provenance={"data": "x"},
     )
     assert run("score", "mdm.json", "clients.csv").code == 0

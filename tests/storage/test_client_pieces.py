@@ -2,26 +2,26 @@
 
 import numpy as np
 
-from polyurn.storage.long_rows import Lot
+from polyurn.storage.long_rows import RowBlock
 from polyurn.storage.packing import pieces
 
 
-def lot(clients, file, first_row=0):
+def block(clients, file, first_row=0):
     n = len(clients)
-    return Lot(np.array(clients), np.zeros(n, np.int32), np.ones(n, np.int64), file, first_row)
+    return RowBlock(np.array(clients), np.zeros(n, np.int32), np.ones(n, np.int64), file, first_row)
 
 
-def places(lots, n_clients):
-    found = pieces(iter(lots), n_clients)
+def places(blocks, n_clients):
+    found = pieces(iter(blocks), n_clients)
     return [(len(piece.codes), piece.next_file, piece.next_row) for piece in found]
 
 
 def test_the_next_rows_are_found_where_a_client_goes_over_several_files(monkeypatch):
     monkeypatch.setattr("polyurn.storage.packing._MOST_ROWS", 4)
     monkeypatch.setattr("polyurn.storage.packing._ROWS_PER_CLIENT", 0)
-    over_two = [lot([1, 1, 2], 0), lot([2, 2], 1)]
+    over_two = [block([1, 1, 2], 0), block([2, 2], 1)]
     assert places(over_two, 9) == [(2, 0, 2), (3, 1, 2)]
-    assert places([*over_two, lot([2, 3], 2)], 9) == [(2, 0, 2), (4, 2, 1), (1, 2, 2)]
+    assert places([*over_two, block([2, 3], 2)], 9) == [(2, 0, 2), (4, 2, 1), (1, 2, 2)]
 
 
 def test_pieces_do_not_depend_on_where_lots_end(monkeypatch):
@@ -32,7 +32,7 @@ def test_pieces_do_not_depend_on_where_lots_end(monkeypatch):
     found = [
         places(
             [
-                lot(part, 0, first)
+                block(part, 0, first)
                 for part, first in zip(np.split(clients, at), [0, *at], strict=True)
             ],
             4,

@@ -45,10 +45,12 @@ def test_an_mdm_comes_back_equal_to_the_last_bit(folder, mdm):
 @settings(max_examples=50)
 @given(names=st.lists(st.text(), min_size=2, max_size=2, unique=True), seed=st.integers())
 def test_category_names_and_provenance_come_back_as_they_were(folder, names, seed):
-    save(BINNED, folder / "named.json", categories=names, made={"seed": seed, "command": "x y"})
+    save(
+        BINNED, folder / "named.json", categories=names, provenance={"seed": seed, "command": "x y"}
+    )
     saved = load_saved(folder / "named.json")
     assert saved.categories == tuple(names)
-    assert saved.made == Provenance(polyurn=polyurn.__version__, seed=seed, command="x y")
+    assert saved.provenance == Provenance(polyurn=polyurn.__version__, seed=seed, command="x y")
 
 
 def test_sizes_are_stored_sparsely(tmp_path):
@@ -72,8 +74,8 @@ def test_half_a_surrogate_pair_is_an_error_in_a_name_and_kept_in_what_is_said_ab
     tmp_path,
 ):
     command = os.fsdecode(b"polyurn fit \xff.csv")
-    save(BINNED, tmp_path / "mdm.json", made={"command": command})
-    assert load_saved(tmp_path / "mdm.json").made.command == command
+    save(BINNED, tmp_path / "mdm.json", provenance={"command": command})
+    assert load_saved(tmp_path / "mdm.json").provenance.command == command
     with pytest.raises(ParameterError, match=r"category names in Unicode, got '\\ud800'"):
         save(BINNED, tmp_path / "named.json", categories=["\ud800", "b"])
     assert os.listdir(tmp_path) == ["mdm.json"]

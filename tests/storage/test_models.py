@@ -7,7 +7,7 @@ from api_calls import mdm, space, style
 from polyurn.errors import FileError, ParameterError
 
 
-@pytest.mark.parametrize("made", [mdm, style, space])
+@pytest.mark.parametrize("provenance", [mdm, style, space])
 def test_every_kind_of_model_comes_back_as_it_was(tmp_path, made):
     model = made()
     pu.save(model, tmp_path / "model.json")

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from polyurn.storage.npz_files import read_record_arrays
 
 from polyurn.errors import FileError
+from polyurn.storage.npz_files import read_record_arrays
 
 
 def test_features_labels_and_clients_come_as_they_were_written(tmp_path):

@@ -1,4 +1,4 @@
-"""What stands under "made" in our files."""
+"""What stands under "provenance" in our files."""
 
 import json
 from dataclasses import replace
@@ -28,7 +28,7 @@ KNOWN = {
     "interrupted_after_round",
     "fit",
     "selection",
-    "crossed",
+    "traffic",
     "more",
     "left_out",
 }
@@ -41,7 +41,7 @@ MADE = st.builds(
     interrupted_after_round=st.none() | COUNTS,
     fit=st.sampled_from([None, fitted()]),
     selection=st.sampled_from([None, selection()]),
-    crossed=st.sampled_from([None, crossed_record()]),
+    traffic=st.sampled_from([None, crossed_record()]),
     more=st.dictionaries(st.text().filter(lambda name: name not in KNOWN), COUNTS),
 )
 
@@ -55,16 +55,16 @@ def test_how_a_file_came_about_comes_back_from_its_record(made):
 def test_a_fit_that_is_read_has_the_guarantee_of_its_file(tmp_path):
     guarantee = Guarantee.of([Charge("survey", 6.0, 20)], 1e-6)
     done = replace(fitted(), guarantee=guarantee)
-    save(done.mdm, tmp_path / "mdm.json", made=Provenance(fit=done), guarantee=guarantee)
-    assert load_saved(tmp_path / "mdm.json").made.fit.guarantee == guarantee
-    save(done.mdm, tmp_path / "mdm.json", made=Provenance(fit=fitted()))
-    assert load_saved(tmp_path / "mdm.json").made.fit.guarantee is None
+    save(done.mdm, tmp_path / "mdm.json", provenance=Provenance(fit=done), guarantee=guarantee)
+    assert load_saved(tmp_path / "mdm.json").provenance.fit.guarantee == guarantee
+    save(done.mdm, tmp_path / "mdm.json", provenance=Provenance(fit=fitted()))
+    assert load_saved(tmp_path / "mdm.json").provenance.fit.guarantee is None
 
 
 def test_an_mdm_file_keeps_it(tmp_path):
     made = Provenance(seed=2**100, command="x y", fit=fitted(), more={"weather": ["fine"]})
-    save(fitted().mdm, tmp_path / "mdm.json", made=made.to_json())
-    again = load_saved(tmp_path / "mdm.json").made
+    save(fitted().mdm, tmp_path / "mdm.json", provenance=made.to_json())
+    again = load_saved(tmp_path / "mdm.json").provenance
     assert again.to_json() == {"polyurn": pu.__version__, **made.to_json()}
 
 
@@ -91,14 +91,14 @@ def test_a_seed_of_any_kind_is_a_text(seed):
 @pytest.mark.parametrize(
     ("record", "line"),
     [
-        ({"fit": "by hand"}, "made.fit: expected an object, got 'by hand'"),
-        ({"fit": {}}, "made.fit.rounds: expected a list, got nothing"),
-        ({"selection": []}, "made.selection: expected an object, got []"),
+        ({"fit": "by hand"}, "provenance.fit: expected an object, got 'by hand'"),
+        ({"fit": {}}, "provenance.fit.rounds: expected a list, got nothing"),
+        ({"selection": []}, "provenance.selection: expected an object, got []"),
         (
             {"data": {"file": "a.csv", "n_clients": "six", "n_categories": 2, "n_points": 9}},
-            "made.data.n_clients: expected an integer of at least 0, got 'six'",
+            "provenance.data.n_clients: expected an integer of at least 0, got 'six'",
         ),
-        ({"crossed": "the Rubicon"}, "made.crossed: expected an object, got 'the Rubicon'"),
+        ({"traffic": "the Rubicon"}, "provenance.traffic: expected an object, got 'the Rubicon'"),
         (
             {"interrupted_after_round": -1},
             "made.interrupted_after_round: expected an integer of at least 0, got -1",
@@ -112,12 +112,12 @@ def test_a_foreign_record_is_one_line_its_section_left_out_and_it_is_not_written
     place = tmp_path / "mdm.json"
     save(truth("low/1"), place)
     whole = json.loads(place.read_text())
-    place.write_text(json.dumps({**whole, "made": record}))
+    place.write_text(json.dumps({**whole, "provenance": record}))
     read = load_saved(place)
     assert read.model == truth("low/1")
-    assert read.made == Provenance(left_out=(line,))
+    assert read.provenance == Provenance(left_out=(line,))
     with pytest.raises(ParameterError) as error:
-        save(truth("low/1"), place, made=record)
+        save(truth("low/1"), place, provenance=record)
     assert str(error.value).startswith(f"{line}; ")
     assert str(error.value).endswith(": use another name")
 
@@ -127,4 +127,7 @@ def test_of_several_records_only_the_foreign_ones_are_left_out(tmp_path):
     read = Provenance.from_json({**made, "weather": "fine"})
     kept = {"seed": 3, "data": "survey", "interrupted_after_round": 4, "weather": "fine"}
     assert read.to_json() == kept
-    assert [line.split(":")[0] for line in read.left_out] == ["made.fit", "made.selection"]
+    assert [line.split(":")[0] for line in read.left_out] == [
+        "provenance.fit",
+        "provenance.selection",
+    ]

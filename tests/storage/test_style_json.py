@@ -11,18 +11,18 @@ from polyurn.storage.models import load, load_saved, save
 from style_cases import drawn_world, whole_space
 
 WORLD = drawn_world(60, n_directions=2, n_labels=3, seed=1)
-STYLE = fit_style(LocalAggregator(WORLD.records), whole_space(2, 3), ties=True)
+STYLE = fit_style(LocalAggregator(WORLD.records), whole_space(2, 3), label_effect=True)
 PLAIN = Style(whole_space(2, 3), [0.1, 1 / 3], 0.3 * np.eye(2), 0.1 * np.eye(2), np.eye(2) / 3)
 
 
 @pytest.mark.parametrize("style", [STYLE, PLAIN])
 def test_a_style_comes_back_equal_to_the_last_bit(tmp_path, style):
-    save(style, tmp_path / "style.json", categories=["a", "b", "c"], made={"seed": 1})
+    save(style, tmp_path / "style.json", categories=["a", "b", "c"], provenance={"seed": 1})
     saved = load_saved(tmp_path / "style.json", Style)
     assert saved.model == style
     assert saved.model.errors == style.errors
     assert saved.categories == ("a", "b", "c")
-    assert saved.made.seed == 1
+    assert saved.provenance.seed == 1
 
 
 def test_a_space_comes_back_equal_to_the_last_bit(tmp_path):
@@ -56,7 +56,7 @@ def test_a_file_states_its_guarantee(tmp_path):
     style = fit_style(clients, whole_space(2, 3), epsilon=50.0, delta=1e-6)
     save(style, tmp_path / "style.json", guarantee=clients.guarantee())
     saved = load_saved(tmp_path / "style.json", Style)
-    assert "(50, 1e-06)-differentially private" in saved.made.privacy_in_words
+    assert "(50, 1e-06)-differentially private" in saved.provenance.privacy_in_words
     assert saved.model.errors.far_share == style.errors.far_share > 0
 
 
@@ -70,7 +70,7 @@ def test_a_file_states_its_guarantee(tmp_path):
         (lambda r: r["space"].update(radius=-1.0), "radius above 0"),
         (lambda r: r["space"].update(centres="none"), "space.centres"),
         (lambda r: r["errors"].update(mean=[1.0]), "of shape"),
-        (lambda r: r.update(tie=None), "or none of them"),
+        (lambda r: r.update(label_effect=None), "or none of them"),
         (lambda r: r.update(categories=["a"]), "3"),
     ],
 )

@@ -21,12 +21,12 @@ TABLE = pa.table({"client": ["ann", "bob"], "code": ["a × other", "b, or × sty
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz"])
 def test_a_table_comes_back_with_its_columns_and_texts(tmp_path, suffix):
-    write_table(TABLE, tmp_path / f"table{suffix}", made={"seed": 3})
+    write_table(TABLE, tmp_path / f"table{suffix}", provenance={"seed": 3})
     assert read_table(tmp_path / f"table{suffix}").to_pylist() == TABLE.to_pylist()
 
 
 def test_a_parquet_file_says_how_it_came_about(tmp_path):
-    write_table(TABLE, tmp_path / "table.parquet", made={"seed": 3})
+    write_table(TABLE, tmp_path / "table.parquet", provenance={"seed": 3})
     note = pyarrow.parquet.read_schema(tmp_path / "table.parquet").metadata[b"polyurn"]
     assert json.loads(note)["seed"] == 3
 

@@ -123,7 +123,7 @@ def test_text_is_read_as_it_stands_and_only_an_empty_cell_is_missing(tmp_path):
 
 
 def test_a_parquet_file_records_how_it_was_made(tmp_path):
-    write_histograms(TABLE, tmp_path / "clients.parquet", made={"seed": 3, "command": "x y"})
+    write_histograms(TABLE, tmp_path / "clients.parquet", provenance={"seed": 3, "command": "x y"})
     metadata = pyarrow.parquet.read_schema(tmp_path / "clients.parquet").metadata
     made = json.loads(metadata[b"polyurn"])
     assert made == {"polyurn": polyurn.__version__, "seed": 3, "command": "x y"}

@@ -74,8 +74,16 @@ class Later:
         ("path", None, "expected path as a path, got None"),
         ("path", "", "expected path as a path, got ''"),
         ("path", "a\0b", r"expected path as a path, got 'a\\x00b'"),
-        ("made", {"x": object()}, "a mapping that JSON can hold or None, got something else in it"),
-        ("made", {"x": float("nan")}, "a mapping that JSON can hold or None, got something else"),
+        (
+            "provenance",
+            {"x": object()},
+            "a mapping that JSON can hold or None, got something else in it",
+        ),
+        (
+            "provenance",
+            {"x": float("nan")},
+            "a mapping that JSON can hold or None, got something else",
+        ),
         ("rng", -1, "expected rng as a seed of at least 0, a Generator or None, got -1"),
         ("rng", "0", "expected rng as a seed of at least 0, a Generator or None, got '0'"),
         ("bell", [1], r"an object with ring\(times\) or None, got list; make one: Bell\(\)"),
@@ -106,7 +114,7 @@ def test_an_argument_of_the_wrong_type_is_one_line_of_what_was_expected_and_what
     ("argument", "value"),
     [
         ("number", 3), ("n", np.uint8(200)), ("flag", np.True_), ("path", Path("here")),
-        ("rng", np.random.default_rng(0)), ("rng", [3, 4]), ("bell", Bell()), ("made", {"x": [1]}),
+        ("rng", np.random.default_rng(0)), ("rng", [3, 4]), ("bell", Bell()), ("provenance", {"x": [1]}),
         ("names", np.array(["a", "b"])), ("names", pd.Series(["a", "b"])), ("grid", {"x": (1, 2)}),
         ("numbers", {1, 2}), ("numbers", range(3)), ("later", Later()), ("anything", object()),
     ],

@@ -112,7 +112,7 @@ def test_a_damaged_field_is_one_line_with_its_name_what_was_expected_and_what_ar
     name, value, line
 ):
     with pytest.raises(FileError) as error:
-        from_json(Whole, {**RECORD, name: value}, where="made")
+        from_json(Whole, {**RECORD, name: value}, where="provenance")
     assert str(error.value) == line
 
 

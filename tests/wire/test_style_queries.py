@@ -12,7 +12,7 @@ from style_cases import whole_space
 def test_four_directions_are_39_numbers():
     """38 of the model and the share of points that lie far."""
     assert StyleMoments(whole_space(4, 10)).n_numbers == 39
-    assert StyleMoments(whole_space(4, 10), ties=True).n_numbers == 39 + 10 + 55 + 40
+    assert StyleMoments(whole_space(4, 10), label_effect=True).n_numbers == 39 + 10 + 55 + 40
     assert BoundedStyle(whole_space(4, 10), 4.0).n_numbers == 39
 
 

@@ -29,7 +29,7 @@ def test_the_names_in_a_file_are_these():
     assert [*record["rounds"][0]] == [
         "number", "kind", "n_numbers", "n_nodes", "n_attempts", "bytes_down", "bytes_up", "seconds",
     ]  # fmt: skip
-    assert [*record["nodes"][0]] == ["node", "name", "n_summed", "benched", "refused"]
+    assert [*record["nodes"][0]] == ["node", "name", "n_summed", "excluded", "refused"]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_the_names_in_a_file_are_these():
 )
 def test_a_damaged_record_is_one_line(change, line):
     with pytest.raises(FileError) as error:
-        from_json(Traffic, {**as_read(crossed_record()), **change}, where="crossed")
+        from_json(Traffic, {**as_read(crossed_record()), **change}, where="traffic")
     assert str(error.value) == line
 
 

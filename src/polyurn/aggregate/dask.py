@@ -104,10 +104,12 @@ class DaskAggregator(ShardClients):
     def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
         """The sum over shards, as a future; the query crosses once, and can be sent again."""
         asked = self._submit(_same, query)
-        lots = [list(lot) for _, lot in groupby(draws, key=lambda draw: draw.shard // self._n)]
-        held = [self._held[lot[0].shard // self._n] for lot in lots]
-        answers = self._cluster.map(_answers, held, lots, query=asked, n=self._n, pure=False)
-        places = [(i, j) for i, lot in enumerate(lots) for j in range(len(lot))]
+        groups = [
+            list(group) for _, group in groupby(draws, key=lambda draw: draw.shard // self._n)
+        ]
+        held = [self._held[group[0].shard // self._n] for group in groups]
+        answers = self._cluster.map(_answers, held, groups, query=asked, n=self._n, pure=False)
+        places = [(i, j) for i, group in enumerate(groups) for j in range(len(group))]
         level = []
         for group in (places[i : i + FAN_IN] for i in range(0, len(places), FAN_IN)):
             picks = [(i, [j for _, j in some]) for i, some in groupby(group, key=itemgetter(0))]
@@ -122,8 +124,8 @@ class DaskAggregator(ShardClients):
         """The sum over those at hand, as a future."""
         if self._at_hand is None:
             share, draws = self._rounds.share_at_hand, self._rounds.everyone()
-            lots = [draws[i : i + self._n] for i in range(0, len(draws), self._n)]
-            parts = self._cluster.map(_low_buckets, self._held, lots, share=share, pure=False)
+            groups = [draws[i : i + self._n] for i in range(0, len(draws), self._n)]
+            parts = self._cluster.map(_low_buckets, self._held, groups, share=share, pure=False)
             self._at_hand = self._submit(_put_at_hand, parts)
         return self._submit(_answer_at_hand, query, self._at_hand, draw)
 

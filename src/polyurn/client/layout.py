@@ -50,7 +50,7 @@ class Columns:
     count: str | None = None
 
 
-UNSAID = Columns()
+NO_COLUMNS = Columns()
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,9 @@ class Layout:
 
 def find_layout(
     names: Sequence[str],
-    asked: Columns = UNSAID,
+    asked: Columns = NO_COLUMNS,
     *,
-    remembered: Columns = UNSAID,
+    remembered: Columns = NO_COLUMNS,
     declared: Sequence[str] | int | None = None,
     called: str = "category",
     elsewhere: Sequence[str] = (),

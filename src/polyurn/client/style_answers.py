@@ -1,7 +1,7 @@
 """A client's answer to questions about its style: moments of its points' coordinates.
 
-`wire/style_queries.py` says what is sent and how large it can be. The coordinates are clipped at the declared
-radius here, on the client; no noise is added.
+`wire/style_queries.py` says what is sent and how large it can be. The coordinates are clipped at
+the declared radius here, on the client; no noise is added.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def _clipped(query: BoundedStyle, held: Held) -> NDArray[np.float64]:
     means, matrices = slice(5, 5 + m), slice(5 + m, 5 + m + 3 * (m * (m + 1) // 2))
     shrunk = _shrink(vectors[:, means], query.clip**0.5)
     vectors[:, means] *= shrunk
-    if query.ties:  # h z̄' with the same z̄
+    if query.label_effect:  # h z̄' with the same z̄
         vectors[:, vectors.shape[1] - query.space.n_labels * m :] *= shrunk
     vectors *= query.scales
     part = float(query.scales[matrices][0]) * query.clip  # the longest that the matrices may be
@@ -88,7 +88,7 @@ def _vectors(query: StyleMoments, held: Held) -> NDArray[np.float64]:
         triangle(np.einsum("il,ilj,ilk->ijk", shares, apart, apart)),
         within / sizes,
     ]
-    if query.ties:
+    if query.label_effect:
         blocks += [
             shares,
             triangle(shares[:, :, None] * shares[:, None, :]),

@@ -28,7 +28,7 @@ from polyurn.client.columns import (
 from polyurn.client.crossing import cross
 from polyurn.client.histograms import Categories, Histograms, category_names, located, tally
 from polyurn.client.layout import (
-    UNSAID,
+    NO_COLUMNS,
     Columns,
     Layout,
     category_columns,
@@ -93,7 +93,7 @@ def table_layout(
     table: object,
     asked: Columns,
     *,
-    remembered: Columns = UNSAID,
+    remembered: Columns = NO_COLUMNS,
     declared: Categories | None = None,
     called: str = "category",
     elsewhere: Sequence[str] = (),

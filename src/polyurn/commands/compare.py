@@ -127,8 +127,8 @@ def compare_command(
     )
     document = verdict.to_dict() | _styles_json(rows)
     if output is not None:
-        made = made_by(context, seed)
-        save_document(document, output, kind="comparison", made=made)
+        provenance = made_by(context, seed)
+        save_document(document, output, kind="comparison", provenance=provenance)
         say(f"wrote {output}")
     if as_json:
         print_json(document)

@@ -85,7 +85,7 @@ def demo_command(
     with _stage("6 Report") as end:
         made = Provenance(
             **made_by(context, seed), data=_data(there), selection=learned.selection,
-            crossed=learned.crossed,
+            traffic=learned.traffic,
         )  # fmt: skip
         page = report_on(
             Saved(learned.mdm, there.categories, made),
@@ -120,7 +120,7 @@ class _Learned:
 
     mdm: "MDM"
     selection: "Selection"
-    crossed: "Traffic | None" = None
+    traffic: "Traffic | None" = None
 
 
 def _learned(there: "Flights", rounds: int, rng: "np.random.Generator") -> _Learned:
@@ -166,7 +166,7 @@ def _learned_over_nodes(
                 seed=seed,
             )
             saved = load_saved(perform(place, job).result)
-        record, crossed = saved.made.selection, saved.made.crossed
+        record, crossed = saved.provenance.selection, saved.provenance.traffic
         assert record is not None
         assert crossed is not None
         end(f"{_came_to(record)}, and the server saw only masked sums")

@@ -154,7 +154,7 @@ def fit_command(
     )
     say_learned(saved)
     if output is not None:
-        save(saved.model, output, categories=read.categories, made=saved.made)
+        save(saved.model, output, categories=read.categories, provenance=saved.provenance)
         say(f"wrote {output}")
     show_learned(saved, as_json=as_json, is_kept=output is not None)
 
@@ -224,6 +224,6 @@ def _keep_interrupted(
         why = "" if checkpoint else " (no --output)"
         say(f"interrupted after round {last.number}; {again}{why}")
     else:
-        made = replace(begun, interrupted_after_round=last.number)
-        save(last.mdm, output, categories=categories, made=made)
+        provenance = replace(begun, interrupted_after_round=last.number)
+        save(last.mdm, output, categories=categories, provenance=provenance)
         say(f"interrupted; the parameters after round {last.number} are in {output}")

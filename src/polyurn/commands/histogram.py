@@ -66,7 +66,7 @@ def histogram_command(
     counts = made.counts if cap is None else cap_sizes(made.counts, cap, rng=seed)
     names = {"clients": made.clients.tolist(), "categories": made.categories}
     if output is not None:
-        write_histograms(counts, output, made=made_by(context, seed), **names)
+        write_histograms(counts, output, provenance=made_by(context, seed), **names)
         n_empty = int((client_sizes(counts) == 0).sum())
         say(f"wrote {counted(len(made.clients) - n_empty, 'client')} to {output}")
         if n_empty:

@@ -285,7 +285,9 @@ class SpaceOptions:
     radius: float | None = option(
         None, "Where points are clipped; by default 99 % of the proxy points are within."
     )
-    ties: bool = option(False, "Ask for label shares too: style and label go together.", "--ties")
+    label_effect: bool = option(
+        False, "Ask for label shares too: style and label go together.", "--label_effect"
+    )
 
 
 # -------------------------------------------------------------------------- what texts stand for

@@ -68,7 +68,7 @@ def pack_command(
             memory=memory * 2**20,
             n_threads=threads,
             rng=seed,
-            made=made_by(context, seed),
+            provenance=made_by(context, seed),
             on_remark=say,
             on_progress=on_progress,
         )

@@ -85,7 +85,7 @@ def partition_command(
     done = _partition(held, covers, given)
     ids = None if covers else held.clients
     if output is not None:
-        save_partition(done, output, clients=ids, made=made_by(context, seed))
+        save_partition(done, output, clients=ids, provenance=made_by(context, seed))
         say(f"wrote {counted(len(done), 'client')} to {output}")
     elif not as_json:
         print_data(partition_json(done, clients=ids))

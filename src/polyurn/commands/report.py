@@ -162,7 +162,7 @@ def _comparison(path: str, *, alone: bool) -> "SavedComparison | None":
             raise FileError(f"{path} is damaged: {error}") from error
         warn(f"left out, because it is damaged: {path}: {error}")
         return None
-    for line in found.made.left_out:
+    for line in found.provenance.left_out:
         warn(f"left out of {path}: {line}")
     return found
 

@@ -41,10 +41,11 @@ def sample_command(
     if output is not None and _is_folder(output):
         if as_json:
             raise ParameterError("--json has no effect with a folder: leave it out")
-        saved, made = read_model(mdm), made_by(context, seed)
+        saved, provenance = read_model(mdm), made_by(context, seed)
         with drawing_progress(talk, clients) as on_progress:
             n_files = write_drawn(
-                saved.model, clients, output, rng=seed, categories=saved.categories, made=made,
+                saved.model, clients, output, rng=seed, categories=saved.categories,
+                provenance=provenance,
                 on_progress=on_progress,
             )  # fmt: skip
         say(f"wrote {counted(clients, 'client')} to {counted(n_files, 'file')} in {output}")
@@ -54,7 +55,7 @@ def sample_command(
     saved = read_model(mdm)
     counts, names = saved.model.sample(clients, rng=seed), saved.categories
     if output is not None:
-        write_histograms(counts, output, categories=names, made=made_by(context, seed))
+        write_histograms(counts, output, categories=names, provenance=made_by(context, seed))
         say(f"wrote {counted(clients, 'client')} to {output}")
     elif not as_json:
         print_data([csv_text(counts, categories=names)])

@@ -37,35 +37,41 @@ def show_command(
         from polyurn.storage.models import load_saved
 
         style = load_saved(file, Style)
-        privacy: dict[str, Any] = {"statement": style.made.privacy_in_words}
+        privacy: dict[str, Any] = {"statement": style.provenance.privacy_in_words}
         document = {**views.style_json(style), "privacy": privacy}
-        _show(as_json, document, views.style_table(style.model), style.made, style.model.alarm)
+        _show(
+            as_json, document, views.style_table(style.model), style.provenance, style.model.alarm
+        )
     else:
         if kind != "polyurn.mdm":
             _refuse_others(file, kind)
         model = views.read_model(file)  # which says why not
-        kept = model.made.privacy
-        privacy = {"statement": model.made.privacy_in_words, "guarantee": None}
+        kept = model.provenance.privacy
+        privacy = {"statement": model.provenance.privacy_in_words, "guarantee": None}
         if kept is not None and kept.guarantee is not None:
             privacy["guarantee"] = kept.guarantee.to_json()
         document = {**views.mdm_json(model.model, model.categories), "privacy": privacy}
-        _show(as_json, document, views.mdm_table(model.model, model.categories), model.made)
+        _show(as_json, document, views.mdm_table(model.model, model.categories), model.provenance)
 
 
 def _show(
-    as_json: bool, document: dict[str, Any], table: Any, made: Any = None, alarm: str | None = None
+    as_json: bool,
+    document: dict[str, Any],
+    table: Any,
+    provenance: Any = None,
+    alarm: str | None = None,
 ) -> None:
     """A document, or a table and what there is to say about how the file came about."""
     if as_json:
         print_json(document)
         return
     show(table)
-    if made is not None:
-        show(Text(f"privacy: {made.privacy_in_words}"))
+    if provenance is not None:
+        show(Text(f"privacy: {provenance.privacy_in_words}"))
     if alarm is not None:
         say(f"alarm: {alarm}")
-    if made is not None and made.crossed is not None:
-        say(f"crossed: {made.crossed.line}")
+    if provenance is not None and provenance.traffic is not None:
+        say(f"crossed: {provenance.traffic.line}")
 
 
 def _refuse_others(path: Path, kind: str | None) -> None:

@@ -94,17 +94,17 @@ def style_command(
     if budget:
         ledger = budget.pop("ledger", None) or PrivacyLedger(**budget)
         private = PrivateAggregator(LocalAggregator(records), ledger=ledger)
-        style = fit_style(private, space, ties=measured.ties, **budget)
+        style = fit_style(private, space, label_effect=measured.label_effect, **budget)
         guarantee = private.guarantee()
     else:
-        style = fit_style(LocalAggregator(records), space, ties=measured.ties)
-    made = Provenance(
+        style = fit_style(LocalAggregator(records), space, label_effect=measured.label_effect)
+    provenance = Provenance(
         command=context.obj, data=clients.name, privacy=PrivacyProvenance.of(guarantee)
     )  # without a seed: nothing is drawn
-    saved = Saved(style, names, made, points.columns)
+    saved = Saved(style, names, provenance, points.columns)
     say_style(saved)
     if output is not None:
-        save(style, output, categories=names, features=points.columns, made=made)
+        save(style, output, categories=names, features=points.columns, provenance=provenance)
         say(f"wrote {output}: {counted(style.n_clients, 'client')}")
     if as_json:
         print_json(style_json(saved))
@@ -114,7 +114,7 @@ def style_command(
 
 def say_style(saved: "Saved[Style]") -> None:
     """What is guaranteed to the clients of a style, and whether the proxy data are too far from them."""
-    say(f"privacy: {saved.made.privacy_in_words}")
+    say(f"privacy: {saved.provenance.privacy_in_words}")
     if saved.model.alarm is not None:
         warn(f"alarm: {saved.model.alarm}; take proxy data that are more like the clients")
 

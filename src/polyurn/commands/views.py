@@ -43,41 +43,49 @@ def table_of(
 def read_model(path: Path) -> Saved[MDM]:
     """What an MDM file holds; a line for each document that is left out."""
     saved = load_saved(path)
-    for line in saved.made.left_out:
+    for line in saved.provenance.left_out:
         warn(f"left out of {path}: {line}")
     return saved
 
 
 def show_learned(saved: Saved[MDM], *, as_json: bool, is_kept: bool) -> None:
     """A mixture that was just learned: its rounds, and the parameters unless they are in a file."""
-    made = saved.made
+    provenance = saved.provenance
     if as_json:
-        assert made.rounds is not None
-        of_all = {name: getattr(made.rounds, name) for name in ("n_rounds", "n_clients", "stopped")}
-        document = {**of_all, **to_json(made.rounds), **mdm_json(saved.model, saved.categories)}
-        print_json({**document, **made.more, "privacy": made.privacy_in_words})
-    elif made.selection is not None:
-        show(selection_table(made.selection))
-    elif "candidates" in made.more:
-        show(candidates_table(made.more["candidates"], saved.model.n_components))
+        assert provenance.rounds is not None
+        of_all = {
+            name: getattr(provenance.rounds, name) for name in ("n_rounds", "n_clients", "stopped")
+        }
+        document = {
+            **of_all,
+            **to_json(provenance.rounds),
+            **mdm_json(saved.model, saved.categories),
+        }
+        print_json({**document, **provenance.more, "privacy": provenance.privacy_in_words})
+    elif provenance.selection is not None:
+        show(selection_table(provenance.selection))
+    elif "candidates" in provenance.more:
+        show(candidates_table(provenance.more["candidates"], saved.model.n_components))
     elif not is_kept:
         show(mdm_table(saved.model, saved.categories))
 
 
 def say_learned(saved: Saved[MDM]) -> None:
     """What there is to say about a mixture that was just learned, besides its parameters."""
-    made = saved.made
-    for sentence in _fit_sentences(saved) if made.fit is not None else _choice_sentences(saved):
+    provenance = saved.provenance
+    for sentence in (
+        _fit_sentences(saved) if provenance.fit is not None else _choice_sentences(saved)
+    ):
         say(sentence)
 
 
 def _fit_sentences(saved: Saved[MDM]) -> list[str]:
-    fit, privacy = saved.made.fit, saved.made.privacy
+    fit, privacy = saved.provenance.fit, saved.provenance.privacy
     assert fit is not None
     told = [f"{counted(fit.n_rounds, 'round')}; {fit.stopped}"]
     if privacy is not None and privacy.guarantee is not None:
-        told = [f"stopped {fit.stopped}", saved.made.privacy_in_words]
-    if "candidates" in saved.made.more:
+        told = [f"stopped {fit.stopped}", saved.provenance.privacy_in_words]
+    if "candidates" in saved.provenance.more:
         told.insert(0, counted(saved.model.n_components, "component"))
     if fit.n_agreeing is not None and saved.model.n_components > 1:
         told.append(f"starts that ended at this optimum: {fit.n_agreeing}")
@@ -85,7 +93,7 @@ def _fit_sentences(saved: Saved[MDM]) -> list[str]:
 
 
 def _choice_sentences(saved: Saved[MDM]) -> list[str]:
-    choice = saved.made.selection
+    choice = saved.provenance.selection
     assert choice is not None
     judges = counted(choice.n_held_out, "held-out client")
     told = [f"{counted(choice.n_components, 'component')}, by {judges}"]
@@ -158,7 +166,7 @@ def selection_table(choice: "Selection") -> Table:
     """One row per number of components; the chosen one is marked."""
 
     def state(candidate: "Candidate") -> str:
-        if candidate.outdone:
+        if candidate.overtaken:
             return "stopped early"
         words = ["chosen"] if candidate is choice.chosen else []
         return ", ".join(words + ([] if candidate.converged else ["unfinished"]))
@@ -178,7 +186,7 @@ def selection_table(choice: "Selection") -> Table:
             for c in choice.candidates
         ],
     )
-    if any(c.outdone for c in choice.candidates):
+    if any(c.overtaken for c in choice.candidates):
         table.caption = "stopped early: a smaller K was already better than this one could become"
     return table
 
@@ -267,7 +275,7 @@ def styles_table(rows: Sequence["StyleRow"]) -> Table:
     for row in rows:
         cells = [row.name]
         for found in (row.directions, row.features):
-            tie = f"{found.tie:.2f} ({found.tie_floor:.2f})"
+            tie = f"{found.label_effect:.2f} ({found.label_effect_floor:.2f})"
             cells += [f"{found.by_client:.2f}", f"{found.by_label:.2f}", tie]
         lines.append(cells)
     columns = [f"{head}, {where}" for where in ("directions", "features") for head in heads]

@@ -36,18 +36,18 @@ class StyleDispersion:
     by_label : Estimate
         The same for the points of each client and label, where there are two or more; tr Cov(r) is that
         of the label. Averaged over clients and labels; resampled by client.
-    tie : float
+    label_effect : float
         The largest correlation between clients of a combination of label shares with one of mean
         residuals (Hotelling's first canonical correlation, 1936).
-    tie_floor : float
+    label_effect_floor : float
         What it is on average when clients are given each other's label shares.
     """
 
     n_clients: int
     by_client: Estimate
     by_label: Estimate
-    tie: float
-    tie_floor: float
+    label_effect: float
+    label_effect_floor: float
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ def style_dispersion(
         n_clients=n_clients,
         by_client=mean_estimate(by_client, weights),
         by_label=_ratio_estimate(index.sum(axis=1), told.sum(axis=1), weights),
-        tie=tie,
-        tie_floor=floor,
+        label_effect=tie,
+        label_effect_floor=floor,
     )
 
 

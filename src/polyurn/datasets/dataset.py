@@ -33,7 +33,8 @@ class LabelledPoints:
 
     Examples
     --------
-    >>> LabelledPoints(labels=np.array([0, 1, 1]), clients=np.array([0, 1, 0]), client_ids=np.array(["a", "b"]))
+    >>> ids = np.array(["a", "b"])
+    >>> LabelledPoints(labels=np.array([0, 1, 1]), clients=np.array([0, 1, 0]), client_ids=ids)
     LabelledPoints(n_records=3, n_clients=2)
     """
 
@@ -85,7 +86,8 @@ class LabelledPoints:
 
         Examples
         --------
-        >>> all_three = LabelledPoints(np.array([0, 1, 1]), None, np.array([0, 1, 0]), np.array(["a", "b"]))
+        >>> ids = np.array(["a", "b"])
+        >>> all_three = LabelledPoints(np.array([0, 1, 1]), None, np.array([0, 1, 0]), ids)
         >>> all_three.take(np.array([0, 2])).client_ids.tolist()
         ['a']
         """

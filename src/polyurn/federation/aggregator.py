@@ -156,14 +156,14 @@ class FederatedAggregator:
         return self._tally.refused
 
     @property
-    def benched(self) -> dict[int, str]:
+    def excluded(self) -> dict[int, str]:
         """The nodes that are not asked any more, and why."""
-        return self._tally.benched
+        return self._tally.excluded
 
     @property
-    def crossed(self) -> Traffic:
-        """All that crossed so far."""
-        return self._tally.crossed(
+    def traffic(self) -> Traffic:
+        """All that traffic so far."""
+        return self._tally.traffic(
             secure=self._terms.secure, clients_per_node=self._clients_per_node, known=self._known
         )
 
@@ -274,7 +274,7 @@ class FederatedAggregator:
             self._tally.alive(node)
         self._known |= there
         self._present = there
-        free = sorted(there - set(self._tally.benched))
+        free = sorted(there - set(self._tally.excluded))
         aim = len(self._known) if cohort_size is None else cohort_size
         needed = self._terms.needed(aim)
         if len(free) < needed:
@@ -296,8 +296,8 @@ class FederatedAggregator:
         for node, whys in self._tally.refused.items():
             by_reasons.setdefault("; ".join(whys), []).append(node)
         refused = [f"{_listed(nodes)} ({why})" for why, nodes in by_reasons.items()]
-        benched = _listed(list(self._tally.benched))
-        return f"benched: {benched}, refused: {', '.join(refused) or 'none'}"
+        excluded = _listed(list(self._tally.excluded))
+        return f"excluded: {excluded}, refused: {', '.join(refused) or 'none'}"
 
 
 class Attempt:

@@ -154,7 +154,7 @@ class StyleJob(Job):
         Of as many labels as the federation has categories, in their order.
     features : tuple of str, or None
         The name of each feature.
-    ties : bool
+    label_effect : bool
         As in `fit_style`.
     """
 
@@ -162,7 +162,7 @@ class StyleJob(Job):
 
     space: StyleSpace
     features: tuple[str, ...] | None = None
-    ties: bool = False
+    label_effect: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

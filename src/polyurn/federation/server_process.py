@@ -72,8 +72,8 @@ def _learn_mixture(
             asked, job.components or "auto", n_categories=federation.n_categories, rng=job.seed,
             on_round=lambda done: folder.tell(_event(done)), **job.search,
         )  # fmt: skip
-    made = {"seed": job.seed, **Provenance.of(learned).to_json(), **_made(nodes, place, job)}
-    save(learned.mdm, folder.result, categories=federation.categories, made=made)
+    provenance = {"seed": job.seed, **Provenance.of(learned).to_json(), **_made(nodes, place, job)}
+    save(learned.mdm, folder.result, categories=federation.categories, provenance=provenance)
 
 
 def _learn_style(
@@ -81,12 +81,16 @@ def _learn_style(
 ) -> None:
     guarantee = None
     if job.epsilon is None:
-        style = fit_style(nodes, job.space, ties=job.ties)
+        style = fit_style(nodes, job.space, label_effect=job.label_effect)
     else:
         private = private_clients(nodes, job, place)
         with _saying_how_to_raise():
             style = fit_style(
-                private, job.space, ties=job.ties, epsilon=job.epsilon, delta=job.delta
+                private,
+                job.space,
+                label_effect=job.label_effect,
+                epsilon=job.epsilon,
+                delta=job.delta,
             )
         guarantee = private.guarantee()
     privacy = to_json(PrivacyProvenance.of(guarantee))
@@ -95,14 +99,14 @@ def _learn_style(
         folder.result,
         categories=place.read().categories,
         features=job.features,
-        made={"privacy": privacy, **_made(nodes, place, job)},
+        provenance={"privacy": privacy, **_made(nodes, place, job)},
     )
 
 
 def _made(nodes: FederatedAggregator, place: FederationFolder, job: Job) -> dict[str, Any]:
     """How a model came about, whatever it is a model of."""
     names = {node.number: node.name for node in place.read().nodes}
-    return {"command": job.command, "crossed": to_json(nodes.crossed.named(names))}
+    return {"command": job.command, "traffic": to_json(nodes.traffic.named(names))}
 
 
 @contextmanager

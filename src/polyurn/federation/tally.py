@@ -13,10 +13,10 @@ from polyurn.wire.traffic import NodeTraffic, RoundTraffic, Traffic
 
 
 class Tally:
-    """What has crossed so far, and who is benched.
+    """What has traffic so far, and who is excluded.
 
-    A node that does not reply in time is benched. It comes back when a late reply of it arrives, or when
-    it has left and joins again; the second time it is benched for good. So is a node that made a secure
+    A node that does not reply in time is excluded. It comes back when a late reply of it arrives, or
+    when it has left and joins again; the second time it is excluded for good. So is a node that made a secure
     sum fail.
     """
 
@@ -27,15 +27,15 @@ class Tally:
         self._summed: Counter[int] = Counter()
         self._rounds: list[RoundTraffic] = []
         self._n_in_sum = 0
-        self._benched: dict[int, str] = {}
+        self._excluded: dict[int, str] = {}
         self._for_good: set[int] = set()
         self._was_benched: set[int] = set()
         self._refused: dict[int, Counter[str]] = {}
 
     @property
-    def benched(self) -> dict[int, str]:
+    def excluded(self) -> dict[int, str]:
         """Who is not asked, and why."""
-        return dict(sorted(self._benched.items()))
+        return dict(sorted(self._excluded.items()))
 
     @property
     def refused(self) -> dict[int, dict[str, int]]:
@@ -77,25 +77,25 @@ class Tally:
         """They did not reply in time."""
         self.n_timeouts += bool(nodes)
         for node in nodes:
-            self._benched[node] = self.SILENT
+            self._excluded[node] = self.SILENT
             if node in self._was_benched:
                 self._for_good.add(node)
             self._was_benched.add(node)
 
     def suspect(self, node: int) -> None:
-        """It made a secure sum fail: benched for good."""
+        """It made a secure sum fail: excluded for good."""
         self.refuse(node, self.SUSPECT)
-        self._benched[node] = self.SUSPECT
+        self._excluded[node] = self.SUSPECT
         self._for_good.add(node)
 
     def alive(self, node: int) -> None:
-        """A sign of life of somebody who was benched."""
+        """A sign of life of somebody who was excluded."""
         if node not in self._for_good:
-            self._benched.pop(node, None)
+            self._excluded.pop(node, None)
 
-    def crossed(self, *, secure: bool, clients_per_node: int, known: Collection[int]) -> Traffic:
+    def traffic(self, *, secure: bool, clients_per_node: int, known: Collection[int]) -> Traffic:
         """All of it as a value; nodes are called by their numbers."""
-        nodes = sorted({*known, *self._summed, *self._benched, *self._refused})
+        nodes = sorted({*known, *self._summed, *self._excluded, *self._refused})
         return Traffic(
             secure=secure,
             clients_per_node=clients_per_node,
@@ -107,7 +107,7 @@ class Tally:
                     node=node,
                     name=str(node),
                     n_summed=self._summed[node],
-                    benched=self._benched.get(node),
+                    excluded=self._excluded.get(node),
                     refused=tuple(self._refused.get(node, {}).items()),
                 )
                 for node in nodes

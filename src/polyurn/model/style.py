@@ -4,8 +4,8 @@ A point of label l has the coordinates z = W_l^(-1/2) (P'f - c_l) in a `StyleSpa
 law of point j of label l at client i is z_ilj = μ + u_i + v_il + e_ilj with u ~ N(0, B), the style that
 all labels of a client share, v ~ N(0, V), how this client does this label, and e ~ N(0, E), within them.
 
-Parameters in, coordinates and draws out. How a style is fitted is `server/style_fit.py`, and which points
-are picked for it `partitioning/`.
+Parameters in, coordinates and draws out. How a style is fitted is `server/style_fit.py`, and which
+points are picked for it `partitioning/`.
 """
 
 import math
@@ -80,7 +80,7 @@ class Style(ShapedArrays):
         p: the mean label shares of clients; given if label and style go together.
     label_covariance : float array of shape (n_labels, n_labels), optional
         The covariance of clients' label shares.
-    tie : float array of shape (n_labels, n_directions), optional
+    label_effect : float array of shape (n_labels, n_directions), optional
         G: u is moved by G'(h - p) for a client of label shares h.
     errors : StyleErrors, optional
     n_clients : int
@@ -106,16 +106,18 @@ class Style(ShapedArrays):
     _: KW_ONLY
     label_shares: Annotated[Floats, Shape("n_labels")] | None = None
     label_covariance: Annotated[Floats, Shape("n_labels", "n_labels")] | None = None
-    tie: Annotated[Floats, Shape("n_labels", "n_directions")] | None = None
+    label_effect: Annotated[Floats, Shape("n_labels", "n_directions")] | None = None
     errors: StyleErrors | None = None
     n_clients: int = 0
     far_share: float = math.nan
 
     def __post_init__(self) -> None:
         self._check_arrays(n_directions=self.n_directions, n_labels=self.space.n_labels)
-        ties = (self.label_shares, self.label_covariance, self.tie)
-        if len({given is None for given in ties}) > 1:
-            raise ParameterError("expected label_shares, label_covariance and tie, or none of them")
+        label_effect = (self.label_shares, self.label_covariance, self.label_effect)
+        if len({given is None for given in label_effect}) > 1:
+            raise ParameterError(
+                "expected label_shares, label_covariance and label_effect, or none of them"
+            )
         for name in ("shared", "by_label", "within", "label_covariance"):
             _check_covariance(getattr(self, name), name)
         if self.errors is not None:
@@ -159,9 +161,11 @@ class Style(ShapedArrays):
     @property
     def untied(self) -> NDArray[np.float64]:
         """The covariance of u given the label shares: B - G' Cov(h) G, negative eigenvalues 0."""
-        if self.tie is None or self.label_covariance is None:
+        if self.label_effect is None or self.label_covariance is None:
             return self.shared
-        return nearest_covariance(self.shared - self.tie.T @ self.label_covariance @ self.tie)
+        return nearest_covariance(
+            self.shared - self.label_effect.T @ self.label_covariance @ self.label_effect
+        )
 
     def clients(
         self, counts: object, *, rng: int | np.random.Generator | None = None
@@ -171,7 +175,7 @@ class Style(ShapedArrays):
         Parameters
         ----------
         counts : int array or scipy.sparse of shape (n_clients, n_labels)
-            The clients' label counts: with ties, a client's style depends on its label shares.
+            The clients' label counts: with label_effect, a client's style depends on its label shares.
         rng : int or numpy.random.Generator
 
         Returns
@@ -181,9 +185,9 @@ class Style(ShapedArrays):
         table = check_counts(counts, n_categories=self.space.n_labels)
         rng = np.random.default_rng(rng)
         drawn = rng.standard_normal((table.shape[0], self.n_directions)) @ _root(self.untied).T
-        if self.tie is not None and self.label_shares is not None:
+        if self.label_effect is not None and self.label_shares is not None:
             shares = table / np.maximum(client_sizes(table), 1)[:, None]
-            drawn += np.asarray(shares @ self.tie) - self.label_shares @ self.tie
+            drawn += np.asarray(shares @ self.label_effect) - self.label_shares @ self.label_effect
         return np.asarray(self.mean + drawn)
 
     def draw(

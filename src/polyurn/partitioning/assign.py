@@ -208,7 +208,7 @@ def cover(
 
 
 @checked
-def in_stock(counts: object, labels: ArrayLike) -> Counts:
+def held_categories(counts: object, labels: ArrayLike) -> Counts:
     """The same clients, without points of categories that the proxy data have none of.
 
     Clients who hold nothing else are left out. Small categories may be missing from a server's data by
@@ -226,7 +226,7 @@ def in_stock(counts: object, labels: ArrayLike) -> Counts:
 
     Examples
     --------
-    >>> in_stock([[1, 2, 0], [0, 3, 0], [2, 0, 4]], [0, 0, 2]).tolist()
+    >>> held_categories([[1, 2, 0], [0, 3, 0], [2, 0, 4]], [0, 0, 2]).tolist()
     [[1, 0, 0], [2, 0, 4]]
     """
     table = check_counts(counts)

@@ -19,7 +19,7 @@ from polyurn.model.mdm import MDM
 from polyurn.model.populations import IID
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import label_codes
-from polyurn.partitioning.assign import in_stock, partition
+from polyurn.partitioning.assign import held_categories, partition
 from polyurn.partitioning.result import Partition, PartitionReport, StyleReport
 from polyurn.server.fit_results import Fit, Selection
 from polyurn.storage.models import Saved
@@ -39,12 +39,12 @@ class SavedComparison:
     """What a comparison file holds, and how it came about."""
 
     comparison: Comparison
-    made: Provenance = field(default_factory=Provenance)
+    provenance: Provenance = field(default_factory=Provenance)
 
     @classmethod
     def from_json(cls, record: Mapping[str, object]) -> Self:
         """The record of a comparison file; a field that is missing or damaged is a FileError."""
-        return cls(Comparison.from_dict(record), Provenance.from_json(record.get("made", {})))
+        return cls(Comparison.from_dict(record), Provenance.from_json(record.get("provenance", {})))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class StyleMaterial:
     style: Style
     labels: tuple[str, ...]
     features: tuple[str, ...] | None
-    made: Provenance
+    provenance: Provenance
     pool: Pool | None = None
     styled: StyledClients | None = None
 
@@ -103,7 +103,7 @@ class Material:
     mdm : MDM or None
     categories : tuple of str
         The name of each category, its number if it has none.
-    made, comparison_made : Provenance
+    provenance, comparison_made : Provenance
         How the MDM and the comparison came about.
     comparison : Comparison or None
     runs : tuple of FinishedRun
@@ -122,7 +122,7 @@ class Material:
     metric: str
     mdm: MDM | None
     categories: tuple[str, ...]
-    made: Provenance
+    provenance: Provenance
     comparison: Comparison | None
     comparison_made: Provenance
     runs: tuple[FinishedRun, ...]
@@ -178,7 +178,7 @@ def gather(
     rng: int | np.random.Generator | None = 0,
 ) -> Material:
     """Bring what the user has into one shape, and draw the clients that are missing: see `report_on`."""
-    mdm, own_categories, made = _model(model)
+    mdm, own_categories, provenance = _model(model)
     if mdm is None and comparison is None and not runs and not clients and style is None:
         raise ParameterError(
             "expected something to report on: a model, a style, a comparison, runs or clients"
@@ -217,9 +217,9 @@ def gather(
         metric=metric,
         mdm=mdm,
         categories=names or tuple(map(str, range(n_categories))),
-        made=made,
+        provenance=provenance,
         comparison=comparison.comparison if comparison else None,
-        comparison_made=comparison.made if comparison else Provenance(),
+        comparison_made=comparison.provenance if comparison else Provenance(),
         runs=tuple(runs),
         clients={name: _some(tables[name], rng=rng) for name in order},
         n_clients={name: tables[name].shape[0] for name in order},
@@ -237,7 +237,7 @@ def _model(model: Model | None) -> tuple[MDM | None, tuple[str, ...] | None, Pro
         case Selection():
             return model.mdm, None, Provenance(selection=model)
         case Saved():
-            return model.model, model.categories, model.made
+            return model.model, model.categories, model.provenance
         case _:
             return model, None, Provenance()
 
@@ -264,7 +264,7 @@ def _style(
         style=saved.model,
         labels=saved.categories or tuple(map(str, range(space.n_labels))),
         features=saved.features if named else None,
-        made=saved.made,
+        provenance=saved.provenance,
         pool=pool,
     )
 
@@ -297,7 +297,7 @@ def _styled(
     style: Style, pool: Pool, counts: Counts, *, rng: np.random.Generator
 ) -> StyledClients | None:
     """Clients of these histograms with a style, if the pool has points for any of them."""
-    wanted = in_stock(counts, pool.labels)
+    wanted = held_categories(counts, pool.labels)
     if wanted.shape[0] == 0:
         return None
     with warnings.catch_warnings():

@@ -49,7 +49,7 @@ def components_section(material: Material) -> Section | None:
     if mdm is None:
         return None
     one = mdm.n_components == 1
-    telling = telling_rows(mdm, names)
+    distinctive = distinctive_rows(mdm, names)
     return Section(
         name="components",
         title="The component" if one else "The components",
@@ -61,7 +61,7 @@ def components_section(material: Material) -> Section | None:
         figures=(
             _weights(summary_rows(mdm, names)),
             _profiles(mdm, profile_rows(mdm, names)),
-            *([_telling(mdm, telling)] if telling else []),
+            *([_distinctive(mdm, distinctive)] if distinctive else []),
             _sizes(mdm, size_rows(mdm)),
         ),
     )
@@ -69,7 +69,7 @@ def components_section(material: Material) -> Section | None:
 
 def choice_section(material: Material) -> Section | None:
     """The choice of K and the rounds, if the model's file kept them."""
-    found = material.made.rounds
+    found = material.provenance.rounds
     if found is None:
         return None
     asked = f"Clients were asked in {counted(found.n_rounds, 'round')}."
@@ -208,8 +208,8 @@ def _profiles(mdm: MDM, rows: Rows) -> Figure:
     )
 
 
-def telling_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
-    """The categories that tell the components apart, the most telling first.
+def distinctive_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
+    """The categories that tell the components apart, the most distinctive first.
 
     A category's part is its term of the Jensen-Shannon divergence of the components' expected shares,
     Σ_k τ_k p_kj log(p_kj / p_j), as a share of the whole. No rows for a single component.
@@ -232,7 +232,7 @@ def telling_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     ]
 
 
-def _telling(mdm: MDM, rows: Rows) -> Figure:
+def _distinctive(mdm: MDM, rows: Rows) -> Figure:
     components = names_of(rows, "component")
     base = chart().encode(
         y=listed("category", grid=True),
@@ -251,10 +251,10 @@ def _telling(mdm: MDM, rows: Rows) -> Figure:
         ),
     )
     return Figure(
-        name="telling",
+        name="distinctive",
         title="Which categories tell them apart",
         says=(
-            "The categories in which the components differ most, the most telling first, with the "
+            "The categories in which the components differ most, the most distinctive first, with the "
             f"expected share in each component{_first(mdm)}."
         ),
         panels=(Panel(spec_of(spans + dots, rows, height=steps(rows, "category", 24))),),
@@ -362,7 +362,7 @@ def candidate_rows(selection: Selection) -> Rows:
             "behind_error": c.behind_error,
             "n_rounds": c.n_rounds,
             "n_parameters": c.n_parameters,
-            "converged": "yes" if c.converged else "stopped early" if c.outdone else "no",
+            "converged": "yes" if c.converged else "stopped early" if c.overtaken else "no",
             "chosen": c is selection.chosen,
         }
         for c in selection.candidates

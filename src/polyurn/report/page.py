@@ -165,12 +165,12 @@ def report_on(
     >>> from polyurn.model.paper_truths import truth
     >>> report = report_on(truth("medium/3"), title="Three kinds of client")
     >>> "<title>Three kinds of client</title>" in report.html(), [*report.figures]
-    (True, ['weights', 'profiles', 'telling', 'component-sizes'])
+    (True, ['weights', 'profiles', 'distinctive', 'component-sizes'])
     """
     given = {name: value for name, value in locals().items() if name != "title"}
     material = gather(**given)
-    made = [declared(material) for declared in _SECTIONS]
-    sections = tuple(section for section in made if section is not None)
+    declared = [section_of(material) for section_of in _SECTIONS]
+    sections = tuple(section for section in declared if section is not None)
     return Report(title, headline(material), sections, tuple(material.populations))
 
 

@@ -1,4 +1,4 @@
-"""Where everything on a page came from: versions, seeds, commands, data, and what crossed the wire.
+"""Where everything on a page came from: versions, seeds, commands, data, and what traffic the wire.
 
 Facts from the records, in words; nothing is measured here.
 """
@@ -16,15 +16,15 @@ def provenance_section(material: Material) -> Section:
     from polyurn import __version__
 
     facts = [("Page", f"written by polyurn {__version__}")]
-    facts += _made_facts("Model", material.made)
-    if material.made.rounds is not None or material.made.privacy is not None:
-        facts.append(("Privacy: what is guaranteed", material.made.privacy_in_words))
-    if material.made.rounds is not None:
-        facts += _wire_facts(material.made.rounds, material.made.crossed)
+    facts += _made_facts("Model", material.provenance)
+    if material.provenance.rounds is not None or material.provenance.privacy is not None:
+        facts.append(("Privacy: what is guaranteed", material.provenance.privacy_in_words))
+    if material.provenance.rounds is not None:
+        facts += _wire_facts(material.provenance.rounds, material.provenance.traffic)
     if material.style is not None:
-        facts += _made_facts("Style", material.style.made)
-        if material.style.made.privacy is not None:
-            facts.append(("Style: what is guaranteed", material.style.made.privacy_in_words))
+        facts += _made_facts("Style", material.style.provenance)
+        if material.style.provenance.privacy is not None:
+            facts.append(("Style: what is guaranteed", material.style.provenance.privacy_in_words))
     if material.comparison is not None:
         facts += _made_facts("Comparison", material.comparison_made)
         facts.append(("Comparison", material.comparison.standing))
@@ -40,18 +40,18 @@ def provenance_section(material: Material) -> Section:
     )
 
 
-def _made_facts(what: str, made: Provenance) -> list[tuple[str, str]]:
+def _made_facts(what: str, provenance: Provenance) -> list[tuple[str, str]]:
     facts = []
-    if made.command is not None:
-        facts.append((f"{what}: command", made.command))
-    if made.seed is not None:
-        facts.append((f"{what}: seed", str(made.seed)))
-    if made.polyurn is not None:
-        facts.append((f"{what}: version", f"polyurn {made.polyurn}"))
-    if made.data is not None:
-        facts.append((f"{what}: data", _data_fact(made.data)))
-    if made.interrupted_after_round is not None:
-        text = f"interrupted by hand after round {made.interrupted_after_round}"
+    if provenance.command is not None:
+        facts.append((f"{what}: command", provenance.command))
+    if provenance.seed is not None:
+        facts.append((f"{what}: seed", str(provenance.seed)))
+    if provenance.polyurn is not None:
+        facts.append((f"{what}: version", f"polyurn {provenance.polyurn}"))
+    if provenance.data is not None:
+        facts.append((f"{what}: data", _data_fact(provenance.data)))
+    if provenance.interrupted_after_round is not None:
+        text = f"interrupted by hand after round {provenance.interrupted_after_round}"
         facts.append((f"{what}: rounds", text))
     return facts
 
@@ -65,17 +65,17 @@ def _data_fact(data: DataProvenance | str) -> str:
     )
 
 
-def _wire_facts(found: Fit | Selection, crossed: Traffic | None) -> list[tuple[str, str]]:
+def _wire_facts(found: Fit | Selection, traffic: Traffic | None) -> list[tuple[str, str]]:
     """What a client sent, and how often."""
     sent = [one.n_numbers for one in found.rounds]
     what = (
         "sums over clients of addable statistics, never a client’s records or histogram"
-        if crossed is None
-        else f"{crossed.line}; the section of that name has the rest"
+        if traffic is None
+        else f"{traffic.line}; the section of that name has the rest"
     )
     facts = [
         (
-            "Privacy: what crossed the wire",
+            "Privacy: what traffic the wire",
             what,
         ),
         (

@@ -99,7 +99,7 @@ def _facts(shown: StyleMaterial) -> tuple[tuple[str, str], ...]:
     facts = [("Alarm", _alarm(style)), ("Mean style of the clients", _mean(style))]
     if style.n_clients:
         facts.append(("Learned from", f"sums over {counted(style.n_clients, 'client')}, once"))
-    if style.tie is not None and np.trace(style.shared) > 0:
+    if style.label_effect is not None and np.trace(style.shared) > 0:
         follows = 1 - float(np.trace(style.untied) / np.trace(style.shared))
         facts.append(
             (

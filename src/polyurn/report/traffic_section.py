@@ -1,4 +1,4 @@
-"""What crossed between a server and its nodes, on the page of a model of a federation."""
+"""What traffic between a server and its nodes, on the page of a model of a federation."""
 
 import re
 from collections import Counter
@@ -31,62 +31,62 @@ _MEANINGS = {
 
 
 def crossed_section(material: Material) -> Section | None:
-    """What crossed, if the model's file kept it."""
-    crossed = material.made.crossed
-    if crossed is None:
+    """What traffic, if the model's file kept it."""
+    traffic = material.provenance.traffic
+    if traffic is None:
         return None
-    rows = round_rows(crossed)
+    rows = round_rows(traffic)
     return Section(
-        name="crossed",
-        title="What crossed the wire",
-        lead=_lead(crossed),
+        name="traffic",
+        title="What traffic the wire",
+        lead=_lead(traffic),
         figures=(_bytes(rows),) if rows else (),
-        tables=(_nodes(crossed),) if rows else (),
-        facts=_facts(crossed),
+        tables=(_nodes(traffic),) if rows else (),
+        facts=_facts(traffic),
     )
 
 
-def _lead(crossed: Traffic) -> str:
-    saw = "sums over nodes, and no node’s answer" if crossed.secure else "every node’s answer"
+def _lead(traffic: Traffic) -> str:
+    saw = "sums over nodes, and no node’s answer" if traffic.secure else "every node’s answer"
     return (
-        f"The clients’ data stayed at the {counted(crossed.n_nodes, 'node')} of a federation. In "
-        f"{counted(crossed.n_rounds, 'round')} the server asked the nodes and saw {saw}."
+        f"The clients’ data stayed at the {counted(traffic.n_nodes, 'node')} of a federation. In "
+        f"{counted(traffic.n_rounds, 'round')} the server asked the nodes and saw {saw}."
     )
 
 
-def _facts(crossed: Traffic) -> tuple[tuple[str, str], ...]:
+def _facts(traffic: Traffic) -> tuple[tuple[str, str], ...]:
     return (
-        ("What the server saw", f"{what_the_server_saw(crossed)}."),
-        ("What a node sent at most", _sent(crossed)),
+        ("What the server saw", f"{what_the_server_saw(traffic)}."),
+        ("What a node sent at most", _sent(traffic)),
         (
             "What that does not promise",
             "differential privacy: sums are no guarantee of it. Adding numbers up is not adding noise; "
             "whoever knows the others’ numbers, or two sums that differ by one node, can work out that "
             "node’s.",
         ),
-        ("Rounds", _rounds(crossed)),
-        ("Bytes", _volume(crossed)),
+        ("Rounds", _rounds(traffic)),
+        ("Bytes", _volume(traffic)),
     )
 
 
-def _sent(crossed: Traffic) -> str:
-    most = max((one.n_numbers for one in crossed.rounds), default=0)
-    per_node = counted(crossed.clients_per_node, "client")
+def _sent(traffic: Traffic) -> str:
+    most = max((one.n_numbers for one in traffic.rounds), default=0)
+    per_node = counted(traffic.clients_per_node, "client")
     return (
-        f"{counted(most, 'number')} in one answer, {crossed.n_numbers:,} in all of them together; each "
+        f"{counted(most, 'number')} in one answer, {traffic.n_numbers:,} in all of them together; each "
         f"is a sum over the node’s clients, {per_node} at most. No record of a client, no id."
     )
 
 
-def _rounds(crossed: Traffic) -> str:
-    said = f"{counted(crossed.n_rounds, 'sum')} in {counted(crossed.n_attempts, 'attempt')}"
-    if crossed.sums:
-        said += f", over {span([one.n_nodes for one in crossed.sums])} nodes each"
-    said += f"; {counted(crossed.n_asks, 'exchange')} of messages, {_timeouts(crossed.n_timeouts)}"
-    said += f"; {in_time(crossed.seconds)} in all."
-    if crossed.n_earlier:
-        rounds = counted(crossed.n_earlier, "round was", "rounds were")
-        said += f" {rounds} before the run was resumed, and what crossed then is not known here."
+def _rounds(traffic: Traffic) -> str:
+    said = f"{counted(traffic.n_rounds, 'sum')} in {counted(traffic.n_attempts, 'attempt')}"
+    if traffic.sums:
+        said += f", over {span([one.n_nodes for one in traffic.sums])} nodes each"
+    said += f"; {counted(traffic.n_asks, 'exchange')} of messages, {_timeouts(traffic.n_timeouts)}"
+    said += f"; {in_time(traffic.seconds)} in all."
+    if traffic.n_earlier:
+        rounds = counted(traffic.n_earlier, "round was", "rounds were")
+        said += f" {rounds} before the run was resumed, and what traffic then is not known here."
     return said
 
 
@@ -95,10 +95,10 @@ def _timeouts(n: int) -> str:
     return f"{ended} at its timeout because some node did not reply"
 
 
-def _volume(crossed: Traffic) -> str:
-    up, down = crossed.bytes_up, crossed.bytes_down
+def _volume(traffic: Traffic) -> str:
+    up, down = traffic.bytes_up, traffic.bytes_down
     said = f"{in_bytes(up)} from nodes and {in_bytes(down)} to them"
-    n_heard = sum(node.n_summed > 0 for node in crossed.nodes)
+    n_heard = sum(node.n_summed > 0 for node in traffic.nodes)
     if n_heard:
         each = f"{in_bytes(round(up / n_heard))} and {in_bytes(round(down / n_heard))}"
         said += f"; for each of the {counted(n_heard, 'node')} in some sum {each}, on average"
@@ -108,9 +108,9 @@ def _volume(crossed: Traffic) -> str:
 # ------------------------------------------------------------------------ rounds
 
 
-def round_rows(crossed: Traffic) -> Rows:
-    """One row per round: what was asked, and what crossed; `asked` is the kind without its numbers."""
-    asked = [_asked(one.kind) for one in crossed.rounds]
+def round_rows(traffic: Traffic) -> Rows:
+    """One row per round: what was asked, and what traffic; `asked` is the kind without its numbers."""
+    asked = [_asked(one.kind) for one in traffic.rounds]
     names = [*dict.fromkeys(asked)]
     if len(names) > MOST_KINDS:
         asked = [name if name in names[: MOST_KINDS - 1] else OTHER for name in asked]
@@ -126,7 +126,7 @@ def round_rows(crossed: Traffic) -> Rows:
             "up": one.bytes_up,
             "seconds": one.seconds,
         }
-        for name, one in zip(asked, crossed.rounds, strict=True)
+        for name, one in zip(asked, traffic.rounds, strict=True)
     ]
 
 
@@ -143,7 +143,7 @@ def _asked(kind: str) -> str:
 
 def _bytes(rows: Rows) -> Figure:
     return Figure(
-        name="crossed-bytes",
+        name="traffic-bytes",
         title="Bytes of each round",
         says=f"Of all nodes together, by what was asked. {_meanings(rows)}".strip(),
         panels=(
@@ -151,7 +151,7 @@ def _bytes(rows: Rows) -> Figure:
             Panel(_bytes_chart(rows, "down", "bytes to all nodes"), "to nodes"),
         ),
         table=Table.of(
-            "What crossed in each round",
+            "What traffic in each round",
             rows,
             [
                 Column("round"),
@@ -211,7 +211,7 @@ def _meanings(rows: Rows) -> str:
 class ShownNodes:
     """The nodes that have a row of their own, and the others.
 
-    `alike` were neither benched nor ever refused; `more` were, and are too many to show.
+    `alike` were neither excluded nor ever refused; `more` were, and are too many to show.
     """
 
     own: tuple[NodeTraffic, ...]
@@ -219,33 +219,33 @@ class ShownNodes:
     more: tuple[NodeTraffic, ...]
 
 
-def shown_nodes(crossed: Traffic) -> ShownNodes:
+def shown_nodes(traffic: Traffic) -> ShownNodes:
     """All nodes of a small federation; of a large one those of whom something is to be said.
 
     Benched ones come first, then those whose replies were not used most often.
     """
-    if len(crossed.nodes) <= MOST_NODES:
-        return ShownNodes(crossed.nodes, (), ())
-    odd = [node for node in crossed.nodes if node.benched is not None or node.refused]
-    odd.sort(key=lambda node: (node.benched is None, -node.n_refused))
-    alike = tuple(node for node in crossed.nodes if node.benched is None and not node.refused)
+    if len(traffic.nodes) <= MOST_NODES:
+        return ShownNodes(traffic.nodes, (), ())
+    odd = [node for node in traffic.nodes if node.excluded is not None or node.refused]
+    odd.sort(key=lambda node: (node.excluded is None, -node.n_refused))
+    alike = tuple(node for node in traffic.nodes if node.excluded is None and not node.refused)
     return ShownNodes(tuple(odd[:MOST_ODD]), alike, tuple(odd[MOST_ODD:]))
 
 
-def _nodes(crossed: Traffic) -> Table:
-    nodes = shown_nodes(crossed)
+def _nodes(traffic: Traffic) -> Table:
+    nodes = shown_nodes(traffic)
     rows = [_node_cells(node) for node in nodes.own]
     if nodes.more:
         rows.append(_together(f"{len(nodes.more):,} more of these", nodes.more))
     if nodes.alike:
         rows.append(_together(f"{len(nodes.alike):,} {'others' if rows else 'nodes'}", nodes.alike))
-    some = "; a row each for those that were benched, or of whom a reply was not used"
+    some = "; a row each for those that were excluded, or of whom a reply was not used"
     return Table(
-        f"The {counted(crossed.n_nodes, 'node')}{some if nodes.alike or nodes.more else ''}",
+        f"The {counted(traffic.n_nodes, 'node')}{some if nodes.alike or nodes.more else ''}",
         (
             "node",
             "sums that it was in",
-            "benched, because",
+            "excluded, because",
             "replies that were not used, or refusals",
         ),
         tuple(rows),
@@ -254,17 +254,17 @@ def _nodes(crossed: Traffic) -> Table:
 
 def _node_cells(node: NodeTraffic) -> tuple[str, ...]:
     refused = _with_times(Counter(dict(node.refused)))
-    return (node.name, f"{node.n_summed:,}", node.benched or "–", refused)
+    return (node.name, f"{node.n_summed:,}", node.excluded or "–", refused)
 
 
 def _together(name: str, nodes: tuple[NodeTraffic, ...]) -> tuple[str, ...]:
     """One row of many nodes."""
-    benched = Counter(node.benched for node in nodes if node.benched is not None)
+    excluded = Counter(node.excluded for node in nodes if node.excluded is not None)
     refused: Counter[str] = Counter()
     for node in nodes:
         refused.update(dict(node.refused))
     sums = span([node.n_summed for node in nodes])
-    return (name, sums, _with_times(benched), _with_times(refused))
+    return (name, sums, _with_times(excluded), _with_times(refused))
 
 
 def _with_times(reasons: Counter[str]) -> str:
@@ -283,10 +283,10 @@ def span(numbers: list[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def what_the_server_saw(crossed: Traffic) -> str:
+def what_the_server_saw(traffic: Traffic) -> str:
     """Sums only, or every node's answer."""
-    sums = crossed.sums
-    if not crossed.secure:
+    sums = traffic.sums
+    if not traffic.secure:
         return (
             "every node’s answer: numbers that the node had summed over its clients. Of a node that "
             "holds one client they are that client’s own, and its histogram can be read off them"

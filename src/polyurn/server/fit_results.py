@@ -157,7 +157,7 @@ class Candidate:
     n_rounds : int
         Rounds until its search stopped, the survey included.
     converged : bool
-    outdone : bool
+    overtaken : bool
         Whether its search stopped early because fewer components do better: held-out clients find them
         likelier by more than it could still gain.
     n_agreeing : int or None
@@ -177,7 +177,7 @@ class Candidate:
     behind_error: float
     n_rounds: Count
     converged: bool
-    outdone: bool = False
+    overtaken: bool = False
     n_agreeing: Count | None = field(default=None, metadata=UNKEPT)
     n_parameters: Count = 0
     n_dropped: Count = 0
@@ -280,7 +280,7 @@ class Selection:
     @property
     def unfinished(self) -> tuple[int, ...]:
         """Numbers of components that were still climbing when the rounds were over."""
-        return tuple(c.n_components for c in self.candidates if not (c.converged or c.outdone))
+        return tuple(c.n_components for c in self.candidates if not (c.converged or c.overtaken))
 
     @property
     def stopped(self) -> str:

@@ -297,12 +297,12 @@ class _Climb:
     state: State
     n_rounds: int = 1  # with the survey
     n_changed: int = 0  # rounds in which clients left or came
-    outdone: bool = False  # fewer components do better than it could become
+    overtaken: bool = False  # fewer components do better than it could become
     scored: MDM | None = None  # what the held-out clients judged
 
     @property
     def goes_on(self) -> bool:
-        return not (self.state.converged or self.outdone)
+        return not (self.state.converged or self.overtaken)
 
 
 class _Rounds:
@@ -434,7 +434,7 @@ class _Rounds:
             to_gain = after.value - earlier.value + after.promise
             same = after.n_clients == earlier.n_clients and not after.changed
             old = climb.n_rounds > _ASK_FROM
-            climb.outdone = old and same and bool(short[i] - errors[i] > to_gain)
+            climb.overtaken = old and same and bool(short[i] - errors[i] > to_gain)
 
     def _score(self) -> Part[Any]:
         """The held-out clients' question: how likely they are under what there is now."""
@@ -549,7 +549,7 @@ def _choose(rounds: _Rounds) -> tuple[Candidate, tuple[Candidate, ...]]:
             behind_error=float(errors[i]),
             n_rounds=climb.n_rounds,
             converged=climb.state.converged,
-            outdone=climb.outdone,
+            overtaken=climb.overtaken,
             n_agreeing=climb.state.n_agreeing,
         )
         for i, (k, climb) in enumerate(sorted(rounds.climbs.items()))

@@ -47,7 +47,7 @@ def fit_style(
     aggregator: Aggregator,
     space: StyleSpace,
     *,
-    ties: bool = False,
+    label_effect: bool = False,
     cohort_size: int | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -69,7 +69,7 @@ def fit_style(
         states what was spent.
     space : StyleSpace
         Made of the server's own proxy points: see `style_space`.
-    ties : bool
+    label_effect : bool
         Whether label shares are asked for as well, so that style follows them: for federations where
         label and style go together. L + L (L + 1) / 2 + L m numbers more.
     cohort_size : int, optional
@@ -108,7 +108,7 @@ def fit_style(
     if epsilon is None:
         if delta is not None or clip is not None or ledger is not None:
             raise ParameterError("expected epsilon with delta, clip and ledger: they are for noise")
-        sums = aggregator.aggregate(StyleMoments(space, ties), cohort_size)
+        sums = aggregator.aggregate(StyleMoments(space, label_effect), cohort_size)
         return _fitted(space, sums, None, math.inf)
     if cohort_size is not None:
         raise ParameterError(
@@ -120,7 +120,7 @@ def fit_style(
         )
     cut = float(space.n_directions) if clip is None else clip
     sums, sigmas = _noised(
-        aggregator, BoundedStyle(space, cut, ties), epsilon=epsilon, delta=delta, trust=trust,
+        aggregator, BoundedStyle(space, cut, label_effect), epsilon=epsilon, delta=delta, trust=trust,
         ledger=ledger, noise=noise,
     )  # fmt: skip
     return _fitted(space, sums, sigmas, cut)
@@ -245,22 +245,22 @@ def _ties(
     sigmas: NDArray[np.float64] | None,
 ) -> dict[str, NDArray[np.float64]]:
     """p, Cov(h) and G = Cov(h)^+ Cov(h, z̄), if they were asked for."""
-    if not len(sums.ties):
+    if not len(sums.label_effect):
         return {}
     n, m, n_clients = space.n_labels, space.n_directions, float(sums.n_clients)
     n_lower = n * (n + 1) // 2
-    shares, products, means = np.split(sums.ties / n_clients, [n, n + n_lower])
+    shares, products, means = np.split(sums.label_effect / n_clients, [n, n + n_lower])
     covariance = nearest_covariance(square(products, n) - np.outer(shares, shares))
     joint = means.reshape(n, m) - np.outer(shares, mean)
     values, vectors = np.linalg.eigh(covariance)
     least = _LEAST_SHARE * max(values[-1], 0.0)
     if sigmas is not None:
         # The largest eigenvalue of symmetric noise is twice its deviation times √n (Wigner 1955).
-        of_products = sigmas[len(sigmas) - len(sums.ties) + n] / n_clients
+        of_products = sigmas[len(sigmas) - len(sums.label_effect) + n] / n_clients
         least = max(least, 2 * math.sqrt(n) * of_products)
     told = values > least
     inverse = (vectors[:, told] / values[told]) @ vectors[:, told].T
-    return {"label_shares": shares, "label_covariance": covariance, "tie": inverse @ joint}
+    return {"label_shares": shares, "label_covariance": covariance, "label_effect": inverse @ joint}
 
 
 def standard_errors(
@@ -377,7 +377,7 @@ def _of_clipping(
 def _sums(
     points: NDArray[np.float64], per_label: NDArray[np.int64], clip: float
 ) -> NDArray[np.float64]:
-    """What simulated clients of the same label counts send, as a vector without ties."""
+    """What simulated clients of the same label counts send, as a vector without label_effect."""
     n_clients, n = points.shape[:2]
     w = per_label / n
     starts = np.cumsum(per_label) - per_label

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from polyurn.client.bins import Bins
 from polyurn.client.histograms import Histograms
-from polyurn.client.layout import UNSAID, Columns, Layout, column_text
+from polyurn.client.layout import NO_COLUMNS, Columns, Layout, column_text
 from polyurn.client.tables import layout_histograms, observed_categories, table_layout
 from polyurn.counts import check_counts, client_sizes, digest, drop_empty
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
@@ -45,21 +45,21 @@ class Reading:
     """
 
     say: Say
-    asked: Columns = UNSAID
-    remembered: Columns = UNSAID
+    asked: Columns = NO_COLUMNS
+    remembered: Columns = NO_COLUMNS
     drop_empty: bool = False
     elsewhere: Sequence[str] = ()
 
     def like(self, saved: Saved[MDM]) -> "Reading":
         """The same, with the columns of the table that an MDM was fitted to."""
-        data = saved.made.data
+        data = saved.provenance.data
         if not isinstance(data, DataProvenance):
             return self
         return replace(self, remembered=Columns(data.client, data.category, data.count))
 
     def after(self, table: "ClientTable") -> "Reading":
         """The same, for tables that need not have the columns of the first."""
-        return replace(self, asked=UNSAID, remembered=table.columns, elsewhere=())
+        return replace(self, asked=NO_COLUMNS, remembered=table.columns, elsewhere=())
 
 
 @dataclass(frozen=True, eq=False)

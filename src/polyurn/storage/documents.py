@@ -1,7 +1,7 @@
 """Values of ours as JSON files: one way to write any of them, and one to read it back, checked.
 
-A file says what it is: {"format": "polyurn.<kind>", "version": 3, "made": {...}, ...}. What the fields
-mean is the business of the class that is kept; how they become JSON is `typed/json_form.py`.
+A file says what it is: {"format": "polyurn.<kind>", "version": 3, "provenance": {...}, ...}. What the
+fields mean is the business of the class that is kept; how they become JSON is `typed/json_form.py`.
 """
 
 import json
@@ -20,7 +20,11 @@ Value = TypeVar("Value")
 
 
 def save_document(
-    value: Any, path: str | os.PathLike[str], *, kind: str, made: Mapping[str, Any] | None = None
+    value: Any,
+    path: str | os.PathLike[str],
+    *,
+    kind: str,
+    provenance: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a dataclass, or a mapping of what JSON can hold, as a file of the format "polyurn.<kind>".
 
@@ -30,7 +34,7 @@ def save_document(
 
     document = value if isinstance(value, Mapping) else to_json(value)
     head = {"format": f"polyurn.{kind}", "version": VERSION}
-    whole = {**head, "made": {"polyurn": __version__, **(made or {})}, **document}
+    whole = {**head, "provenance": {"polyurn": __version__, **(provenance or {})}, **document}
     text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False)
     write_whole(Path(path), lambda file: file.write(json_bytes(text + "\n")))
 

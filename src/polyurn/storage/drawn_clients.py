@@ -37,7 +37,7 @@ def write_drawn(
     categories: tuple[str, ...] | None = None,
     n_threads: int = 2,
     clients_per_file: int = CLIENTS_PER_FILE,
-    made: Json | None = None,
+    provenance: Json | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> int:
     """Draw clients from an MDM into a folder of long tables (client, category, count).
@@ -54,7 +54,7 @@ def write_drawn(
     categories : tuple of str, optional
         Category names; their numbers by default.
     n_threads, clients_per_file : int
-    made : mapping, optional
+    provenance : mapping, optional
         How it came about; kept in the metadata of the files.
     on_progress : function of the number of clients so far, optional
 
@@ -88,7 +88,7 @@ def write_drawn(
         first = i * clients_per_file
         some = range(first, min(first + clients_per_file, n_clients))
         if names[i] not in done:
-            note = json.dumps({"drawn": drawn, **(made or {})})
+            note = json.dumps({"drawn": drawn, **(provenance or {})})
             write_whole(
                 place / names[i], lambda file: _write(file, mdm, some, streams[i], labels, note)
             )

@@ -38,7 +38,7 @@ _INTERRUPTED = "Query interrupted"
 
 
 @dataclass(frozen=True, eq=False)
-class Lot:
+class RowBlock:
     """Some rows of one file.
 
     Attributes
@@ -71,7 +71,7 @@ class LongTables:
     layout: Layout
     categories: Categories
 
-    def lots(self, *, file: int = 0, row: int = 0) -> Iterator[Lot]:
+    def blocks(self, *, file: int = 0, row: int = 0) -> Iterator[RowBlock]:
         """The rows of all files, from a row of one of them on."""
         category = self.layout.category
         names = [self.layout.client, *([category] if isinstance(category, str) else category or ())]
@@ -91,7 +91,7 @@ class LongTables:
                                 "expected clients as texts or as whole numbers in all files, got both"
                             )
                     is_text = not isinstance(clients, np.ndarray)
-                    yield Lot(clients, codes.astype(np.int32), counts, i, start)
+                    yield RowBlock(clients, codes.astype(np.int32), counts, i, start)
 
 
 def find_files(tables: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]:
@@ -165,21 +165,21 @@ def by_client(tables: LongTables, place: Path, *, memory: int, n_threads: int) -
     n_rows = 0
     stopped: list[BaseException] = []
 
-    def batches(lots: Iterator[Lot]) -> Iterator[Any]:
+    def batches(blocks: Iterator[RowBlock]) -> Iterator[Any]:
         nonlocal n_rows
         try:
-            for lot in lots:
-                n_rows += len(lot.codes)
-                yield pa.record_batch([pa.array(lot.clients), lot.codes, lot.counts], schema)
+            for block in blocks:
+                n_rows += len(block.codes)
+                yield pa.record_batch([pa.array(block.clients), block.codes, block.counts], schema)
         except BaseException as error:  # the engine would wrap it in one of its own
             stopped.append(error)
             raise
 
-    lots = tables.lots()
-    first = next(lots)
+    blocks = tables.blocks()
+    first = next(blocks)
     kind = pa.int64() if isinstance(first.clients, np.ndarray) else pa.large_string()
     schema = pa.schema({"client": kind, "category": pa.int32(), "count": pa.int64()})
-    reader = pa.RecordBatchReader.from_batches(schema, batches(_chained(first, lots)))
+    reader = pa.RecordBatchReader.from_batches(schema, batches(_chained(first, blocks)))
     settings: dict[str, Any] = {
         "memory_limit": f"{int(memory * _SHARE_OF_ENGINE)}B",
         "temp_directory": str(place.parent / "engine"),
@@ -189,9 +189,9 @@ def by_client(tables: LongTables, place: Path, *, memory: int, n_threads: int) -
     try:
         with duckdb.connect(config=settings) as engine:
             engine.execute("SET enable_progress_bar = false")
-            engine.register("lots", reader)
+            engine.register("blocks", reader)
             engine.execute(
-                "COPY (SELECT client, category, sum(count)::BIGINT AS count FROM lots "
+                "COPY (SELECT client, category, sum(count)::BIGINT AS count FROM blocks "
                 "GROUP BY client, category ORDER BY client) "
                 f"TO '{str(place).replace(chr(39), chr(39) * 2)}' (FORMAT parquet)"
             )
@@ -206,7 +206,7 @@ def by_client(tables: LongTables, place: Path, *, memory: int, n_threads: int) -
     return n_rows, int(pa.parquet.read_metadata(place).num_rows)
 
 
-def _chained(first: Lot, others: Iterator[Lot]) -> Iterator[Lot]:
+def _chained(first: RowBlock, others: Iterator[RowBlock]) -> Iterator[RowBlock]:
     yield first
     yield from others
 

@@ -35,15 +35,15 @@ class Saved(Generic[Model]):
     model : MDM, Style or StyleSpace
     categories : tuple of str, or None
         The name of each category of an MDM, of each label of the others.
-    made : Provenance
-        How the file came about; `made.left_out` says what of it could not be read.
+    provenance : Provenance
+        How the file came about; `provenance.left_out` says what of it could not be read.
     features : tuple of str, or None
         The columns of a table with the features: one for each, or one that has lists.
     """
 
     model: Model
     categories: tuple[str, ...] | None = None
-    made: Provenance = field(default_factory=Provenance)
+    provenance: Provenance = field(default_factory=Provenance)
     features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ def save(
     *,
     categories: Sequence[str] | None = None,
     features: Sequence[str] | None = None,
-    made: Provenance | Json | None = None,
+    provenance: Provenance | Json | None = None,
     guarantee: Guarantee | None = None,
 ) -> None:
     """Write an MDM, a style or a style space as JSON.
@@ -92,24 +92,24 @@ def save(
         The name of each category; of each label, with anything but an MDM.
     features : sequence of str, optional
         The columns of a table with the features: one for each, or one that has lists.
-    made : mapping, optional
+    provenance : mapping, optional
         How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "data", "fit",
-        "selection", "crossed" and "privacy" are for results and records of ours.
+        "selection", "traffic" and "privacy" are for results and records of ours.
     guarantee : Guarantee, optional
         That of `fit_private`, or of a `PrivateAggregator`, which the file then states; a file without
         one states that there is none.
     """
     if guarantee is not None and isinstance(model, StyleSpace):
         raise ParameterError("expected no guarantee with a style space: it is made of proxy data")
-    told = made.to_json() if isinstance(made, Provenance) else dict(made or {})
+    told = provenance.to_json() if isinstance(provenance, Provenance) else dict(provenance or {})
     if guarantee is not None:
         told["privacy"] = to_json(PrivacyProvenance.of(guarantee))
-    if not isinstance(made, Provenance):
+    if not isinstance(provenance, Provenance):
         Provenance.check(told, model)
     saved = Saved(model, categories, features=features)  # type: ignore[arg-type]
     names = {"categories": saved.categories, "features": saved.features}
     kind = next(name for name, cls in _KINDS.items() if isinstance(model, cls))
-    save_document({**names, **to_json(model)}, path, kind=kind, made=told)
+    save_document({**names, **to_json(model)}, path, kind=kind, provenance=told)
 
 
 @checked
@@ -131,8 +131,8 @@ def load_saved(path: str | os.PathLike[str], cls: Any = MDM) -> Saved[Any]:
     try:
         model = from_json(cls, document)
         names = from_json(_Names, document)
-        made = Provenance.from_json(document.get("made", {}), model=model)
-        return Saved(model, names.categories, made, names.features)
+        provenance = Provenance.from_json(document.get("provenance", {}), model=model)
+        return Saved(model, names.categories, provenance, names.features)
     except (FileError, InputError) as error:
         raise FileError(f"{path} is damaged: {error}; {AGAIN}") from error
 

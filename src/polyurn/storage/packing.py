@@ -29,7 +29,7 @@ from polyurn.errors import CountsError, FileError, ParameterError
 from polyurn.storage.documents import save_document
 from polyurn.storage.files import own_folder
 from polyurn.storage.json_log import JsonLog
-from polyurn.storage.long_rows import LongTables, Lot, by_client, find_files, open_tables
+from polyurn.storage.long_rows import LongTables, RowBlock, by_client, find_files, open_tables
 from polyurn.storage.shards import (
     MANIFEST,
     UNFINISHED,
@@ -90,7 +90,7 @@ def pack_shards(
     memory: int = 2**30,
     n_threads: Threads = 2,
     rng: int = 0,
-    made: Json | None = None,
+    provenance: Json | None = None,
     on_remark: Callable[[str], None] | None = None,
     on_progress: Callable[[Packed], None] | None = None,
 ) -> ShardFolder:
@@ -121,7 +121,7 @@ def pack_shards(
     n_threads : int
     rng : int
         Seed for `cap`.
-    made : mapping, optional
+    provenance : mapping, optional
         How it came about, for the manifest.
     on_remark, on_progress : callable, optional
         Called with what had to be guessed, and after each shard.
@@ -179,7 +179,7 @@ def pack_shards(
         place, names, not isinstance(found.categories, int), totals, log.shards,
         columns.client, _text(columns), columns.count,
     )  # fmt: skip
-    save_document(packed, place / MANIFEST, kind="shards", made=made)
+    save_document(packed, place / MANIFEST, kind="shards", provenance=provenance)
     log.remove()
     shutil.rmtree(place / _SORTING, ignore_errors=True)
     return open_shards(place)
@@ -287,23 +287,28 @@ class Piece:
     next_row: int
 
 
-def pieces(lots: Iterator[Lot], n_clients: int) -> Iterator[Piece]:
+def pieces(blocks: Iterator[RowBlock], n_clients: int) -> Iterator[Piece]:
     """Rows of so many whole clients at a time; fewer where they have very many rows."""
-    held: list[tuple[Lot, NDArray[np.bool_]]] = []
+    held: list[tuple[RowBlock, NDArray[np.bool_]]] = []
     last: Any = None
 
     def cut(at: int) -> Piece:
         """Take away the first rows."""
         nonlocal held
         is_new = np.concatenate([new for _, new in held])[:at]
-        codes = np.concatenate([lot.codes for lot, _ in held])[:at]
-        counts = np.concatenate([lot.counts for lot, _ in held])[:at]
+        codes = np.concatenate([block.codes for block, _ in held])[:at]
+        counts = np.concatenate([block.counts for block, _ in held])[:at]
         left, before = [], 0
-        for lot, new in held:  # each keeps its own file: the rows of a client may stand in several
-            first, before = max(at - before, 0), before + len(lot.codes)
-            place = lot.file, lot.first_row + first
-            if first < len(lot.codes):
-                left.append((Lot(None, lot.codes[first:], lot.counts[first:], *place), new[first:]))
+        for (
+            block,
+            new,
+        ) in held:  # each keeps its own file: the rows of a client may stand in several
+            first, before = max(at - before, 0), before + len(block.codes)
+            place = block.file, block.first_row + first
+            if first < len(block.codes):
+                left.append(
+                    (RowBlock(None, block.codes[first:], block.counts[first:], *place), new[first:])
+                )
         if left:
             place = left[0][0].file, left[0][0].first_row
         held = left
@@ -311,17 +316,17 @@ def pieces(lots: Iterator[Lot], n_clients: int) -> Iterator[Piece]:
 
     held_clients = held_rows = 0
     most_rows = max(_MOST_ROWS, _ROWS_PER_CLIENT * n_clients)
-    for lot in lots:
-        if len(lot.codes) == 0:
+    for block in blocks:
+        if len(block.codes) == 0:
             continue
-        is_new = _first_rows(lot.clients, last)
-        last = lot.clients[-1]
-        held.append((lot, is_new))
+        is_new = _first_rows(block.clients, last)
+        last = block.clients[-1]
+        held.append((block, is_new))
         held_clients += int(is_new.sum())
         held_rows += len(is_new)
         while held_clients > n_clients or (held_rows > most_rows and held_clients > 1):
             begins = np.flatnonzero(np.concatenate([new for _, new in held]))
-            # As many as fit, and at least one: wherever lots end, the pieces are the same.
+            # As many as fit, and at least one: wherever blocks end, the pieces are the same.
             fit = max(1, int(np.searchsorted(begins, most_rows, side="right")) - 1)
             n_cut = min(n_clients, held_clients - 1, fit)
             at = int(begins[n_cut])
@@ -423,9 +428,9 @@ def _pack_in_order(job: _Job, tables: LongTables, on_progress: Callable[[Packed]
     with ThreadPoolExecutor(job.n_threads) as pool:
         try:
             file, row = log.next_place
-            lots = tables.lots(file=file, row=row)
+            blocks = tables.blocks(file=file, row=row)
             number = len(log.steps)
-            for piece in pieces(lots, job.clients_per_shard):
+            for piece in pieces(blocks, job.clients_per_shard):
                 waiting.append(
                     pool.submit(_write_piece, job, piece, number, n_categories, has_counts)
                 )

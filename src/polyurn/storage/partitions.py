@@ -29,7 +29,7 @@ def save_partition(
     path: str | os.PathLike[str],
     *,
     clients: Sequence[Any] | NDArray[Any] | None = None,
-    made: Json | None = None,
+    provenance: Json | None = None,
 ) -> None:
     """Write who holds which points: .parquet is a table (client, index), .json {client: [indices]}.
 
@@ -39,7 +39,7 @@ def save_partition(
     path : path ending in .parquet or .json
     clients : sequence of length n_clients, optional
         Client ids, all different, also as text; the partition's own, or 0, 1, ..., by default.
-    made : mapping, optional
+    provenance : mapping, optional
         How it came about; kept in a Parquet file's metadata, with how well the proxy data could serve
         clients' styles if they have some. JSON has no place for it.
     """
@@ -49,7 +49,7 @@ def save_partition(
         pieces = partition_json(partition, clients=clients)
         write_whole(path, lambda file: file.writelines(pieces))
     else:
-        _write_parquet(partition, check_ids(clients, partition), path, made)
+        _write_parquet(partition, check_ids(clients, partition), path, provenance)
 
 
 def partition_json(
@@ -88,7 +88,7 @@ def load_partition(path: str | os.PathLike[str]) -> Partition:
 
 
 def _write_parquet(
-    partition: Partition, ids: NDArray[Any], path: Path, made: Mapping[str, Any] | None
+    partition: Partition, ids: NDArray[Any], path: Path, provenance: Mapping[str, Any] | None
 ) -> None:
     from polyurn import __version__
 
@@ -99,7 +99,7 @@ def _write_parquet(
     }
     style = None if partition.report is None else partition.report.style
     served = {} if style is None else {"style": style.to_json()}
-    note = json.dumps({"polyurn": __version__, **served, **(made or {})})
+    note = json.dumps({"polyurn": __version__, **served, **(provenance or {})})
     table = pa.table(columns).replace_schema_metadata({"polyurn": note})
     write_whole(path, lambda file: pa.parquet.write_table(table, file))
 

@@ -1,6 +1,6 @@
-"""How a file came about: what stands under "made" in a model's file or a comparison.
+"""How a file came about: what stands under "provenance" in a model's file or a comparison.
 
-The version, seed and command, the data, the rounds of the fit or the selection, and what crossed between
+The version, seed and command, the data, the rounds of the fit or the selection, and what traffic between
 a federation's nodes and the server. What a user adds is kept as it is. Nothing is measured here, and no
 file is read or written.
 """
@@ -31,7 +31,7 @@ class DataProvenance:
     n_clients, n_categories, n_points : int
     client, category, count : str or None
         The columns that were read, so that a similar table can be read without naming them again;
-        "origin,destination" where the category is that of crossed columns.
+        "origin,destination" where the category is that of traffic columns.
     """
 
     file: str
@@ -86,7 +86,7 @@ class Provenance:
     fit : Fit or None
     selection : Selection or None
     privacy : PrivacyProvenance or None
-    crossed : Traffic or None
+    traffic : Traffic or None
         Of a model that was fitted over the nodes of a federation.
     more : mapping
         Whatever else the user had to say.
@@ -95,13 +95,13 @@ class Provenance:
 
     Examples
     --------
-    >>> made = Provenance.from_json({"seed": 1, "data": "survey 2024", "weather": "fine"})
-    >>> made.seed, made.data, dict(made.more)
+    >>> provenance = Provenance.from_json({"seed": 1, "data": "survey 2024", "weather": "fine"})
+    >>> provenance.seed, provenance.data, dict(provenance.more)
     (1, 'survey 2024', {'weather': 'fine'})
-    >>> made.to_json()
+    >>> provenance.to_json()
     {'seed': 1, 'data': 'survey 2024', 'weather': 'fine'}
     >>> Provenance.from_json({"seed": 1, "fit": "by hand"}).left_out
-    ("made.fit: expected an object, got 'by hand'",)
+    ("provenance.fit: expected an object, got 'by hand'",)
     """
 
     polyurn: str | None = None
@@ -112,7 +112,7 @@ class Provenance:
     fit: Fit | None = None
     selection: Selection | None = None
     privacy: PrivacyProvenance | None = None
-    crossed: Traffic | None = None
+    traffic: Traffic | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
 
@@ -148,7 +148,7 @@ class Provenance:
         return {**said, **self.more}
 
     @classmethod
-    def from_json(cls, document: object, *, model: Any = None, where: str = "made") -> Self:
+    def from_json(cls, document: object, *, model: Any = None, where: str = "provenance") -> Self:
         """What `to_json` or a user wrote; a foreign document is left out, and `left_out` says so.
 
         Version, seed, command and data are only ever shown: what a user says there is taken as a text.
@@ -206,6 +206,6 @@ _RECORDS: dict[str, Any] = {
     "privacy": PrivacyProvenance,
     "fit": Fit,
     "selection": Selection,
-    "crossed": Traffic,
+    "traffic": Traffic,
 }
 _KNOWN = {item.name for item in fields(Provenance)} - {"more", "left_out"}

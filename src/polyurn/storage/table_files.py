@@ -161,7 +161,7 @@ def write_histograms(
     *,
     clients: Sequence[Any] | None = None,
     categories: Sequence[str] | None = None,
-    made: Json | None = None,
+    provenance: Json | None = None,
 ) -> None:
     """Write histograms as a long table (client, category, count), Parquet or CSV by the suffix.
 
@@ -173,10 +173,12 @@ def write_histograms(
         Client ids; 0, 1, ... by default.
     categories : sequence of str, optional
         Category names; their numbers by default.
-    made : mapping, optional
+    provenance : mapping, optional
         How it came about; kept in a Parquet file's metadata. CSV has no place for it.
     """
-    write_table(long_table(counts, clients=clients, categories=categories), path, made=made)
+    write_table(
+        long_table(counts, clients=clients, categories=categories), path, provenance=provenance
+    )
 
 
 def csv_text(
@@ -210,7 +212,7 @@ def long_table(
 
 
 def write_table(
-    table: "pa.Table", path: str | os.PathLike[str], *, made: Mapping[str, Any] | None = None
+    table: "pa.Table", path: str | os.PathLike[str], *, provenance: Mapping[str, Any] | None = None
 ) -> None:
     """Write an Arrow table, whole or not at all, as what the suffix says.
 
@@ -218,7 +220,7 @@ def write_table(
     ----------
     table : pyarrow.Table
     path : path ending in .parquet, .csv, .csv.gz, .tsv or .tsv.gz
-    made : mapping, optional
+    provenance : mapping, optional
         How it came about; kept in a Parquet file's metadata. CSV has no place for it.
     """
     from polyurn import __version__
@@ -227,7 +229,7 @@ def write_table(
     pa = arrow("writing tables")
     kind = table_kind(path)
     if kind == "parquet":
-        note = json.dumps({"polyurn": __version__, **(made or {})})
+        note = json.dumps({"polyurn": __version__, **(provenance or {})})
         noted = table.replace_schema_metadata({"polyurn": note})
         write_whole(path, lambda file: pa.parquet.write_table(noted, file))
         return

@@ -18,7 +18,7 @@ from polyurn.errors import ParameterError, StyleWarning
 from polyurn.model.mdm import MDM
 from polyurn.model.populations import IID, Dirichlet, Oracle, Population, SizesLike, Styled
 from polyurn.model.style import Style
-from polyurn.partitioning.assign import in_stock, partition, stocked
+from polyurn.partitioning.assign import held_categories, partition, stocked
 from polyurn.partitioning.result import Partition
 from polyurn.sources.clients import Reading, read_clients
 from polyurn.storage.models import Saved, load_saved
@@ -184,7 +184,7 @@ class Stock:
 
         def drawn(seed: int) -> Partition:
             drawing, cutting = streams(name, seed)
-            asked = sparse.csr_array(in_stock(counts(seed, drawing), self.codes))
+            asked = sparse.csr_array(held_categories(counts(seed, drawing), self.codes))
             shape = asked.shape[0], max(asked.shape[1], int(self.codes.max()) + 1)
             wide = sparse.csr_array((asked.data, asked.indices, asked.indptr), shape)
             with catch_warnings():

@@ -75,7 +75,7 @@ def from_json(
     document : object
         As it came from JSON.
     where : str
-        What the document is called in an error, e.g. "made.fit".
+        What the document is called in an error, e.g. "provenance.fit".
     parsed : mapping of str to object, optional
         Fields that the caller has read already.
 

@@ -1,8 +1,8 @@
 """Questions that noise can protect: one client's whole answer is a vector of L2 norm at most 1.
 
 Each docstring says what one client sends, and proves the bound. The client does not rely on the proof:
-it scales down whatever is longer (`client/private_answers.py`), so that no query that a server can write moves
-a sum by more than 1. In each of them c are a client's counts, n its size, p = c / n, and
+it scales down whatever is longer (`client/private_answers.py`), so that no query that a server can write
+moves a sum by more than 1. In each of them c are a client's counts, n its size, p = c / n, and
 
     κ = Σ_j c_j (c_j - 1) / (n (n - 1)),
 

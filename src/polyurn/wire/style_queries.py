@@ -6,8 +6,8 @@ adds the matrices
 
     T1 = z̄ z̄',   A = Σ_l (n_l / n) (z̄_l - z̄)(z̄_l - z̄)',   W = Σ_j (z_j - z̄_l(j))(z_j - z̄_l(j))' / n,
 
-of which only the lower triangle is sent. How they are computed is `client/style_answers.py`; what is made of
-their sums is `server/style_fit.py`.
+of which only the lower triangle is sent. How they are computed is `client/style_answers.py`; what is
+made of their sums is `server/style_fit.py`.
 """
 
 import math
@@ -24,10 +24,10 @@ from polyurn.wire.private_queries import BoundedStatistics
 from polyurn.wire.query import Query, S, Statistics
 
 # Parts of the squared norm: of the count of clients, of 1 / n and the two beside it, of the far share,
-# of z̄ and of the matrices, which all estimates are made of; and of the ties, if they are asked for.
+# of z̄ and of the matrices, which all estimates are made of; and of the label effect, if asked for.
 PARTS = (0.04, 0.06, 0.02, 0.08, 0.80)
 TIED_PARTS = (0.04, 0.04, 0.02, 0.05, 0.45, 0.40)
-# The same of the three blocks of the ties: h, h h' and h z̄'.
+# The same of the three blocks of the label_effect: h, h h' and h z̄'.
 _OF_TIES = (0.1, 0.3, 0.6)
 
 
@@ -48,7 +48,7 @@ class StyleStatistics(Statistics):
     - `means` (m,): z̄; sensitivity r.
     - `between_clients`, `between_labels`, `within_labels` (m (m + 1) / 2,): the lower triangles of T1, A
       and W; sensitivity r² each.
-    - `ties` (0 or L + L (L + 1) / 2 + L m,): h, the lower triangle of h h', and h z̄', label after label;
+    - `label_effect` (0 or L + L (L + 1) / 2 + L m,): h, lower triangle of h h', and h z̄', by label;
       at most 1, 1 and r in each place; sensitivity 1, 1 and r.
     """
 
@@ -61,7 +61,7 @@ class StyleStatistics(Statistics):
     between_clients: Annotated[Floats, Shape("T")]
     between_labels: Annotated[Floats, Shape("T")]
     within_labels: Annotated[Floats, Shape("T")]
-    ties: Annotated[Floats, Shape("H")]
+    label_effect: Annotated[Floats, Shape("H")]
 
 
 class AboutStyle(Query[S]):
@@ -70,7 +70,7 @@ class AboutStyle(Query[S]):
     max_size = None
 
     space: StyleSpace
-    ties: bool
+    label_effect: bool
 
     @property
     def n_categories(self) -> int:  # type: ignore[override]
@@ -85,29 +85,29 @@ class AboutStyle(Query[S]):
 class StyleMoments(AboutStyle[StyleStatistics], kind="style_moments"):
     """How do you differ from the pool, in all your labels, in each of them, and within them?
 
-    For clients with records. `ties` asks for label shares and their products with the mean style as
-    well, for federations where label and style go together.
+    For clients with records. `label_effect` asks for label shares and their products with the mean style
+    as     well, for federations where label and style go together.
     """
 
     answer_type = StyleStatistics
 
     space: StyleSpace
-    ties: bool = False
+    label_effect: bool = False
 
     @property
     def lengths(self) -> Mapping[str, int]:
         m, n_labels = self.space.n_directions, self.space.n_labels
-        ties = n_labels + n_labels * (n_labels + 1) // 2 + n_labels * m
-        return {"M": m, "T": m * (m + 1) // 2, "H": ties if self.ties else 0}
+        label_effect = n_labels + n_labels * (n_labels + 1) // 2 + n_labels * m
+        return {"M": m, "T": m * (m + 1) // 2, "H": label_effect if self.label_effect else 0}
 
     def largest(self) -> Mapping[str, ArrayLike]:
         """Shares are at most 1, |z̄| ≤ r, and the matrices' traces add up to at most r²."""
         n_labels, r = self.space.n_labels, self.space.radius
         found: dict[str, ArrayLike] = {"means": r}
         found |= dict.fromkeys(("between_clients", "between_labels", "within_labels"), r * r)
-        if self.ties:
+        if self.label_effect:
             ones = np.ones(n_labels + n_labels * (n_labels + 1) // 2)
-            found["ties"] = np.append(ones, np.full(n_labels * self.space.n_directions, r))
+            found["label_effect"] = np.append(ones, np.full(n_labels * self.space.n_directions, r))
         return found
 
 
@@ -121,7 +121,8 @@ class BoundedStyle(AboutStyle[BoundedStatistics], kind="bounded_style"):
 
     with every entry beside a diagonal times √2, so that the norm of a triangle is that of its matrix.
     (T1, A, W) is scaled down to norm c if it is longer, and z̄ to √c: the squared norm is at most Σ p.
-    With ties, three blocks more share p₅: h, of norm at most 1, h h', of norm |h|² ≤ 1, and h z̄' / √c.
+    With `label_effect`, three more blocks share p₅: h, of norm at most 1, h h', of norm |h|² ≤ 1, and
+    h z̄' / √c.
 
     The mean of |z|² over the pool's points is m, and c = m is what `fit_style` takes: only clients whose
     points lie farther from the pool's mean than its own do on average are scaled down.
@@ -132,12 +133,12 @@ class BoundedStyle(AboutStyle[BoundedStatistics], kind="bounded_style"):
 
     space: StyleSpace
     clip: Annotated[float, Above(0)]
-    ties: bool = False
+    label_effect: bool = False
 
     @property
     def moments(self) -> StyleMoments:
         """The same question without bounds."""
-        return StyleMoments(self.space, self.ties)
+        return StyleMoments(self.space, self.label_effect)
 
     @property
     def lengths(self) -> Mapping[str, int]:
@@ -147,7 +148,7 @@ class BoundedStyle(AboutStyle[BoundedStatistics], kind="bounded_style"):
     def scales(self) -> Floats:
         """What each number of `StyleMoments` is multiplied by, shape (n_numbers,)."""
         m, n_labels, root = self.space.n_directions, self.space.n_labels, math.sqrt(self.clip)
-        parts = np.sqrt(TIED_PARTS if self.ties else PARTS)
+        parts = np.sqrt(TIED_PARTS if self.label_effect else PARTS)
         blocks = [
             parts[:1],
             np.full(3, parts[1] / math.sqrt(3)),
@@ -155,7 +156,7 @@ class BoundedStyle(AboutStyle[BoundedStatistics], kind="bounded_style"):
             np.full(m, parts[3] / root),
             np.tile(parts[4] / self.clip * _of_triangle(m), 3),
         ]
-        if self.ties:
+        if self.label_effect:
             of_h, of_products, of_means = parts[5] * np.sqrt(_OF_TIES)
             blocks += [
                 np.full(n_labels, of_h),

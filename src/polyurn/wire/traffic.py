@@ -1,4 +1,4 @@
-"""What crossed between a server and the nodes of a federation, as a value that a model's file keeps.
+"""What traffic between a server and the nodes of a federation, as a value that a model's file keeps.
 
 Counts, names of nodes and reasons only, no number of an answer. `federation/tally.py` counts.
 """
@@ -12,7 +12,7 @@ from polyurn.wording.numbers import counted, in_bytes
 
 @dataclass(frozen=True, kw_only=True)
 class RoundTraffic:
-    """What crossed in one round, all its attempts together.
+    """What traffic in one round, all its attempts together.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class NodeTraffic:
     name : str
     n_summed : int
         Rounds whose sum it was in.
-    benched : str or None
+    excluded : str or None
         Why it was not asked any more.
     refused : tuple of (str, int)
         Reasons why a reply of it was not used, its own refusals among them, and how often.
@@ -59,7 +59,7 @@ class NodeTraffic:
     node: Count
     name: str
     n_summed: Count = 0
-    benched: str | None = None
+    excluded: str | None = None
     refused: tuple[tuple[str, Count], ...] = ()
 
     @property
@@ -70,7 +70,7 @@ class NodeTraffic:
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """All that crossed in the rounds of one aggregator.
+    """All that traffic in the rounds of one aggregator.
 
     Attributes
     ----------
@@ -92,10 +92,10 @@ class Traffic:
     >>> asked = RoundTraffic(
     ...     number=1, kind="survey", n_numbers=30, n_nodes=1, n_attempts=1, bytes_down=200,
     ...     bytes_up=300, seconds=0.5)
-    >>> crossed = Traffic(
+    >>> traffic = Traffic(
     ...     secure=False, clients_per_node=50, n_asks=1, n_timeouts=0, rounds=(asked,),
     ...     nodes=(NodeTraffic(node=7, name="ward 7", n_summed=1),))
-    >>> crossed.line
+    >>> traffic.line
     'plain sums over 1 node: 1 round, 300 B up, 200 B down'
     """
 

@@ -125,7 +125,7 @@ def played(monkeypatch, fed):
             "privacy": to_json(PrivacyProvenance.of(choice.fit.guarantee)),
             "candidates": [asdict(candidate) for candidate in choice.candidates],
         }
-        save(choice.fit.mdm, folder.result, made=made)
+        save(choice.fit.mdm, folder.result, provenance=made)
 
     monkeypatch.setattr(federated, "alive", lambda pid: 1)
     monkeypatch.setattr(federated.superlink, "submit", submit)

@@ -181,20 +181,24 @@ def played(monkeypatch, fed):
         clients = pu.LocalAggregator(records)
         guarantee = None
         if job.epsilon is None:
-            style = pu.fit_style(clients, job.space, ties=job.ties)
+            style = pu.fit_style(clients, job.space, label_effect=job.label_effect)
         else:
             ledger = pu.open_ledger(place.ledger, epsilon=job.epsilon, delta=job.delta)
             clients = pu.PrivateAggregator(clients, ledger=ledger)
             style = pu.fit_style(
-                clients, job.space, ties=job.ties, epsilon=job.epsilon, delta=job.delta
+                clients,
+                job.space,
+                label_effect=job.label_effect,
+                epsilon=job.epsilon,
+                delta=job.delta,
             )
             guarantee = clients.guarantee()
         made = {
             "privacy": to_json(PrivacyProvenance.of(guarantee)),
             "command": job.command,
-            "crossed": crossed(),
+            "traffic": crossed(),
         }
-        save(style, folder.result, features=job.features, made=made)
+        save(style, folder.result, features=job.features, provenance=made)
 
     monkeypatch.setattr(federated, "alive", lambda pid: 1)
     monkeypatch.setattr(federated.superlink, "submit", submit)
@@ -203,15 +207,15 @@ def played(monkeypatch, fed):
 
 def crossed():
     nodes = [
-        {"node": 1, "name": "node-1", "n_summed": 1, "benched": None, "refused": []},
+        {"node": 1, "name": "node-1", "n_summed": 1, "excluded": None, "refused": []},
         {
             "node": 2,
             "name": "node-2",
             "n_summed": 0,
-            "benched": None,
+            "excluded": None,
             "refused": [["not asked", 1]],
         },
-        {"node": 3, "name": "node-3", "n_summed": 0, "benched": None, "refused": []},
+        {"node": 3, "name": "node-3", "n_summed": 0, "excluded": None, "refused": []},
     ]
     return {
         "secure": True, "n_nodes": 3, "clients_per_node": 40, "n_rounds": 0, "n_attempts": 0,
@@ -221,7 +225,7 @@ def crossed():
 
 
 def test_a_style_is_written_and_says_what_it_is_without(run, proxy, played):
-    ran = run(*EXACT, "--ties", "--directions", 1, "-o", "style.json")
+    ran = run(*EXACT, "--label_effect", "--directions", 1, "-o", "style.json")
     assert ran.code == 0, ran.err
     assert "2 features, from proxy.csv; name them with --features" in ran.err
     assert "asking the nodes, once" in ran.err
@@ -231,10 +235,10 @@ def test_a_style_is_written_and_says_what_it_is_without(run, proxy, played):
     assert "wrote style.json: 40 clients" in ran.err
     saved = load_saved("style.json", Style)
     assert saved.features == ("width", "height")
-    assert (saved.model.n_directions, saved.model.tie is None) == (1, False)
-    assert saved.made.command.startswith("polyurn federation style fed proxy.csv")
+    assert (saved.model.n_directions, saved.model.label_effect is None) == (1, False)
+    assert saved.provenance.command.startswith("polyurn federation style fed proxy.csv")
     (job,) = played
-    assert (job.secure, job.ties, job.epsilon) == (True, True, None)
+    assert (job.secure, job.label_effect, job.epsilon) == (True, True, None)
     assert "crossed: secure sums over 3 nodes" in run("show", "style.json").err
 
 
@@ -396,18 +400,23 @@ def test_a_style_over_processes_is_that_of_all_their_records(asked):
         got, wanted = getattr(saved.model, name), getattr(expected, name)
         np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
     assert (saved.categories, saved.features) == (NAMES, ("width", "height"))
-    assert (saved.made.crossed.secure, saved.made.crossed.n_attempts) == (True, 1)
+    assert (saved.provenance.traffic.secure, saved.provenance.traffic.n_attempts) == (True, 1)
 
 
 def test_a_node_with_histograms_only_is_said_and_the_others_are_asked(asked):
     refusal = "without node-4: it has histograms only, and the question about style needs records"
     assert refusal in asked.ran["exact"].stderr.splitlines()
-    assert [node.n_summed for node in asked.styles["exact"].made.crossed.nodes] == [1, 1, 1, 0]
+    assert [node.n_summed for node in asked.styles["exact"].provenance.traffic.nodes] == [
+        1,
+        1,
+        1,
+        0,
+    ]
 
 
 def test_a_private_style_over_processes_is_charged_once_and_states_it(asked):
     saved = asked.styles["private"]
-    guarantee = saved.made.privacy.guarantee
+    guarantee = saved.provenance.privacy.guarantee
     assert (guarantee.trust, guarantee.n_rounds) == ("distributed", 1)
     assert "(200, 1e-06)-differentially private for one client" in asked.ran["private"].stderr
     assert len(pu.open_ledger(asked.ledger, epsilon=200.0, delta=1e-6).charges) == 1

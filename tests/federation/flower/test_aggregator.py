@@ -68,7 +68,7 @@ def test_a_fit_over_four_nodes_is_the_local_fit_to_a_billionth_of_a_nat(tmp_path
     mdm = fit(clients, n_components=2, **BOUNDS).mdm
     local = fit(flower.federation.local(), n_components=2, **BOUNDS).mdm
     assert flower.distance(mdm, local) <= 1e-9
-    assert clients.crossed.summed == tuple(flower.federation.ids)
+    assert clients.traffic.summed == tuple(flower.federation.ids)
 
 
 @pytest.mark.parametrize("secure", [False, True])
@@ -78,8 +78,8 @@ def test_a_node_that_hangs_for_ever_costs_a_fit_one_timeout_and_is_named(tmp_pat
     clients = flower.aggregator(secure=secure, timeout=60.0)
     done = fit(clients, n_components=1, **BOUNDS)
     assert len(done.rounds) > 2
-    assert clients.crossed.n_timeouts == 1
-    assert list(clients.benched) == [flower.federation.ids[2]]
+    assert clients.traffic.n_timeouts == 1
+    assert list(clients.excluded) == [flower.federation.ids[2]]
     assert clock.now - 1000.0 <= 62.0
 
 

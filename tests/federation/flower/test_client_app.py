@@ -83,7 +83,7 @@ def test_what_a_secure_sum_needs_later_is_kept_in_the_supernodes_memory(
         roster=federation.read().roster, clients_per_node=50,
     )  # fmt: skip
     assert clients.aggregate(decode_query(QUERY), None).n_clients == pytest.approx(12)
-    assert clients.crossed.n_attempts == 1
+    assert clients.traffic.n_attempts == 1
     assert clients.refused == {}
     for context in contexts.values():
         assert isinstance(context.state[RECORD], ConfigRecord)

@@ -33,9 +33,9 @@ def test_a_fit_ends_in_a_model_that_says_how_it_came_about(here):
     folder = here.job(command="polyurn federation run fed")
     perform(here.exchange, folder)
     saved = load_saved(folder.result)
-    assert saved.made.command == "polyurn federation run fed"
-    assert saved.made.fit.n_clients == 60
-    crossed = saved.made.crossed
+    assert saved.provenance.command == "polyurn federation run fed"
+    assert saved.provenance.fit.n_clients == 60
+    crossed = saved.provenance.traffic
     assert crossed.secure
     assert [(node.node, node.name) for node in crossed.nodes] == [
         (1, "node-1"), (2, "node-2"), (3, "node-3"),
@@ -47,7 +47,7 @@ def test_a_fit_ends_in_a_model_that_says_how_it_came_about(here):
 def test_a_selection_ends_in_a_model_and_its_table(here):
     folder = here.job(selects=True, components=(1, 2), max_rounds=5)
     perform(here.exchange, folder)
-    assert load_saved(folder.result).made.selection.n_held_out > 0
+    assert load_saved(folder.result).provenance.selection.n_held_out > 0
     assert all("running" in event for event in events(folder))
 
 
@@ -97,19 +97,21 @@ def assert_near(style, expected, rtol):
 # Both add up each node's clients first: in a plain sum nothing but the order of additions is another.
 # A secure one rounds each node's numbers to fixed point.
 @pytest.mark.parametrize(("secure", "rtol"), [(False, 1e-12), (True, 1e-9)])
-@pytest.mark.parametrize("ties", [False, True])
-def test_a_style_over_nodes_is_that_of_all_their_records(with_records, secure, rtol, ties):
+@pytest.mark.parametrize("label_effect", [False, True])
+def test_a_style_over_nodes_is_that_of_all_their_records(with_records, secure, rtol, label_effect):
     here, whole = with_records
-    folder = here.style_job(secure=secure, ties=ties, features=("x", "y"), command="polyurn ...")
+    folder = here.style_job(
+        secure=secure, label_effect=label_effect, features=("x", "y"), command="polyurn ..."
+    )
     perform(here.exchange, folder)
     saved = load_saved(folder.result, Style)
-    expected = pu.fit_style(pu.LocalAggregator(whole), whole_space(2), ties=ties)
+    expected = pu.fit_style(pu.LocalAggregator(whole), whole_space(2), label_effect=label_effect)
     assert_near(saved.model, expected, rtol)
-    assert (saved.model.tie is None) == (not ties)
+    assert (saved.model.label_effect is None) == (not label_effect)
     assert saved.features == ("x", "y")
-    assert saved.made.command == "polyurn ..."
-    assert saved.made.privacy_in_words.startswith("no guarantee")
-    crossed = saved.made.crossed
+    assert saved.provenance.command == "polyurn ..."
+    assert saved.provenance.privacy_in_words.startswith("no guarantee")
+    crossed = saved.provenance.traffic
     assert (crossed.secure, crossed.n_rounds, crossed.n_asks) == (secure, 1, 5 if secure else 1)
     assert [node.n_summed for node in crossed.nodes] == [1, 1, 1]
 
@@ -130,10 +132,10 @@ def test_a_node_with_histograms_only_is_named_and_harms_nobody(tmp_path, clock):
     perform(here.exchange, folder)
     saved = load_saved(folder.result, Style)
     assert_near(saved.model, pu.fit_style(pu.LocalAggregator(whole), whole_space(2)), 1e-9)
-    last = saved.made.crossed.nodes[3]
+    last = saved.provenance.traffic.nodes[3]
     reason = "it has histograms only, and the question about style needs records"
     assert (last.name, last.n_summed, last.refused) == ("node-4", 0, ((reason, 1),))
-    assert saved.made.crossed.n_attempts == 1
+    assert saved.provenance.traffic.n_attempts == 1
 
 
 def test_too_few_nodes_with_records_are_one_line_that_says_who_lacks_what(tmp_path, clock):
@@ -200,7 +202,7 @@ def test_the_serverapp_that_the_guide_shows_learns_a_model(here, tmp_path):
     known = {"pu": pu}
     for example in doctest.DocTestParser().get_examples(section):
         exec(example.source, known)
-    config = {"federation": str(here.made.path), "output": str(tmp_path / "mdm.json")}
+    config = {"federation": str(here.provenance.path), "output": str(tmp_path / "mdm.json")}
     known["main"](here.grid, context_with(config))
     assert pu.load(tmp_path / "mdm.json").n_components == 2
     assert {message.metadata.dst_node_id for message in here.grid.sent} == set(here.grid.nodes)

@@ -166,7 +166,7 @@ def _style(rng: np.random.Generator) -> _Style:
 def _one_change(rng: np.random.Generator) -> dict[str, object]:
     match int(rng.integers(13)):
         case 12:
-            return {"crossed": True, "named": True, "layout": "long", "extra": (_PART,)}
+            return {"traffic": True, "named": True, "layout": "long", "extra": (_PART,)}
         case 0 | 1:
             return {"head": one_of(rng, _HEADS)}
         case 2:
@@ -205,7 +205,7 @@ def _is_ambiguous(style: _Style, truth: Mapping[tuple[str, str], int]) -> bool:
 
 def _is_crossed(style: _Style) -> bool:
     """Whether there is another column to cross, and the command is told so."""
-    return style.crossed and style.named and _PART in style.extra and style.layout != "wide"
+    return style.traffic and style.named and _PART in style.extra and style.layout != "wide"
 
 
 def _options(style: _Style) -> tuple[str, ...]:
@@ -338,7 +338,7 @@ def _same_sums(truth: Counter[tuple[str, str]], style: _Style, readable: bool | 
     def oracle(ran: Ran) -> str | None:
         if readable is None:
             return None
-        data = json.loads((ran.folder / "mdm.json").read_bytes())["made"]["data"]
+        data = json.loads((ran.folder / "mdm.json").read_bytes())["provenance"]["data"]
         read = data["n_clients"], data["n_points"]
         asked = len({client for client, _ in truth}), sum(truth.values())
         if read == asked and readable:

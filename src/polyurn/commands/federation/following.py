@@ -55,12 +55,12 @@ def perform(place: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
     return folder
 
 
-def missing_nodes(crossed: Traffic | None) -> list[str]:
+def missing_nodes(traffic: Traffic | None) -> list[str]:
     """A sentence for each node of which there is nothing in a model, and why."""
     sentences = []
-    for node in () if crossed is None else crossed.nodes:
+    for node in () if traffic is None else traffic.nodes:
         if node.n_summed == 0:
-            reasons = [why for why, _ in node.refused] or [node.benched or "it was not there"]
+            reasons = [why for why, _ in node.refused] or [node.excluded or "it was not there"]
             sentences.append(f"without {node.name}: {'; '.join(reasons)}")
     return sentences
 

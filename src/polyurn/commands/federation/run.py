@@ -89,7 +89,7 @@ def run_command(
     done = perform(place, job)
     saved = load_saved(done.result)
     say_learned(saved)
-    for sentence in missing_nodes(saved.made.crossed):
+    for sentence in missing_nodes(saved.provenance.traffic):
         warn(sentence)
     if output is not None:
         write_whole(output, lambda file: file.write(done.result.read_bytes()))

@@ -74,18 +74,18 @@ def style_command(
         command=context.obj,
         space=space,
         features=columns,
-        ties=measured.ties,
+        label_effect=measured.label_effect,
         **terms,
     )
     done = perform(place, job)
     saved = load_saved(done.result, Style)
     say_style(saved)
-    for sentence in missing_nodes(saved.made.crossed):
+    for sentence in missing_nodes(saved.provenance.traffic):
         warn(sentence)
     if output is not None:
         write_whole(output, lambda file: file.write(done.result.read_bytes()))
         say(f"wrote {output}: {counted(saved.model.n_clients, 'client')}")
     if as_json:
-        print_json({**style_json(saved), "privacy": saved.made.privacy_in_words})
+        print_json({**style_json(saved), "privacy": saved.provenance.privacy_in_words})
     elif output is None:
         show(style_table(saved.model))

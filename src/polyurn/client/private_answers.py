@@ -1,9 +1,9 @@
 """Answers that noise can protect: each client's vector is computed, cut to norm 1, and added.
 
 `wire/private_queries.py` says what is sent and why it is at most 1 long; `unit_rows` makes sure of it
-whatever a query holds, so that the guarantee does not hang on what the server sends. Whatever a client draws here
-comes from fresh entropy, never from a seed: with a stream that somebody knows, a client less would
-change what all others draw, and the sum by more than its own vector.
+whatever a query holds, so that the guarantee does not hang on what the server sends. Whatever a client
+draws here comes from fresh entropy, never from a seed: with a stream that somebody knows, a client less
+would change what all others draw, and the sum by more than its own vector.
 """
 
 from dataclasses import replace

@@ -16,8 +16,8 @@ class Tally:
     """What has traffic so far, and who is excluded.
 
     A node that does not reply in time is excluded. It comes back when a late reply of it arrives, or
-    when it has left and joins again; the second time it is excluded for good. So is a node that made a secure
-    sum fail.
+    when it has left and joins again; the second time it is excluded for good. So is a node that made a
+    secure sum fail.
     """
 
     SILENT, SUSPECT = "it did not reply in time", "its part of a secure sum was false"

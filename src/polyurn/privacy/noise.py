@@ -62,10 +62,10 @@ def noised(
     """A sum of private answers plus discrete Gaussian noise of standard deviation sigma √n_adders.
 
     **What it is worth.** The sum is in whole steps of the grid, exactly (`wire/private_grid.py`), and so
-    is the noise; two sums that differ in one client differ by a vector of norm at most 1. If the noise were a
-    Gaussian rounded to whole steps, the release would be a function of the sum plus that Gaussian,
-    because round(a + G) = a + round(G) for whole a: exactly the Gaussian mechanism's (ε, δ). The
-    discrete Gaussian p differs from the rounded one r by almost nothing. With s = sigma / 2**-28,
+    is the noise; two sums that differ in one client differ by a vector of norm at most 1. If the noise
+    were a Gaussian rounded to whole steps, the release would be a function of the sum plus that
+    Gaussian, because round(a + G) = a + round(G) for whole a: exactly the Gaussian mechanism's (ε, δ).
+    The discrete Gaussian p differs from the rounded one r by almost nothing. With s = sigma / 2**-28,
 
         r(x) / φ_s(x) = ∫ exp(-(2xu + u²) / 2s²) du over |u| ≤ 1/2,
 

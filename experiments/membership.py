@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from polyurn.report.palette import TONES
 from scipy.stats import rankdata
 
 import polyurn as pu
@@ -35,6 +34,19 @@ from polyurn.wire import Noised, Query
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from populations import read_counts
 from records import run_all
+
+# The colours of the report's pages (report/style.css).
+TONES = (
+    "#1b1f24",
+    "#0072b2",
+    "#d55e00",
+    "#007a5a",
+    "#b0497f",
+    "#7a5c00",
+    "#2f86c6",
+    "#5b5ea6",
+    "#6b7280",
+)
 
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "membership.png"
 

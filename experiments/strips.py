@@ -17,7 +17,6 @@ from typing import Any
 import matplotlib
 import numpy as np
 from numpy.typing import NDArray
-from polyurn.report.palette import FILLS
 
 import polyurn as pu
 from polyurn.counts import client_sizes
@@ -29,6 +28,19 @@ from matplotlib.patches import Patch
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from populations import FEDERATIONS, HELD_OUT, read_counts
 from records import run_all
+
+# The colours of the report's pages (report/style.css).
+FILLS = (
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#d55e00",
+    "#8c7ae6",
+    "#b8a800",
+    "#b4bac4",
+)
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "strips.png"
 FEDERATION = "race, K to 24"

@@ -411,7 +411,7 @@ def test_a_private_style_over_processes_is_charged_once_and_states_it(asked):
     assert (guarantee.trust, guarantee.n_rounds) == ("distributed", 1)
     assert "(200, 1e-06)-differentially private for one client" in asked.ran["private"].stderr
     assert len(pu.open_ledger(asked.ledger, epsilon=200.0, delta=1e-6).charges) == 1
-    exact = asked.models["exact"].style
+    exact = asked.styles["exact"].model
     assert abs(saved.model.n_clients - exact.n_clients) <= 2
     assert np.abs(saved.model.within - exact.within).max() < 0.2
 

@@ -36,6 +36,7 @@ sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from populations import read_counts
 from records import run_all
 
+
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "membership.png"
 
 

@@ -162,7 +162,7 @@ class FederatedAggregator:
 
     @property
     def traffic(self) -> Traffic:
-        """All that traffic so far."""
+        """All that was sent so far."""
         return self._tally.traffic(
             secure=self._terms.secure, clients_per_node=self._clients_per_node, known=self._known
         )

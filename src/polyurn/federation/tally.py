@@ -13,7 +13,7 @@ from polyurn.wire.traffic import NodeTraffic, RoundTraffic, Traffic
 
 
 class Tally:
-    """What has traffic so far, and who is excluded.
+    """What was sent so far, and who is excluded.
 
     A node that does not reply in time is excluded. It comes back when a late reply of it arrives, or
     when it has left and joins again; the second time it is excluded for good. So is a node that made a

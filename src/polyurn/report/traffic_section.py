@@ -1,4 +1,4 @@
-"""What traffic between a server and its nodes, on the page of a model of a federation."""
+"""Traffic between a server and its nodes, on the page of a model of a federation."""
 
 import re
 from collections import Counter
@@ -86,7 +86,7 @@ def _rounds(traffic: Traffic) -> str:
     said += f"; {in_time(traffic.seconds)} in all."
     if traffic.n_earlier:
         rounds = counted(traffic.n_earlier, "round was", "rounds were")
-        said += f" {rounds} before the run was resumed, and what traffic then is not known here."
+        said += f" {rounds} before the run was resumed, and what was sent then is not known here."
     return said
 
 
@@ -109,7 +109,7 @@ def _volume(traffic: Traffic) -> str:
 
 
 def round_rows(traffic: Traffic) -> Rows:
-    """One row per round: what was asked, and what traffic; `asked` is the kind without its numbers."""
+    """One row per round: what was asked, and what was sent; `asked` is the kind without its numbers."""
     asked = [_asked(one.kind) for one in traffic.rounds]
     names = [*dict.fromkeys(asked)]
     if len(names) > MOST_KINDS:

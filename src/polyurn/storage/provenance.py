@@ -1,6 +1,6 @@
 """How a file came about: what stands under "provenance" in a model's file or a comparison.
 
-The version, seed and command, the data, the rounds of the fit or the selection, and what traffic between
+The version, seed and command, the data, the rounds of the fit or the selection, and what was sent between
 a federation's nodes and the server. What a user adds is kept as it is. Nothing is measured here, and no
 file is read or written.
 """
@@ -31,7 +31,7 @@ class DataProvenance:
     n_clients, n_categories, n_points : int
     client, category, count : str or None
         The columns that were read, so that a similar table can be read without naming them again;
-        "origin,destination" where the category is that of traffic columns.
+        "origin,destination" where the category is that of crossed columns.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""What traffic between a server and the nodes of a federation, as a value that a model's file keeps.
+"""Traffic between a server and the nodes of a federation, as a value that a model's file keeps.
 
 Counts, names of nodes and reasons only, no number of an answer. `federation/tally.py` counts.
 """
@@ -70,7 +70,7 @@ class NodeTraffic:
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """All that traffic in the rounds of one aggregator.
+    """All that was sent in the rounds of one aggregator.
 
     Attributes
     ----------

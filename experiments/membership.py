@@ -36,7 +36,6 @@ sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from populations import read_counts
 from records import run_all
 
-
 PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "membership.png"
 
 

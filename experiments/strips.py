@@ -30,7 +30,6 @@ sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from populations import FEDERATIONS, HELD_OUT, read_counts
 from records import run_all
 
-
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "strips.png"
 FEDERATION = "race, K to 24"
 N_SHOWN = 40

@@ -356,7 +356,7 @@ def _difference() -> pu.FeatureDifference:
 
 def _crossed(first: Any, second: Any) -> Any:
     """`crossed` takes any number of columns, which have no names."""
-    return pu.traffic(first, second)
+    return pu.crossed(first, second)
 
 
 VALID_CALLS: dict[str, Callable[[], Call]] = {

@@ -1,6 +1,6 @@
 """How a file came about: what stands under "provenance" in a model's file or a comparison.
 
-The version, seed and command, the data, the rounds of the fit or the selection, and what was sent between
+The version, seed and command, the data, the rounds of the fit or the selection, and the traffic between
 a federation's nodes and the server. What a user adds is kept as it is. Nothing is measured here, and no
 file is read or written.
 """

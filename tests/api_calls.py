@@ -543,7 +543,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         {"query": query(), "counts": COUNTS, "buckets": np.full(40, 0.5), "rng": 0, "n_threads": 1},
     ),
     "compare": _compare,
-    "traffic": lambda: (_crossed, {"first": ["a", "b"], "second": [1, 2]}),
+    "crossed": lambda: (_crossed, {"first": ["a", "b"], "second": [1, 2]}),
     "compare_parameters": lambda: (
         pu.compare_parameters, {"fitted": mdm(), "reference": mdm()},
     ),

@@ -104,7 +104,7 @@ _HOME = {
     "ShardAggregator": "aggregate.shard_aggregator",
     "answer": "client.answer",
     "Bins": "client.bins",
-    "traffic": "client.crossing",
+    "crossed": "client.crossing",
     "Histograms": "client.histograms",
     "histogram": "client.histograms",
     "histograms": "client.histograms",

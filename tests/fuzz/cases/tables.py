@@ -166,7 +166,7 @@ def _style(rng: np.random.Generator) -> _Style:
 def _one_change(rng: np.random.Generator) -> dict[str, object]:
     match int(rng.integers(13)):
         case 12:
-            return {"traffic": True, "named": True, "layout": "long", "extra": (_PART,)}
+            return {"crossed": True, "named": True, "layout": "long", "extra": (_PART,)}
         case 0 | 1:
             return {"head": one_of(rng, _HEADS)}
         case 2:

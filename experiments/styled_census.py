@@ -132,10 +132,10 @@ def populations(split: int) -> dict[str, clients.Clients]:
     there, along = federation(split), directed(split)
     mdm = clients.learned(RESULTS / f"{NAME}_mdm", f"split{split}", SETTINGS.components)
     m = SETTINGS.n_directions
-    tied = styles.learned_style(along, m, ties=True)
+    tied = styles.learned_style(along, m, label_effect=True)
     untied = styles.learned_style(along, m)
-    principal = styles.learned_style(there, m, ties=True)
-    often = styles.learned_style(common(split), m, ties=True)
+    principal = styles.learned_style(there, m, label_effect=True)
+    often = styles.learned_style(common(split), m, label_effect=True)
     named = styles.natural_clients(there)
     return {
         "true": named["true"],

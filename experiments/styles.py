@@ -86,9 +86,9 @@ def space_of(there: Halves, n_directions: int) -> StyleSpace:
     )
 
 
-def learned_style(there: Halves, n_directions: int, *, ties: bool = False) -> Style:
+def learned_style(there: Halves, n_directions: int, *, label_effect: bool = False) -> Style:
     """The clients' style, asked once."""
-    return pu.fit_style(asked(there), space_of(there, n_directions), ties=ties)
+    return pu.fit_style(asked(there), space_of(there, n_directions), label_effect=label_effect)
 
 
 def asked(there: Halves, clients: NDArray[np.int64] | None = None) -> pu.LocalAggregator:
@@ -144,7 +144,7 @@ def simulated(there: Halves, name: str, make: Make, style: StyleOf | None = None
 
     def clients(seed: int) -> pu.Partition:
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        drawn = pu.in_stock(make(counts).sample(len(there.true), rng=rng), labels)
+        drawn = pu.held_categories(make(counts).sample(len(there.true), rng=rng), labels)
         if style is None:
             return pu.partition(labels, drawn, rng=rng).renumbered(pool)
         made = pu.partition(

@@ -72,7 +72,7 @@ class Run:
     """`polyurn federation run` in the background."""
 
     def __init__(self, made, output, *options, rounds=4):
-        self.provenance, self.output = made, Path(output)
+        self.made, self.output = made, Path(output)
         before = set(made.runs.iterdir())
         words = command(
             "run", made.path, "--no-privacy", "--components", 2, "--rounds", rounds, "-o", output,

@@ -6,7 +6,7 @@ from scipy import sparse
 from federation_jobs import job_of, style_job_of
 from flower_grids import Played, PlayedGrid
 from polyurn import Records
-from polyurn.client.histograms import Histograms
+from polyurn.client.counting import Histograms
 from polyurn.federation.flower.grid_exchange import FlowerExchange
 from polyurn.federation.folder import read_node, set_up
 from polyurn.federation.jobs import JobFolder
@@ -23,25 +23,25 @@ class OnDisk:
 
     def __init__(self, folder, clock, n_nodes=3, n_clients=20, policy="", held=None):
         held = [histograms_of(n_clients, i + 1) for i in range(n_nodes)] if held is None else held
-        self.provenance = set_up(
+        self.made = set_up(
             folder / "fed", address="localhost:8000", categories=10, max_size=20,
             clients_per_node=n_clients, n_nodes=len(held),
         )  # fmt: skip
-        self.provenance.register({100 + i: i for i in range(1, len(held) + 1)})
+        self.made.register({100 + i: i for i in range(1, len(held) + 1)})
         nodes = {}
         for i, clients in enumerate(held, start=1):
-            folder = self.provenance.node(f"node-{i}")
+            folder = self.made.node(f"node-{i}")
             if policy:
                 (folder / "policy.toml").write_text(policy)
             nodes[100 + i] = Played(open_node(read_node(folder), clients).answer)
         self.grid = PlayedGrid(nodes, clock)
-        self.exchange = FlowerExchange(self.grid, self.provenance.flower_ids())
+        self.exchange = FlowerExchange(self.grid, self.made.flower_ids())
 
     def job(self, **settings):
-        return JobFolder.make(self.provenance.runs, job_of(self.provenance.path, **settings))
+        return JobFolder.make(self.made.runs, job_of(self.made.path, **settings))
 
     def style_job(self, **settings):
-        return JobFolder.make(self.provenance.runs, style_job_of(self.provenance.path, **settings))
+        return JobFolder.make(self.made.runs, style_job_of(self.made.path, **settings))
 
 
 def histograms_of(n_clients, seed):

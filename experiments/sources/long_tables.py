@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from polyurn.client.histograms import Histograms
+from polyurn.client.counting import Histograms
 from polyurn.client.tables import observed_categories, table_histograms
 from polyurn.datasets.columns import MISSING, read_columns
 from polyurn.errors import FileError

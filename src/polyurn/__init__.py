@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from polyurn.aggregate.local import LocalAggregator as LocalAggregator
     from polyurn.aggregate.replay import ReplayAggregator as ReplayAggregator
     from polyurn.aggregate.shard_aggregator import ShardAggregator as ShardAggregator
-    from polyurn.client.answer import answer as answer
+    from polyurn.client.answers import answer as answer
     from polyurn.client.bins import Bins as Bins
+    from polyurn.client.counting import Histograms as Histograms
+    from polyurn.client.counting import histogram as histogram
+    from polyurn.client.counting import histograms as histograms
     from polyurn.client.crossing import crossed as crossed
-    from polyurn.client.histograms import Histograms as Histograms
-    from polyurn.client.histograms import histogram as histogram
-    from polyurn.client.histograms import histograms as histograms
     from polyurn.client.record_tables import table_records as table_records
     from polyurn.client.records import Records as Records
     from polyurn.client.tables import table_histograms as table_histograms
@@ -102,12 +102,12 @@ _HOME = {
     "DaskAggregator": "aggregate.dask",
     "ReplayAggregator": "aggregate.replay",
     "ShardAggregator": "aggregate.shard_aggregator",
-    "answer": "client.answer",
+    "answer": "client.answers",
     "Bins": "client.bins",
     "crossed": "client.crossing",
-    "Histograms": "client.histograms",
-    "histogram": "client.histograms",
-    "histograms": "client.histograms",
+    "Histograms": "client.counting",
+    "histogram": "client.counting",
+    "histograms": "client.counting",
     "table_records": "client.record_tables",
     "Records": "client.records",
     "table_histograms": "client.tables",

@@ -1,7 +1,7 @@
 """What may stand for a table of histograms: a dense integer array or a scipy.sparse matrix.
 
 `check_counts` is the one gate through which every histogram passes. It copies nothing that is
-already whole numbers. How histograms are made from records is `client/histograms.py`.
+already whole numbers. How histograms are made from records is `client/counting.py`.
 """
 
 import hashlib

@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 
 from polyurn.client.bins import Bins
 from polyurn.client.columns import as_arrow
-from polyurn.client.histograms import histograms
+from polyurn.client.counting import histograms
 from polyurn.client.tables import observed_categories, table_histograms
 from polyurn.errors import CountsError
 

@@ -193,7 +193,7 @@ def test_a_table_without_rows_is_empty_whatever_is_declared(run, tmp_path, categ
         (["--search", "tol"], ["--search as NAME=VALUE", "got 'tol'"]),
         (["--method", "paper:first"], ["--method"]),
         (["--cohort", "poisson"], ["--cohort as 1000 or poisson:1000"]),
-        (["--threads", 0], ["n_threads from 1 to 1024, got 0"]),
+        (["--threads", 0], ["n_threads", "from 1 to 1024, got 0"]),
         (["--seed", -1], ["seed", "-1"]),
         (["--categories", 2], ["not in the declared categories", "line 5"]),
         (["--categories", "0,0"], ["names that differ"]),

@@ -26,8 +26,8 @@ def flown():
     routes = tuple(f"{a}-{b}" for a in "EJ" for b in "XYZ")
     return (
         planes,
-        Dataset("provenance", ("X", "Y", "Z"), LabelledPoints(to, features, planes, ids)),
-        Dataset("provenance", routes, LabelledPoints(3 * out_of + to, features, planes, ids)),
+        Dataset("made", ("X", "Y", "Z"), LabelledPoints(to, features, planes, ids)),
+        Dataset("made", routes, LabelledPoints(3 * out_of + to, features, planes, ids)),
     )
 
 

@@ -22,9 +22,9 @@ def records(monkeypatch, tmp_path):
 
 def test_a_record_says_what_made_it_and_is_not_made_again(records, tmp_path):
     (first,) = records.run_all("try", [{"seed": 1}], lambda seed: {"result": seed})
-    assert first["provenance"]["polyurn"] == polyurn.__version__
-    assert first["provenance"]["experiment"] == 1
-    assert first["provenance"]["command"].startswith("python ")
+    assert first["made"]["polyurn"] == polyurn.__version__
+    assert first["made"]["experiment"] == 1
+    assert first["made"]["command"].startswith("python ")
     (again,) = records.run_all("try", [{"seed": 1}], lambda seed: pytest.fail("run twice"))
     assert again == first
     assert len((tmp_path / "try.jsonl").read_text().splitlines()) == 1
@@ -44,7 +44,7 @@ def test_records_from_before_versions_and_of_other_versions_count_and_it_is_said
     other = {"polyurn": "0.0", "experiment": 1, "command": "python x"}
     lines = [
         {"settings": {"seed": 1}, "result": 1},
-        {"settings": {"seed": 2}, "provenance": other, "result": 2},
+        {"settings": {"seed": 2}, "made": other, "result": 2},
     ]
     (tmp_path / "try.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     grid = [{"seed": 1}, {"seed": 2}]

@@ -25,7 +25,7 @@ def records(tmp_path, monkeypatch):
                 runs = [{"local_learning_rate": 0.1, "score": score}]
                 lines.append(json.dumps({"settings": told | {"epochs": 5}, "runs": runs}))
     (tmp_path / "made.jsonl").write_text("\n".join(lines[:-1]))
-    return tables.scores("provenance")
+    return tables.scores("made")
 
 
 def test_differences_are_paired_and_signs_cancel_in_the_mean_only(records):

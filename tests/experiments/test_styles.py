@@ -65,6 +65,6 @@ def test_style_tells_the_label_share_of_a_client_if_both_go_together():
     owner = np.repeat(np.arange(40), 50)
     labels = (np.arange(2000) % 50 < owner).astype(int)
     clients = pu.Partition.by_owner(owner)
-    assert styles.label_effect(clients, labels, owner[:, None] + 0.0) == pytest.approx(1)
+    assert styles.tie(clients, labels, owner[:, None] + 0.0) == pytest.approx(1)
     rng = np.random.default_rng(0)
-    assert styles.label_effect(clients, labels, rng.normal(size=(2000, 1))) < 0.5
+    assert styles.tie(clients, labels, rng.normal(size=(2000, 1))) < 0.5

@@ -30,7 +30,7 @@ def experiment():
     of = clients.always(clients.Federation(TRUE, np.arange(300)))
     makers = {"mdm": lambda _: pu.Oracle(TRUE.histograms(LABELS[:300], 2)), "iid": pu.IID.like}
     return tables.Experiment(
-        "provenance",
+        "made",
         pu.FedAvg(n_rounds=4, cohort_size=3, evaluate_every=1),
         {"local_epochs": (1, 2), "local_learning_rate": (0.01, 0.1)},
         "softmax",
@@ -40,7 +40,7 @@ def experiment():
 
 
 REPORT = tables.Report(
-    "provenance",
+    "made",
     "Made on the spot",
     references=("mdm",),
     bars=(
@@ -61,13 +61,13 @@ def out(tmp_path_factory):
 
 def test_a_finished_experiment_is_not_run_again_and_costs_no_more_seconds(out):
     before = {path: path.read_bytes() for path in out.rglob("*.json*")}
-    assert len(before) == 2
+    assert len(before) == 3
     tables.run(experiment(), seeds=range(2), out=out)
     assert {path: path.read_bytes() for path in out.rglob("*.json*")} == before
 
 
 def test_the_true_clients_are_trained_again(out):
-    names = {run.population for run in pu.read_runs(out / "provenance")}
+    names = {run.population for run in pu.read_runs(out / "made")}
     assert names == {"true", "again", "mdm", "iid"}
 
 
@@ -107,7 +107,7 @@ def test_a_bar_on_both_sides_and_a_figure_that_is_none():
 
 
 def test_signed_differences_are_those_of_the_scores(out):
-    verdict = pu.compare_sweeps(pu.read_runs(out / "provenance"), last=tables.LAST)
+    verdict = pu.compare_sweeps(pu.read_runs(out / "made"), last=tables.LAST)
     whole = replace(REPORT, settings=(), bars=())
     _, row = (line for line in tables.lines(whole, out) if line.startswith("|  | "))
     names = [name for name in verdict.scores if name != "true"]

@@ -1,7 +1,7 @@
 """A question of one's own, declared in three places, is asked over nodes like any other.
 
 Below are all three: its class and its answer's (`wire/`), a function of the clients (`client/`), and a
-row of the table in `client/answer.py`. Codec, checks, bounds, secure sums, policy and log follow.
+row of the table in `client/answers.py`. Codec, checks, bounds, secure sums, policy and log follow.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ import pytest
 
 from federations import Federation
 from polyurn import answer
-from polyurn.client import answer as answers
+from polyurn.client import answers as answers
 from polyurn.errors import InputError, MessageError, ParameterError
 from polyurn.federation.messages import Refusal
 from polyurn.federation.policy import NodePolicy

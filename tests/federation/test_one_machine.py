@@ -122,9 +122,9 @@ def test_a_fit_over_one_plain_process_is_the_local_fit_to_the_last_bit(lived):
 
 
 def test_every_question_stands_in_the_log_of_its_node(lived):
-    lines = (lived.provenance.node("node-2") / "questions.log").read_text().splitlines()
+    lines = (lived.made.node("node-2") / "questions.log").read_text().splitlines()
     secure = ["advertise", "share", "mask", "confirm", "reveal"]
-    assert stages_of(lived.provenance, 2) == secure * ROUNDS + ["plain"] * ROUNDS
+    assert stages_of(lived.made, 2) == secure * ROUNDS + ["plain"] * ROUNDS
     crossed = lived.fits["plain"].provenance.traffic
     sent = [line.split(" | ")[3] for line in lines[-ROUNDS:]]
     assert sent == [f"{one.n_numbers} numbers sent" for one in crossed.rounds]
@@ -158,9 +158,9 @@ def test_a_mistake_is_one_clear_line(lived, mistake, said):
 def test_no_process_port_or_file_outside_the_folder_is_left(lived):
     assert lived.left == []
     assert lived.elsewhere == []
-    assert not list(lived.provenance.path.rglob("superlink.pid"))
-    assert not list(lived.provenance.path.rglob("node.pid"))
-    port = int(lived.provenance.read().address.rpartition(":")[2])
+    assert not list(lived.made.path.rglob("superlink.pid"))
+    assert not list(lived.made.path.rglob("node.pid"))
+    port = int(lived.made.read().address.rpartition(":")[2])
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=5.0)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from polyurn.client.histograms import Histograms
+from polyurn.client.counting import Histograms
 from polyurn.client.records import Records
 from polyurn.errors import (
     CountsError,

@@ -182,7 +182,7 @@ def test_every_test_vector_is_what_is_written_today(name):
     query, old, new = (
         wire_cases.QUERIES[name],
         wire_cases.kept(name),
-        wire_cases.provenance(wire_cases.QUERIES[name]),
+        wire_cases.made(wire_cases.QUERIES[name]),
     )
     assert (new.query, new.counts, new.bucket) == (old.query, old.counts, old.bucket)
     assert (new.features, new.labels) == (old.features, old.labels)
@@ -384,7 +384,7 @@ def test_a_query_of_no_known_kind_is_not_sent():
 
 def test_an_answer_to_another_query_is_refused():
     query, other = ALL["contrast"], ALL["survey"]
-    said = wire_cases.provenance(query).answer
+    said = wire_cases.made(query).answer
     with pytest.raises(MessageError, match="of kind survey, got one to 'contrast'"):
         decode_statistics(said, other)
     longer = Part(Batch((query, query)), 0.0, 1.0)
@@ -423,7 +423,7 @@ def check_fuzzed(n, seed):
     finally:
         tracemalloc.stop()
     assert most - held < 64 * 2**20
-    said = {name: wire_cases.provenance(query).answer for name, query in wire_cases.QUERIES.items()}
+    said = {name: wire_cases.made(query).answer for name, query in wire_cases.QUERIES.items()}
     for name, message in itertools.islice(itertools.cycle(said.items()), n // 4):
         found.append(outcome(decode_statistics, fuzzed(message, rng=rng), ALL[name]))
     refused = [str(one) for one in found if isinstance(one, InputError)]

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from polyurn.client.answer import Threads, answer_rows
+from polyurn.client.answers import Threads, answer_rows
 from polyurn.client.rows import packed
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked

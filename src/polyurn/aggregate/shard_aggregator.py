@@ -24,7 +24,7 @@ from polyurn.aggregate.shard_round import (
     put_at_hand,
     tree_sum,
 )
-from polyurn.client.answer import Threads
+from polyurn.client.answers import Threads
 from polyurn.storage.shards import ShardFolder
 from polyurn.typed.arguments import checked
 from polyurn.wire import Query

@@ -17,7 +17,7 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polyurn.client.answer import answer_rows
+from polyurn.client.answers import answer_rows
 from polyurn.client.private_answers import with_noise, without_noise
 from polyurn.client.rows import Rows, pack
 from polyurn.errors import MissingDependencyError, ParameterError

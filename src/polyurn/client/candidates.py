@@ -23,7 +23,7 @@ from polyurn.client.columns import (
     numbers_of,
     plain_column,
 )
-from polyurn.client.histograms import tally
+from polyurn.client.counting import tally
 from polyurn.client.layout import Layout, column_text, find_column
 from polyurn.client.tables import observed_codes
 from polyurn.errors import CountsError, InputError, ParameterError

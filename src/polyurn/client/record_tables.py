@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.columns import as_arrow, column_ids, distinct_values, numbers_of
-from polyurn.client.histograms import Categories, category_names
+from polyurn.client.counting import Categories, category_names
 from polyurn.client.records import Records
 from polyurn.client.tables import category_codes
 from polyurn.errors import CountsError, RowError

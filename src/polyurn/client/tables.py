@@ -25,8 +25,8 @@ from polyurn.client.columns import (
     numbers_of,
     plain_column,
 )
+from polyurn.client.counting import Categories, Histograms, category_names, located, tally
 from polyurn.client.crossing import cross
-from polyurn.client.histograms import Categories, Histograms, category_names, located, tally
 from polyurn.client.layout import (
     NO_COLUMNS,
     Columns,

@@ -46,7 +46,7 @@ def histogram_command(
     import numpy as np
 
     from polyurn.client.bins import Bins
-    from polyurn.client.histograms import cap_sizes
+    from polyurn.client.counting import cap_sizes
     from polyurn.client.tables import column_numbers, table_layout
     from polyurn.counts import client_sizes
     from polyurn.sources.clients import histograms_of, naming

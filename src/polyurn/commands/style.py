@@ -60,7 +60,7 @@ def style_command(
     Example: `polyurn style proxy.parquet records.parquet --label digit --client writer -o style.json`
     """
     from polyurn.aggregate.local import LocalAggregator
-    from polyurn.client.histograms import category_names
+    from polyurn.client.counting import category_names
     from polyurn.commands.views import style_json, style_table
     from polyurn.model.style_coordinates import style_space
     from polyurn.privacy.ledger import PrivacyLedger

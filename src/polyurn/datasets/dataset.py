@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client.histograms import tally
+from polyurn.client.counting import tally
 from polyurn.errors import CountsError, InputError, ParameterError
 
 Split: TypeAlias = Literal["train", "test"]

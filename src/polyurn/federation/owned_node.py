@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyurn.aggregate.local import LocalAggregator
-from polyurn.client.histograms import Histograms, category_names
+from polyurn.client.counting import Histograms, category_names
 from polyurn.client.record_tables import table_records
 from polyurn.client.records import Records
 from polyurn.counts import check_counts, client_sizes

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client.histograms import Histograms, category_names
+from polyurn.client.counting import Histograms, category_names
 from polyurn.client.layout import category_columns
 from polyurn.client.tables import category_codes, observed_categories, table_histograms
 from polyurn.errors import CountsError, MissingDependencyError, ParameterError

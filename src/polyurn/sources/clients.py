@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from polyurn.client.bins import Bins
-from polyurn.client.histograms import Histograms
+from polyurn.client.counting import Histograms
 from polyurn.client.layout import NO_COLUMNS, Columns, Layout, column_text
 from polyurn.client.tables import layout_histograms, observed_categories, table_layout
 from polyurn.counts import check_counts, client_sizes, digest, drop_empty

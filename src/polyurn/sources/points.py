@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.columns import as_arrow, column_ids, distinct_values
-from polyurn.client.histograms import category_names
+from polyurn.client.counting import category_names
 from polyurn.client.layout import find_column
 from polyurn.client.record_tables import list_columns, number_columns, table_features_of
 from polyurn.client.records import Records

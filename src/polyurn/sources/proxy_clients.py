@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.columns import column_counts
-from polyurn.client.histograms import category_names
+from polyurn.client.counting import category_names
 from polyurn.client.layout import category_columns, column_text
 from polyurn.client.tables import category_codes, known_codes, table_layout
 from polyurn.errors import CountsError

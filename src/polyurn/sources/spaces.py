@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client.histograms import category_names
+from polyurn.client.counting import category_names
 from polyurn.errors import CountsError, FileError, ParameterError
 from polyurn.federation.folder import Federation
 from polyurn.model.style_coordinates import StyleSpace, style_space

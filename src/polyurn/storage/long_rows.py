@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client.histograms import Categories
+from polyurn.client.counting import Categories
 from polyurn.client.layout import Columns, Layout
 from polyurn.client.tables import (
     categories_shown,

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polyurn.client.answer import Threads
-from polyurn.client.histograms import Categories, category_names
+from polyurn.client.answers import Threads
+from polyurn.client.counting import Categories, category_names
 from polyurn.client.layout import Columns, Layout, column_text
 from polyurn.client.rows import pack
 from polyurn.counts import client_sizes

@@ -3,7 +3,7 @@
 "All K in one round", "many starts in one round", "only these clients" and "with noise" are queries too.
 The docstring of each answer states what one client adds and its sensitivity, the largest L2 norm of one
 client's block. K, C and B are the numbers of components, categories and size bins. How a client answers
-is `client/answer.py`.
+is `client/answers.py`.
 """
 
 import math

@@ -104,7 +104,7 @@ class Query(ABC, Generic[S]):
 
     A new question is a frozen dataclass of this class with a `kind`, its `answer_type` and the `lengths`
     of its axes, the `largest` of what is not at most 1, and a function that answers it
-    (`client/answer.py`).
+    (`client/answers.py`).
     """
 
     # Every kind of query by its name in a message.

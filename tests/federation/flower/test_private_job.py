@@ -34,7 +34,7 @@ def charges(place):
 
 def asked_of(here, number):
     """Every kind of question that a node has sent numbers for."""
-    log = (here.provenance.node(f"node-{number}") / "questions.log").read_text().splitlines()
+    log = (here.made.node(f"node-{number}") / "questions.log").read_text().splitlines()
     return {line.split(" | ")[2] for line in log if " mask " in line or " plain " in line}
 
 
@@ -46,7 +46,7 @@ def test_a_private_fit_is_charged_before_and_says_what_it_guarantees(here):
     assert (round(guarantee.epsilon, 6), guarantee.delta) == (1.0, 1e-6)
     assert guarantee.trust == "distributed"
     assert "differentially private for one client" in saved.provenance.privacy_in_words
-    spent = charges(here.provenance.ledger)
+    spent = charges(here.made.ledger)
     assert len(spent) == guarantee.n_rounds == saved.provenance.fit.n_rounds
     assert epsilon_of([charge.sigma for charge in spent], 1e-6) == pytest.approx(1.0)
     assert {charge.trust for charge in spent} == {"distributed"}
@@ -82,17 +82,17 @@ def test_a_run_without_a_guarantee_says_so_and_charges_nothing(here):
     folder = here.job()
     perform(here.exchange, folder)
     assert load_saved(folder.result).provenance.privacy_in_words.startswith("no guarantee")
-    assert not here.provenance.ledger.exists()
+    assert not here.made.ledger.exists()
 
 
 def test_a_run_that_the_ledger_cannot_pay_to_its_end_asks_nobody(here):
     perform(here.exchange, here.job(**GUARANTEE))
-    n_sent, spent = len(here.grid.sent), charges(here.provenance.ledger)
+    n_sent, spent = len(here.grid.sent), charges(here.made.ledger)
     with pytest.raises(
         BudgetError, match=r"would bring epsilon to 1\.1\d* of 1 .*--ledger-epsilon"
     ):
         perform(here.exchange, here.job(**{**GUARANTEE, "epsilon": 0.5}))
-    assert (len(here.grid.sent), charges(here.provenance.ledger)) == (n_sent, spent)
+    assert (len(here.grid.sent), charges(here.made.ledger)) == (n_sent, spent)
 
 
 def test_a_raised_budget_pays_a_second_run_and_both_are_counted(here):
@@ -132,13 +132,13 @@ def test_a_run_that_goes_on_knows_what_it_spent_before_it_was_cut_off(here, tmp_
     with pytest.raises(ConnectionError):
         perform(here.exchange, here.job(**job))
     back()
-    assert len(charges(here.provenance.ledger)) == 3
+    assert len(charges(here.made.ledger)) == 3
     with pytest.raises(BudgetError, match=r"nothing was asked.*--ledger-epsilon"):
         perform(here.exchange, here.job(**job))  # the third round would be charged a second time
-    assert len(charges(here.provenance.ledger)) == 3
+    assert len(charges(here.made.ledger)) == 3
     folder = here.job(**job, ledger_epsilon=2.0)
     perform(here.exchange, folder)
-    spent = charges(here.provenance.ledger)
+    spent = charges(here.made.ledger)
     guarantee = load_saved(folder.result).provenance.privacy.guarantee
     spent = [entry for entry in spent if hasattr(entry, "run")]
     assert len({charge.run for charge in spent}) == 1
@@ -152,7 +152,7 @@ def test_rounds_that_another_ledger_was_charged_for_are_not_gone_on_from(here, t
     with pytest.raises(ConnectionError):
         perform(here.exchange, here.job(**job))
     back()
-    here.provenance.ledger.unlink()
+    here.made.ledger.unlink()
     with pytest.raises(FileError, match=r"has 0 charges of the run in .* which has 2 rounds"):
         perform(here.exchange, here.job(**job))
 
@@ -163,7 +163,7 @@ def test_a_sum_over_too_few_nodes_has_no_answer_and_is_charged(tmp_path, clock):
         node.answer = None  # connected, and silent
     with pytest.raises(NodesError):
         perform(here.exchange, here.job(**GUARANTEE, ledger_epsilon=9.0, retries=0))
-    assert len(charges(here.provenance.ledger)) == 1
+    assert len(charges(here.made.ledger)) == 1
 
 
 def test_a_round_that_is_begun_again_may_use_the_budget_up(tmp_path, clock):
@@ -179,7 +179,7 @@ def test_a_round_that_is_begun_again_may_use_the_budget_up(tmp_path, clock):
     here.grid.push_messages = recover
     with pytest.raises(BudgetError, match="or raise the budget with --ledger-epsilon"):
         perform(here.exchange, here.job(**GUARANTEE))
-    assert [charge.what for charge in charges(here.provenance.ledger)][:2] == ["survey"] * 2
+    assert [charge.what for charge in charges(here.made.ledger)][:2] == ["survey"] * 2
 
 
 def test_before_the_first_private_round_nodes_have_time_to_come(here):
@@ -197,8 +197,8 @@ def test_before_the_first_private_round_nodes_have_time_to_come(here):
 def test_owners_who_demand_noise_keep_an_account_of_their_own(tmp_path, clock):
     here = OnDisk(tmp_path, clock, policy="most_epsilon = 1.2\ndelta = 1e-6\n")
     perform(here.exchange, here.job(**GUARANTEE))
-    own = [charges(here.provenance.node(f"node-{i}") / "privacy.ledger") for i in (1, 2, 3)]
-    server = [charge.sigma for charge in charges(here.provenance.ledger)]
+    own = [charges(here.made.node(f"node-{i}") / "privacy.ledger") for i in (1, 2, 3)]
+    server = [charge.sigma for charge in charges(here.made.ledger)]
     for account in own:
         np.testing.assert_allclose([charge.sigma for charge in account], server)
     with pytest.raises(NodesError, match="refused: 1, 2, 3"):
@@ -219,7 +219,7 @@ def test_central_noise_that_cannot_be_drawn_is_said_before_anything_is_charged(h
     monkeypatch.setitem(sys.modules, "opendp", None)
     with pytest.raises(MissingDependencyError, match="central noise needs opendp"):
         perform(here.exchange, here.job(**{**GUARANTEE, "trust": "central"}))
-    assert charges(here.provenance.ledger) == []
+    assert charges(here.made.ledger) == []
 
 
 def test_on_a_ring_a_node_counts_its_neighbourhood_only():
@@ -251,7 +251,7 @@ def test_a_private_style_is_charged_once_and_says_what_it_guarantees(with_record
     guarantee = saved.provenance.privacy.guarantee
     assert guarantee.epsilon == pytest.approx(200.0)
     assert (guarantee.n_rounds, guarantee.trust) == (1, "distributed")
-    (charge,) = charges(here.provenance.ledger)
+    (charge,) = charges(here.made.ledger)
     assert (charge.what, charge.trust) == ("style", "distributed")
     assert asked_of(here, 2) == {"noised bounded_style"}
     assert saved.model.n_clients == pytest.approx(60, abs=2)
@@ -278,7 +278,7 @@ def test_a_second_style_beyond_the_budget_asks_nobody(with_records):
     with pytest.raises(BudgetError, match=r"nothing was asked.*--ledger-epsilon"):
         perform(here.exchange, here.style_job(**STYLE))
     assert len(here.grid.sent) == n_sent
-    assert len(charges(here.provenance.ledger)) == 1
+    assert len(charges(here.made.ledger)) == 1
 
 
 def test_a_style_that_too_many_nodes_refuse_is_not_asked_and_charged_again(tmp_path, clock):
@@ -286,7 +286,7 @@ def test_a_style_that_too_many_nodes_refuse_is_not_asked_and_charged_again(tmp_p
     here = OnDisk(tmp_path, clock, held=[*parts, histograms_of(20, 3)])
     with pytest.raises(NodesError, match=r"no sum in 1 attempt: .*refused: 3 \(it has histograms"):
         perform(here.exchange, here.style_job(**STYLE, ledger_epsilon=900.0))
-    assert len(charges(here.provenance.ledger)) == 1
+    assert len(charges(here.made.ledger)) == 1
 
 
 def test_a_style_that_the_budget_does_not_allow_to_begin_again_says_why_there_was_no_sum(
@@ -317,7 +317,7 @@ def test_owners_who_demand_noise_are_asked_for_their_style_on_the_same_account(t
     ):
         perform(here.exchange, here.style_job(retries=0))
     perform(here.exchange, here.style_job(**STYLE))
-    own = charges(here.provenance.node("node-1") / "privacy.ledger")
+    own = charges(here.made.node("node-1") / "privacy.ledger")
     assert [charge.what for charge in own] == ["noised bounded_style"]
     spent = "the question would cost more privacy than its owner allows"
     with pytest.raises(NodesError, match=rf"refused: 1, 2, 3 \({spent}\)"):

@@ -202,7 +202,7 @@ def test_the_serverapp_that_the_guide_shows_learns_a_model(here, tmp_path):
     known = {"pu": pu}
     for example in doctest.DocTestParser().get_examples(section):
         exec(example.source, known)
-    config = {"federation": str(here.provenance.path), "output": str(tmp_path / "mdm.json")}
+    config = {"federation": str(here.made.path), "output": str(tmp_path / "mdm.json")}
     known["main"](here.grid, context_with(config))
     assert pu.load(tmp_path / "mdm.json").n_components == 2
     assert {message.metadata.dst_node_id for message in here.grid.sent} == set(here.grid.nodes)

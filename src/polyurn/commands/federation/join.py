@@ -17,7 +17,7 @@ from polyurn.errors import FederationError
 from polyurn.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from polyurn.client.histograms import Histograms
+    from polyurn.client.counting import Histograms
 
 
 def join_command(

@@ -12,7 +12,7 @@ join` needs none of this: see `supernode.py`.
 
 import logging
 
-from polyurn.client.histograms import Histograms
+from polyurn.client.counting import Histograms
 from polyurn.client.records import Records
 from polyurn.client.tables import table_histograms
 from polyurn.errors import MissingDependencyError, ParameterError

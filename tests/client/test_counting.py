@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from polyurn.client.bins import Bins
-from polyurn.client.histograms import cap_sizes, category_names, encode, histogram, histograms
+from polyurn.client.counting import cap_sizes, category_names, encode, histogram, histograms
 from polyurn.counts import client_sizes
 from polyurn.errors import CountsError, ParameterError
 from strategies import counts

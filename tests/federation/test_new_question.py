@@ -13,7 +13,7 @@ import pytest
 
 from federations import Federation
 from polyurn import answer
-from polyurn.client import answers as answers
+from polyurn.client import answers
 from polyurn.errors import InputError, MessageError, ParameterError
 from polyurn.federation.messages import Refusal
 from polyurn.federation.policy import NodePolicy

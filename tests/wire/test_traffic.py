@@ -35,11 +35,11 @@ def test_the_names_in_a_file_are_these():
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"secure": "yes"}, "crossed.secure: expected true or false, got 'yes'"),
-        ({"n_asks": -1}, "crossed.n_asks: expected an integer of at least 0, got -1"),
+        ({"secure": "yes"}, "traffic.secure: expected true or false, got 'yes'"),
+        ({"n_asks": -1}, "traffic.n_asks: expected an integer of at least 0, got -1"),
         (
             {"nodes": [{"node": 1, "name": "a", "n_summed": 0, "refused": [["late"]]}]},
-            "crossed.nodes[0].refused[0]: expected a list of 2, got ['late']",
+            "traffic.nodes[0].refused[0]: expected a list of 2, got ['late']",
         ),
     ],
     ids=str,

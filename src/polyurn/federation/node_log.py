@@ -1,4 +1,4 @@
-"""The owner's document of what a node was asked: a text file, one line per message, for people to read.
+"""The owner's log of what a node was asked: a text file, one line per message, for people to read.
 
 It is also what `NodePolicy.rounds_per_day` is counted by, and what says that a stage of a secure sum was
 answered, so that a restart does not forget. Whole lines are appended, and nothing is ever rewritten.

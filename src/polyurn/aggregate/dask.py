@@ -1,8 +1,8 @@
 """An aggregator over packed shards on a Dask cluster: workers hold shards, and add up their answers.
 
 Some shards are a future, mapped by the worker that holds it; if that worker is lost, another maps them.
-Answers are added on the cluster in the tree of `shard_round.py`, and one vector comes back, with the
-bits that `shards.py` gets on one machine. Workers have to see the folder under the same path.
+Answers are added on the cluster in the tree of `shard_aggregator.py`, and one vector comes back, with
+the bits that one machine gets. Workers have to see the folder under the same path.
 """
 
 import os
@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.aggregate.shard_round import (
+from polyurn.aggregate.shard_aggregator import (
     FAN_IN,
     AtHand,
     Routed,

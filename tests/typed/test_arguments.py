@@ -38,7 +38,7 @@ def call(
     text: str | None = None,
     mode: Literal["fast", "slow", "auto"] = "fast",
     path: str | os.PathLike[str] = "here",
-    made: Json | None = None,
+    provenance: Json | None = None,
     rng: int | np.random.Generator | None = None,
     bell: Rings | None = None,
     on_round: Callable[[int], None] | None = None,

@@ -5,7 +5,7 @@ import pytest
 
 from polyurn.errors import ParameterError
 from polyurn.wire import BoundedStyle, Noised, StyleMoments
-from polyurn.wire.style_queries import PARTS, LABEL_EFFECT_PARTS, square, triangle
+from polyurn.wire.style_queries import LABEL_EFFECT_PARTS, PARTS, square, triangle
 from style_cases import whole_space
 
 

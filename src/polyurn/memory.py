@@ -1,6 +1,6 @@
 """Whether a table fits into the memory that is left, asked before it is allocated.
 
-Systems that overcommit memory kill a process when it uses what was allocated. So the bytes of a table are
+Systems that overcommit memory kill a process when it uses what was allocated. So the size of a table is
 compared with what the machine, the container and the process's own limit leave, where that can be read.
 Nothing is allocated here.
 """
@@ -25,7 +25,7 @@ _CONTAINER_ROOT = Path("/sys/fs/cgroup")
 
 
 def check_memory(n_bytes: int, what: str, advice: str) -> None:
-    """Raise a `MemoryLimitError` if `what` needs more bytes than are available; `advice` ends the message."""
+    """Raise a `MemoryLimitError` if `what` needs more bytes than are available; `advice` ends its text."""
     if n_bytes < _SMALL:
         return
     available = available_memory()

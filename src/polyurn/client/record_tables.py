@@ -1,7 +1,7 @@
 """Data frames → records: the features and the label of every row, and whose row it is.
 
-Features are columns of numbers, or one column of lists of numbers (an embedding, pixels). The caller names
-the columns. `tables.py` reads histograms.
+Features are columns of numbers, or one column of lists of numbers (an embedding, pixels). The caller
+names the columns. `tables.py` reads histograms.
 """
 
 from collections.abc import Sequence

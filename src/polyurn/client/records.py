@@ -1,7 +1,7 @@
 """The records of clients: features and labels of every point, client after client.
 
-Questions about style need records; for all others the labels are counted. Records never leave the client:
-`answers.py` computes what is sent.
+Questions about style need records; for all others the labels are counted. Records never leave the
+client: `answers.py` computes what is sent.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Data frames → histograms, through Arrow: pandas, polars, pyarrow and whatever else speaks it.
 
 Long tables (client, category, count), raw records (client, value) and wide tables (one row per client).
-Columns are read by `columns.py`, without a copy where the frame's memory allows it. `layout.py` finds out
-which column means what.
+Columns are read by `columns.py`, without a copy where the frame's memory allows it. `layout.py` finds
+out which column means what.
 """
 
 import re

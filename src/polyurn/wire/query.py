@@ -185,7 +185,7 @@ class Query(ABC, Generic[S]):
     def leaves(
         self, low: float = 0.0, high: float = 1.0
     ) -> Iterator[tuple["Query[Any]", float, float]]:
-        """The plain queries inside this one, in the order of the answer, with their ranges of buckets."""
+        """The plain queries inside this one, in the order of the answer, with ranges of buckets."""
         yield self, low, high
 
     @property

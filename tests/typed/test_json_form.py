@@ -85,26 +85,26 @@ def test_fields_that_a_later_version_adds_are_passed_over():
 @pytest.mark.parametrize(
     ("name", "value", "line"),
     [
-        ("measured", "half", "provenance.measured: expected a number, got 'half'"),
-        ("measured", math.nan, "provenance.measured: expected a number, got nan"),
-        ("measured", True, "provenance.measured: expected a number, got True"),
-        ("finite", None, "provenance.finite: expected a finite number, got None"),
-        ("finite", "Infinity", "provenance.finite: expected a finite number, got 'Infinity'"),
-        ("finite", 1e200, "provenance.finite: expected a finite number, got 1e+200"),
-        ("yes", 1, "provenance.yes: expected true or false, got 1"),
-        ("index", 2.0, "provenance.index: expected an integer, got 2.0"),
-        ("index", False, "provenance.index: expected an integer, got False"),
-        ("pair", [1], "provenance.pair: expected a list of 2, got [1]"),
-        ("pair", [1, "x"], "provenance.pair[1]: expected a number, got 'x'"),
-        ("parts", {}, "provenance.parts: expected a list, got {}"),
-        ("parts", [3], "provenance.parts[0]: expected an object, got 3"),
-        ("parts", [{"name": "a"}], "provenance.parts[0].n: expected an integer of at least 0, got"),
-        ("parts", [{"name": "a", "n": 13}], "provenance.parts[0]: expected any number but 13"),
-        ("perhaps", {"name": 1, "n": 1}, "provenance.perhaps.name: expected a text, got 1"),
-        ("curve", "x", "provenance.curve: expected a list, got 'x'"),
-        ("curve", ["x"], "provenance.curve[0]: expected a finite number, got 'x'"),
-        ("named", [], "provenance.named: expected an object, got []"),
-        ("named", {"a\nb": None}, "provenance.named['a\\nb']: expected an integer, got None"),
+        ("measured", "half", "fit.measured: expected a number, got 'half'"),
+        ("measured", math.nan, "fit.measured: expected a number, got nan"),
+        ("measured", True, "fit.measured: expected a number, got True"),
+        ("finite", None, "fit.finite: expected a finite number, got None"),
+        ("finite", "Infinity", "fit.finite: expected a finite number, got 'Infinity'"),
+        ("finite", 1e200, "fit.finite: expected a finite number, got 1e+200"),
+        ("yes", 1, "fit.yes: expected true or false, got 1"),
+        ("index", 2.0, "fit.index: expected an integer, got 2.0"),
+        ("index", False, "fit.index: expected an integer, got False"),
+        ("pair", [1], "fit.pair: expected a list of 2, got [1]"),
+        ("pair", [1, "x"], "fit.pair[1]: expected a number, got 'x'"),
+        ("parts", {}, "fit.parts: expected a list, got {}"),
+        ("parts", [3], "fit.parts[0]: expected an object, got 3"),
+        ("parts", [{"name": "a"}], "fit.parts[0].n: expected an integer of at least 0, got nothing"),
+        ("parts", [{"name": "a", "n": 13}], "fit.parts[0]: expected any number but 13"),
+        ("perhaps", {"name": 1, "n": 1}, "fit.perhaps.name: expected a text, got 1"),
+        ("curve", "x", "fit.curve: expected a list, got 'x'"),
+        ("curve", ["x"], "fit.curve[0]: expected a finite number, got 'x'"),
+        ("named", [], "fit.named: expected an object, got []"),
+        ("named", {"a\nb": None}, "fit.named['a\\nb']: expected an integer, got None"),
     ],
     ids=str,
 )  # fmt: skip
@@ -112,7 +112,7 @@ def test_a_damaged_field_is_one_line_with_its_name_what_was_expected_and_what_ar
     name, value, line
 ):
     with pytest.raises(FileError) as error:
-        from_json(Whole, {**DOCUMENT, name: value}, where="provenance")
+        from_json(Whole, {**DOCUMENT, name: value}, where="fit")
     assert str(error.value) == line
 
 

@@ -13,7 +13,7 @@ from polyurn.client.rows import packed
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.wire import Query, S
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 
 @checked

@@ -26,7 +26,7 @@ from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.storage.shards import ShardFolder, open_shards
 from polyurn.typed.arguments import checked
 from polyurn.wire import Batch, Part, Query, S, Statistics
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 _A = TypeVar("_A")
 

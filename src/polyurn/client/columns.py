@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from polyurn.client.layout import missing_column
 from polyurn.errors import CountsError, MissingDependencyError, RowError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ from polyurn.errors import ParameterError
 from polyurn.model.style_coordinates import check_finite, feature_rows, label_codes
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ids_of
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 
 @checked

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from polyurn.typed.json_form import Count, Finite
-from polyurn.wording.numbers import counted, in_bytes
+from polyurn.wording import counted, in_bytes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,7 +83,7 @@ ONLY_IN = {
     "sklearn": {
         "comparison.likeness", "datasets.installed", "integrations.sklearn",
     },
-    "threadpoolctl": {"aggregate.shard_round", "comparison.likeness"},
+    "threadpoolctl": {"aggregate.shard_aggregator", "comparison.likeness"},
     "distributed": {"aggregate.dask"},
     "duckdb": {"storage.long_rows"},
     "datasets": {"integrations.flwr_datasets", "integrations.huggingface"},

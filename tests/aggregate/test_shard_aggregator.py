@@ -7,7 +7,7 @@ from scipy import stats
 
 import polyurn as pu
 from polyurn import LocalAggregator, ShardAggregator, SizeBins
-from polyurn.aggregate.shard_round import ShardRounds
+from polyurn.aggregate.shard_aggregator import FAN_IN, ShardRounds, add_group, tree_sum
 from polyurn.errors import FileError, ParameterError
 from polyurn.wire import (
     Batch,
@@ -150,3 +150,23 @@ def test_a_round_that_nobody_joins_is_a_sum_of_nothing(tmp_path):
     clients = ShardAggregator(folder, rng=0, sampling="poisson")
     sums = [clients.aggregate(Survey(3, SizeBins.exact(9), pairs=False), 1) for _ in range(30)]
     assert {0.0, 1.0} <= {float(one.n_clients) for one in sums}
+
+
+def levels(vectors):
+    """The same tree, level after level."""
+    while len(vectors) > 1:
+        groups = [vectors[i : i + FAN_IN] for i in range(0, len(vectors), FAN_IN)]
+        vectors = [add_group(group) for group in groups]
+    return vectors[0]
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 32, 255, 256, 257, 300])
+def test_a_sum_of_vectors_that_come_has_the_bits_of_the_whole_tree(n):
+    vectors = list(np.random.default_rng(n).lognormal(sigma=9, size=(n, 5)))
+    np.testing.assert_array_equal(tree_sum(iter(vectors)), levels(vectors))
+
+
+def test_no_summand_is_changed():
+    vectors = [np.ones(2), np.ones(2)]
+    assert tree_sum(vectors).tolist() == [2, 2]
+    assert vectors[0].tolist() == [1, 1]

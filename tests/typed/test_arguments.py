@@ -14,7 +14,7 @@ import pytest
 
 from polyurn import MDM, LocalAggregator, fit
 from polyurn.errors import ParameterError
-from polyurn.typed.arguments import Json, checked, expected_as, got
+from polyurn.typed.arguments import Json, check_options, checked, expected_as, got
 from polyurn.typed.json_form import Count
 
 
@@ -38,7 +38,7 @@ def call(
     text: str | None = None,
     mode: Literal["fast", "slow", "auto"] = "fast",
     path: str | os.PathLike[str] = "here",
-    made: Json | None = None,
+    provenance: Json | None = None,
     rng: int | np.random.Generator | None = None,
     bell: Rings | None = None,
     on_round: Callable[[int], None] | None = None,
@@ -192,3 +192,23 @@ def test_a_fit_in_place_of_its_mdm_is_told_what_to_pass():
 
     with pytest.raises(ParameterError, match=r"as an MDM, got tuple; of a fit .* pass its \.mdm"):
         compare_parameters((1,), MDM([1.0], [[1.0, 1.0]], [[0.0, 1.0]]))
+
+
+class Slow:
+    def __init__(self, speed, *, colour="red"):
+        pass
+
+
+class Plain:
+    def __init__(self):
+        pass
+
+
+def test_an_option_that_a_class_does_not_have_is_named_with_those_that_it_has():
+    check_options("Slow", Slow, ["speed", "colour"])
+    with pytest.raises(
+        ParameterError, match=r"Slow has no option 'speed'; expected one of colour$"
+    ):
+        check_options("Slow", Slow, ["speed"], ours=["speed"])
+    with pytest.raises(ParameterError, match=r"Plain has no option 'speed'; expected none$"):
+        check_options("Plain", Plain, ["speed"])

@@ -1,4 +1,4 @@
-"""Frozen dataclasses as JSON records and back."""
+"""Frozen dataclasses as JSON documents and back."""
 
 import json
 import math
@@ -30,7 +30,7 @@ class Whole:
     measured: float
     finite: Finite
     yes: bool
-    place: int
+    index: int
     pair: tuple[float, float]
     parts: tuple[Part, ...]
     perhaps: Part | None
@@ -56,8 +56,8 @@ WHOLES = st.builds(
     st.dictionaries(st.text(), INTEGERS),
     st.text(),
 )
-RECORD = {
-    "measured": 1, "finite": 0.5, "yes": True, "place": -3, "pair": [None, "Infinity"],
+DOCUMENT = {
+    "measured": 1, "finite": 0.5, "yes": True, "index": -3, "pair": [None, "Infinity"],
     "parts": [{"name": "a", "n": 1}], "perhaps": None, "curve": [1, None], "named": {"a": 1},
 }  # fmt: skip
 
@@ -69,11 +69,11 @@ def test_a_value_comes_back_from_the_json_that_it_was_written_to(value):
 
 
 def test_nan_is_null_and_comes_back():
-    assert to_json(from_json(Whole, RECORD))["pair"] == [None, "Infinity"]
+    assert to_json(from_json(Whole, DOCUMENT))["pair"] == [None, "Infinity"]
 
 
 def test_an_integer_is_a_number_and_a_field_with_a_default_may_be_missing():
-    read = from_json(Whole, RECORD)
+    read = from_json(Whole, DOCUMENT)
     assert (read.measured, read.later) == (1.0, "as before")
     assert isinstance(read.measured, float)
 
@@ -85,26 +85,26 @@ def test_fields_that_a_later_version_adds_are_passed_over():
 @pytest.mark.parametrize(
     ("name", "value", "line"),
     [
-        ("measured", "half", "provenance.measured: expected a number, got 'half'"),
-        ("measured", math.nan, "provenance.measured: expected a number, got nan"),
-        ("measured", True, "provenance.measured: expected a number, got True"),
-        ("finite", None, "provenance.finite: expected a finite number, got None"),
-        ("finite", "Infinity", "provenance.finite: expected a finite number, got 'Infinity'"),
-        ("finite", 1e200, "provenance.finite: expected a finite number, got 1e+200"),
-        ("yes", 1, "provenance.yes: expected true or false, got 1"),
-        ("place", 2.0, "provenance.place: expected an integer, got 2.0"),
-        ("place", False, "provenance.place: expected an integer, got False"),
-        ("pair", [1], "provenance.pair: expected a list of 2, got [1]"),
-        ("pair", [1, "x"], "made.pair[1]: expected a number, got 'x'"),
-        ("parts", {}, "provenance.parts: expected a list, got {}"),
-        ("parts", [3], "made.parts[0]: expected an object, got 3"),
-        ("parts", [{"name": "a"}], "made.parts[0].n: expected an integer of at least 0, got nothing"),
-        ("parts", [{"name": "a", "n": 13}], "made.parts[0]: expected any number but 13"),
-        ("perhaps", {"name": 1, "n": 1}, "made.perhaps.name: expected a text, got 1"),
-        ("curve", "x", "provenance.curve: expected a list, got 'x'"),
-        ("curve", ["x"], "made.curve[0]: expected a finite number, got 'x'"),
-        ("named", [], "provenance.named: expected an object, got []"),
-        ("named", {"a\nb": None}, "made.named['a\\nb']: expected an integer, got None"),
+        ("measured", "half", "fit.measured: expected a number, got 'half'"),
+        ("measured", math.nan, "fit.measured: expected a number, got nan"),
+        ("measured", True, "fit.measured: expected a number, got True"),
+        ("finite", None, "fit.finite: expected a finite number, got None"),
+        ("finite", "Infinity", "fit.finite: expected a finite number, got 'Infinity'"),
+        ("finite", 1e200, "fit.finite: expected a finite number, got 1e+200"),
+        ("yes", 1, "fit.yes: expected true or false, got 1"),
+        ("index", 2.0, "fit.index: expected an integer, got 2.0"),
+        ("index", False, "fit.index: expected an integer, got False"),
+        ("pair", [1], "fit.pair: expected a list of 2, got [1]"),
+        ("pair", [1, "x"], "fit.pair[1]: expected a number, got 'x'"),
+        ("parts", {}, "fit.parts: expected a list, got {}"),
+        ("parts", [3], "fit.parts[0]: expected an object, got 3"),
+        ("parts", [{"name": "a"}], "fit.parts[0].n: expected an integer of at least 0, got nothing"),
+        ("parts", [{"name": "a", "n": 13}], "fit.parts[0]: expected any number but 13"),
+        ("perhaps", {"name": 1, "n": 1}, "fit.perhaps.name: expected a text, got 1"),
+        ("curve", "x", "fit.curve: expected a list, got 'x'"),
+        ("curve", ["x"], "fit.curve[0]: expected a finite number, got 'x'"),
+        ("named", [], "fit.named: expected an object, got []"),
+        ("named", {"a\nb": None}, "fit.named['a\\nb']: expected an integer, got None"),
     ],
     ids=str,
 )  # fmt: skip
@@ -112,21 +112,21 @@ def test_a_damaged_field_is_one_line_with_its_name_what_was_expected_and_what_ar
     name, value, line
 ):
     with pytest.raises(FileError) as error:
-        from_json(Whole, {**RECORD, name: value}, where="provenance")
+        from_json(Whole, {**DOCUMENT, name: value}, where="fit")
     assert str(error.value) == line
 
 
-@pytest.mark.parametrize("name", RECORD)
+@pytest.mark.parametrize("name", DOCUMENT)
 def test_a_field_that_is_missing_is_named(name):
-    record = {key: value for key, value in RECORD.items() if key != name}
+    document = {key: value for key, value in DOCUMENT.items() if key != name}
     with pytest.raises(FileError, match=f"^{name}: expected .*, got nothing$"):
-        from_json(Whole, record)
+        from_json(Whole, document)
 
 
-@pytest.mark.parametrize("record", [None, 3, [], "x"], ids=str)
-def test_what_is_no_object_is_refused(record):
-    with pytest.raises(FileError, match=r"^the record: expected an object, got"):
-        from_json(Whole, record)
+@pytest.mark.parametrize("document", [None, 3, [], "x"], ids=str)
+def test_what_is_no_object_is_refused(document):
+    with pytest.raises(FileError, match=r"^the document: expected an object, got"):
+        from_json(Whole, document)
 
 
 def test_what_is_shown_is_short_and_on_one_line():

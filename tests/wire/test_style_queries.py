@@ -5,7 +5,7 @@ import pytest
 
 from polyurn.errors import ParameterError
 from polyurn.wire import BoundedStyle, Noised, StyleMoments
-from polyurn.wire.style_queries import PARTS, TIED_PARTS, square, triangle
+from polyurn.wire.style_queries import LABEL_EFFECT_PARTS, PARTS, square, triangle
 from style_cases import whole_space
 
 
@@ -18,7 +18,7 @@ def test_four_directions_are_39_numbers():
 
 def test_the_parts_of_the_squared_norm_are_1():
     assert sum(PARTS) == pytest.approx(1)
-    assert sum(TIED_PARTS) == pytest.approx(1)
+    assert sum(LABEL_EFFECT_PARTS) == pytest.approx(1)
 
 
 def test_only_the_bounded_form_can_be_noised():

@@ -1,8 +1,8 @@
 """An aggregator over packed shards on a Dask cluster: workers hold shards, and add up their answers.
 
 Some shards are a future, mapped by the worker that holds it; if that worker is lost, another maps them.
-Answers are added on the cluster in the tree of `shard_round.py`, and one vector comes back, with the
-bits that `shards.py` gets on one machine. Workers have to see the folder under the same path.
+Answers are added on the cluster in the tree of `shard_aggregator.py`, and one vector comes back, with
+the bits that one machine gets. Workers have to see the folder under the same path.
 """
 
 import os
@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.aggregate.shard_round import (
+from polyurn.aggregate.shard_aggregator import (
     FAN_IN,
     AtHand,
     Routed,
@@ -85,11 +85,11 @@ class DaskAggregator(ShardClients):
             raise ParameterError(f"expected a distributed.Client, got {got(client)}")
         self._cluster = cast(Any, client)
         super().__init__(shards, rng, sampling)
-        each, place = self.folder.shards, self.folder.path.resolve()
+        each, path = self.folder.shards, self.folder.path.resolve()
         with _lost_workers():
             self._n = _together(len(each), sum(self._cluster.nthreads().values()))
             some = [each[i : i + self._n] for i in range(0, len(each), self._n)]
-            self._held = self._cluster.map(_hold, [place] * len(some), some, pure=False)
+            self._held = self._cluster.map(_hold, [path] * len(some), some, pure=False)
         self._at_hand: Any = None
 
     def _asking(self) -> AbstractContextManager[None]:
@@ -102,16 +102,16 @@ class DaskAggregator(ShardClients):
         return self._submit(_joined, parts, near, far)
 
     def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
-        """The sum over shards, as a future; the query crosses once, and can be sent again."""
+        """The sum over shards, as a future; the query is sent once, and again if a worker is lost."""
         asked = self._submit(_same, query)
         groups = [
             list(group) for _, group in groupby(draws, key=lambda draw: draw.shard // self._n)
         ]
         held = [self._held[group[0].shard // self._n] for group in groups]
         answers = self._cluster.map(_answers, held, groups, query=asked, n=self._n, pure=False)
-        places = [(i, j) for i, group in enumerate(groups) for j in range(len(group))]
+        indices = [(i, j) for i, group in enumerate(groups) for j in range(len(group))]
         level = []
-        for group in (places[i : i + FAN_IN] for i in range(0, len(places), FAN_IN)):
+        for group in (indices[i : i + FAN_IN] for i in range(0, len(indices), FAN_IN)):
             picks = [(i, [j for _, j in some]) for i, some in groupby(group, key=itemgetter(0))]
             lists = [answers[i] for i, _ in picks]
             level.append(self._submit(_add_picked, lists, [which for _, which in picks]))
@@ -165,22 +165,22 @@ def connected(
 class _Held:
     """Shards on a worker. Another worker gets their names, and maps them again."""
 
-    place: Path
+    path: Path
     shards: tuple[Shard, ...]
     seen: tuple[Identity, ...]
     rows: tuple[Rows, ...]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _hold, (self.place, self.shards)
+        return _hold, (self.path, self.shards)
 
     def __sizeof__(self) -> int:  # the scheduler sends questions to where much is held
         return sum(shard.n_bytes for shard in self.shards)
 
 
-def _hold(place: Path, shards: tuple[Shard, ...]) -> _Held:
-    seen = tuple(check_shard(place, shard) for shard in shards)
+def _hold(path: Path, shards: tuple[Shard, ...]) -> _Held:
+    seen = tuple(check_shard(path, shard) for shard in shards)
     both = zip(shards, seen, strict=True)
-    return _Held(place, shards, seen, tuple(map_shard(place, s, seen=known) for s, known in both))
+    return _Held(path, shards, seen, tuple(map_shard(path, s, seen=known) for s, known in both))
 
 
 def _together(n_shards: int, n_threads: int) -> int:
@@ -199,7 +199,7 @@ def _answers(
     vectors = []
     for draw in draws:
         i = draw.shard % n
-        check_unchanged(held.place, held.shards[i], held.seen[i])
+        check_unchanged(held.path, held.shards[i], held.seen[i])
         vectors.append(answer_shard(query, held.rows[i], draw))
     return vectors
 
@@ -237,13 +237,13 @@ def _same(query: Query[Any]) -> Query[Any]:
 
 @cache
 def _keep_one_blas_thread() -> Any:
-    """For as long as the worker lives: its threads could not take turns in setting and resetting it."""
+    """For the life of the worker: its threads would undo each other's settings."""
     return one_blas_thread()
 
 
 @contextmanager
 def _lost_workers() -> Iterator[None]:
-    """What a cluster that cannot go on says, in one line."""
+    """Report the failure of a cluster in one line."""
     from concurrent.futures import CancelledError
 
     from distributed.comm.core import CommClosedError

@@ -1,7 +1,7 @@
 """An aggregator over a table of clients in this process: draws cohorts and sums their answers.
 
-It stands between the two sides, so it is the one place besides the framework adapters that may
-import both `client/` and `wire`. It does not send anything anywhere.
+It connects the two sides in one process, and sends nothing. Beside the framework adapters, only
+`aggregate/` may import `client/`.
 """
 
 from typing import Literal
@@ -13,7 +13,7 @@ from polyurn.client.rows import packed
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.wire import Query, S
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 
 @checked
@@ -75,7 +75,7 @@ class LocalAggregator:
         )
 
     def skip(self) -> list[np.random.Generator]:
-        """Leave a round out: later ones draw what they would have drawn after it."""
+        """Leave a round out: later rounds draw as if it had been played."""
         return self._rng.spawn(2)
 
     def _cohort(self, cohort_size: int, rng: np.random.Generator) -> np.ndarray:

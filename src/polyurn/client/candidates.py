@@ -1,8 +1,8 @@
 """Columns that might be modelled beside the label: each client's histogram of label × column.
 
-A column of few whole numbers or texts has the categories that it shows; one of many numbers is put into
-bins. For tables that belong to whoever asks: the categories of live clients are declared. How much
-clients differ in a column is `server/feature_choice.py`.
+The values of a column of few whole numbers or of texts are its categories; many numbers are put into
+bins. Only for tables of the caller's own: the categories of live clients are declared.
+`server/feature_choice.py` estimates how much clients differ in a column.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from polyurn.client.counting import tally
 from polyurn.client.layout import Layout, column_text, find_column
 from polyurn.client.tables import observed_codes
 from polyurn.errors import CountsError, InputError, ParameterError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,13 +62,13 @@ class FeatureColumn:
 
 @dataclass(frozen=True, eq=False)
 class FeatureColumns:
-    """Columns that might be modelled beside the label, and what there is to say about the others.
+    """Columns that might be modelled beside the label, and remarks about the others.
 
     Attributes
     ----------
     found : tuple of FeatureColumn
     remarks : tuple of str
-        What was left out, and why; what was cut into bins at the table's own quantiles.
+        Which columns were left out and why, and which were cut at the table's own quantiles.
     """
 
     found: tuple[FeatureColumn, ...]
@@ -188,7 +188,7 @@ def _check_label(
 ) -> None:
     if n_labels < 2:
         raise CountsError("expected at least two labels, got one: nothing to model")
-    if isinstance(category, str) and _is_continuous(table, category):  # crossed ones are whole
+    if isinstance(category, str) and _is_continuous(table, category):  # crossed columns are not
         raise CountsError(
             f"expected a label of categories, got continuous numbers in column {category!r}; put them "
             "into bins first"
@@ -238,7 +238,7 @@ def _asked(all_names: Sequence[str], layout: Layout, names: Sequence[str] | None
 
 def _candidate(table: "pa.Table", name: str, points: _Points, cutting: _Cutting) -> FeatureColumn:
     values = _values(table, name, cutting, len(points.clients))
-    made = tally(
+    tallied = tally(
         points.owner,
         points.label * values.n + values.codes,
         points.count,
@@ -246,7 +246,7 @@ def _candidate(table: "pa.Table", name: str, points: _Points, cutting: _Cutting)
         categories=points.n_labels * values.n,
     )
     n_labels, own = points.n_labels, values.at_own_quantiles
-    return FeatureColumn(name, made.counts, n_labels, values.n, values.bins, own)
+    return FeatureColumn(name, tallied.counts, n_labels, values.n, values.bins, own)
 
 
 def _about_own_quantiles(names: Sequence[str], cutting: _Cutting) -> str:
@@ -320,7 +320,7 @@ def _cut(numbers: NDArray[np.float64], name: str, cutting: _Cutting) -> _Values:
 
 @contextmanager
 def _of_proxy() -> Iterator[None]:
-    """What is wrong with the proxy data, which is no fault of the clients' table."""
+    """Report an error as one of the proxy data, not of the clients' table."""
     try:
         yield
     except CountsError as error:

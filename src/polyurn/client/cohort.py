@@ -1,4 +1,4 @@
-"""Those who are asked a question: some clients of a population, and what they draw from."""
+"""The clients of one round: some of a population, with their random stream and buckets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from polyurn.typed.declared import Floats
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cohort:
-    """The members of a population that are asked.
+    """The members of a population that answer a query.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Cohort:
         return self.rows.counts_of(self.members)
 
     def blocks(self, n_together: int) -> Iterator["Cohort"]:
-        """The members, so many at a time."""
+        """The members in blocks of at most `n_together`."""
         for start in range(0, len(self), n_together):
             yield replace(self, members=self.members[start : start + n_together])
 

@@ -103,8 +103,8 @@ def histograms(
 
     Examples
     --------
-    >>> made = histograms(["a", "b", "a"], [2, 0, 2], categories=3)
-    >>> made.clients.tolist(), made.counts.toarray().tolist()
+    >>> found = histograms(["a", "b", "a"], [2, 0, 2], categories=3)
+    >>> found.clients.tolist(), found.counts.toarray().tolist()
     (['a', 'b'], [[0, 0, 2], [1, 0, 0]])
     """
     whose = ids_of(clients, "clients", error=CountsError)
@@ -123,7 +123,7 @@ def tally(
     clients: NDArray[Any],
     categories: Categories,
 ) -> Histograms:
-    """Add up counts by (client, category) numbers."""
+    """Add up counts by client and code."""
     if len(codes) == 0:
         raise CountsError("expected at least one row, got an empty table")
     names = category_names(categories)
@@ -134,13 +134,7 @@ def tally(
 
 
 def encode(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
-    """The category number of each value.
-
-    Raises
-    ------
-    CountsError
-        A value is not one of the declared categories; its position is named, not the value.
-    """
+    """The code of each value; an error names the position of an undeclared value, not the value."""
     codes = located(values, categories)
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
@@ -152,7 +146,7 @@ def encode(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
 
 
 def located(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
-    """The category number of each value, -1 where it is none of the categories."""
+    """The code of each value, -1 where it is none of the categories."""
     given = plain_array(values, "values", error=CountsError)
     if given.ndim != 1:
         raise CountsError(f"expected values of shape (n_points,), got shape {given.shape}")
@@ -167,15 +161,7 @@ def located(values: ArrayLike, categories: Categories) -> NDArray[np.int64]:
 
 
 def category_names(categories: Categories) -> tuple[str, ...]:
-    """The name of each category.
-
-    Raises
-    ------
-    CountsError
-        Fewer than two categories, or more than a feature can have.
-    ParameterError
-        Two categories of the same name.
-    """
+    """The name of each category; fewer than two, too many, or two alike are refused."""
     match categories:
         case Bins():
             names = categories.labels()
@@ -200,14 +186,7 @@ def cap_sizes(
 ) -> NDArray[np.int64]:
     """Histograms of at most `cap` points each, the points kept being drawn at random.
 
-    Parameters
-    ----------
-    counts : int array or csr_array of shape (n_clients, n_categories)
-    cap : int
-
-    Returns
-    -------
-    int array of shape (n_clients, n_categories)
+    Both have shape (n_clients, n_categories).
     """
     if cap < 1:
         raise ParameterError(f"expected a cap of at least 1, got {cap}")

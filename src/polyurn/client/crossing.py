@@ -1,7 +1,7 @@
 """Several columns as one category: their values joined by " × ", so that a route is "EWR × ATL".
 
 Two different combinations never get the same name. Continuous numbers are not crossed: put them into
-bins first. Which columns are crossed is found by `layout.py`.
+bins first. `layout.py` finds the columns to cross.
 """
 
 import re

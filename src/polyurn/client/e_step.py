@@ -1,8 +1,7 @@
 """The E-step of a cohort, and the sums that follow from it.
 
-Everything an update can want to know follows from Σ ω by (category, count) pair and by size: the
-paper's u and v, the tables and spreads of `Expect`, and the observed curvature. Which of them are
-asked for is `answer.py`.
+Everything that an update needs follows from Σ ω by (category, count) pair and by size: the paper's u and
+v, the tables and spreads of `Expect`, and the observed curvature.
 """
 
 from collections.abc import Callable, Sequence
@@ -93,7 +92,7 @@ def _sums_of_many(
     members: NDArray[np.uint32],
     n_threads: int,
 ) -> tuple[NDArray[np.float64], ...]:
-    """What `kernels.expect_many` writes, about all models; threads share them, or the members, out."""
+    """The sums of `kernels.expect_many` for all models; threads divide the models, or the members."""
     n, k, c = alphas.shape
     shapes = ((), densities.shape[1:], (3, k, c), (3, k, 1))
 
@@ -123,7 +122,7 @@ def _sums_of_many(
 
 
 class _SizeBinning:
-    """In which size bin each size of a population is, and how likely it is there.
+    """The size bin of each size of a population, and its probability inside the bin.
 
     π_k(n) is the mass of n's bin in component k, times P(n | bin), which all components share: that
     factor is left out of the E-step, and counted once for each client.
@@ -190,8 +189,8 @@ def _curvature(
     """The Hessian of Σ log q in x = (log α_k, log τ_k of each k asked for; τ a softmax), lower triangle.
 
     The Hessian of log q is Σ_k ω_k (∂²_k + g_k g_k') - s s', with g_k the gradient of component k's
-    log-probability and s = Σ_k ω_k g_k. ∂²_k follows from sums that are there already, and the softmax
-    takes away diag(τ) - ττ' for each client.
+    log-probability and s = Σ_k ω_k g_k. ∂²_k follows from `sums`, and the softmax
+    subtracts diag(τ) - ττ' for each client.
     """
     parameters, some = query.parameters, list(query.curvature)
     alphas, tau = parameters.alphas[some], parameters.weights[some]
@@ -239,5 +238,5 @@ def _curvature(
 def _map_threads(function: Callable[[_A], _B], parts: list[_A]) -> list[_B]:
     if len(parts) == 1:
         return [function(parts[0])]
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return list(pool.map(function, parts))
+    with ThreadPoolExecutor(len(parts)) as threads:
+        return list(threads.map(function, parts))

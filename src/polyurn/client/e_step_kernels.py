@@ -3,7 +3,7 @@
 For fixed parameters log p(c | n, α_k) is a sum over categories of a function of (category, count),
 so it is tabulated once per round and gathered; and every sum that an update needs follows from
 S[pair, k] = Σ_i ω_ik 1[client i has that (category, count) pair], which is scattered. The plain
-formulas stand in the tests as oracles. What a pair is, is said in `rows.py`.
+formulas are oracles in the tests. `rows.py` defines pairs.
 """
 
 import math

@@ -1,8 +1,7 @@
 """How a table says who holds what: long or wide, and which of its columns mean what.
 
-Columns are found by their names; where there is only one way to read a table, it is read that way, and
-the remarks say so. Everything else is an error that names the options. What the cells hold is read by
-`tables.py`.
+Columns are found by their names. Where there is only one way to read a table, it is read that way, and
+remarks say so; everything else is an error that names the options. `tables.py` reads the cells.
 """
 
 import contextlib
@@ -17,7 +16,7 @@ from polyurn.errors import CountsError
 
 Role: TypeAlias = Literal["client", "category", "count"]
 
-# What the columns of other people's tables are called. Only ever suggested, never assumed.
+# Usual names of such columns, for suggestions only.
 _OFTEN: dict[Role, tuple[str, ...]] = {
     "client": ("client", "user", "customer", "device", "owner", "writer", "person", "id"),
     "category": ("category", "label", "class", "item", "type", "kind"),
@@ -32,7 +31,7 @@ ONE_PER_ROW = "1"
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of columns that someone gave; None where they are to be found.
+    """The names of columns that the caller gave; None where they are to be found.
 
     Attributes
     ----------
@@ -69,11 +68,11 @@ class Layout:
     wide : tuple of str
         The columns of a wide table that are categories.
     unread : tuple of str
-        The columns that say nothing about it.
+        The other columns.
     certain : bool
         Whether the user said that there are no counts.
     remarks : tuple of str
-        What was taken for what, where the names left something to guess.
+        How columns were read, where their names left something to guess.
     """
 
     client: str
@@ -133,7 +132,7 @@ def find_layout(
         f"{'columns' if isinstance(name, tuple) else 'column'} {column_text(name)!r} "
         f"{'are' if isinstance(name, tuple) else 'is'} read as the {role}"
         for role, name in used.items()
-        if name is not None and column_text(name) not in _said(role, asked, remembered)
+        if name is not None and column_text(name) not in _expected_names(role, asked, remembered)
     ]
     if unread:
         remarks.append(f"not read: {_plural('column', unread)} {_listed(unread)}")
@@ -183,7 +182,7 @@ def find_column(names: Sequence[str], asked: str, *, option: str) -> str:
 
 
 def missing_column(wanted: str, names: Sequence[str], *, option: str | None = None) -> str:
-    """What to say about a column that is not there: those that are, and the nearest."""
+    """The error text about a missing column: those that there are, and the nearest."""
     text = f"expected a column {wanted!r}, got {_listed(names) or 'no columns'}"
     near = _nearest(wanted, names)
     if option is not None:
@@ -194,7 +193,7 @@ def missing_column(wanted: str, names: Sequence[str], *, option: str | None = No
 def _find(
     role: Role, names: Sequence[str], asked: str | None, remembered: str | None
 ) -> str | None:
-    """The column that plays a role; None if there is none by a name that tells."""
+    """The column of a role; None if no name fits."""
     if asked is not None:
         return find_column(names, asked, option=f"--{role}")
     earlier = None if remembered is None else _alike(remembered, names)
@@ -208,7 +207,7 @@ def _find_category(
     *,
     option: str,
 ) -> str | tuple[str, ...] | None:
-    """The column of the category, or those that are crossed; None if no name tells."""
+    """The column of the category, or those that are crossed; None if no name fits."""
     if asked is not None:
         return category_columns(names, asked, option=option)
     if remembered is not None:
@@ -236,8 +235,8 @@ def _parts(category: str | tuple[str, ...] | None) -> tuple[str | None, ...]:
     return category if isinstance(category, tuple) else (category,)
 
 
-def _said(role: Role, asked: Columns, remembered: Columns) -> set[str]:
-    """The names of a column about which there is nothing to remark."""
+def _expected_names(role: Role, asked: Columns, remembered: Columns) -> set[str]:
+    """The names of a column that need no remark."""
     given = (getattr(asked, role), getattr(remembered, role))
     return {role, *(column_text(name) for name in given if name is not None)}
 
@@ -263,7 +262,7 @@ def _wide(
     is_whole: Callable[[str], bool],
     is_distinct: Callable[[str], bool],
 ) -> Layout | None:
-    """One row per client and one column per category, if the table can be nothing else."""
+    """The layout of one row per client and one column per category, if no other is possible."""
     if asked.count is not None:
         return None
     lacking: list[str] = []
@@ -301,7 +300,7 @@ def _missing(
     count: str | None,
     is_whole: Callable[[str], bool],
 ) -> str:
-    """What to say where a column cannot be found: what there is, and the options that would do."""
+    """The error text where a column cannot be found: those that there are, and suggested options."""
     lacking = [role for role, name in (("client", client), ("category", category)) if name is None]
     text = (
         f"expected {_plural('a column', lacking)} {' and '.join(map(repr, lacking))}, got "
@@ -322,7 +321,7 @@ def _missing(
 
 
 def _option(role: Role, free: list[str], is_whole: Callable[[str], bool]) -> str:
-    """An option with the column that most likely is meant, which is free no more."""
+    """An option with the most likely column, which is removed from `free`."""
     near = next((n for often in _OFTEN[role] if (n := _nearest(often, free))), None)
     texts = [name for name in free if not is_whole(name)]
     name = near or next(iter(texts or free))

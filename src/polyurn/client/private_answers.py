@@ -1,9 +1,9 @@
 """Answers that noise can protect: each client's vector is computed, cut to norm 1, and added.
 
-`wire/private_queries.py` says what is sent and why it is at most 1 long; `unit_rows` makes sure of it
-whatever a query holds, so that the guarantee does not hang on what the server sends. Whatever a client
-draws here comes from fresh entropy, never from a seed: with a stream that somebody knows, a client less
-would change what all others draw, and the sum by more than its own vector.
+`wire/private_queries.py` says what is sent and proves that its norm is at most 1. `unit_rows` enforces
+it for any query, so that the guarantee does not depend on what the server sends. Clients draw from fresh
+entropy here, never from a seed: with a known stream, removing one client would change what all others
+draw, and the sum by more than its own vector.
 """
 
 from dataclasses import replace
@@ -53,13 +53,13 @@ def answer_private(query: Bounded | Scaled[Any], cohort: Cohort) -> Statistics:
         scales = query.scales
     for some in cohort.blocks(_BLOCK_CLIENTS if scales is None else _SCALED_BLOCK):
         counts = some.counts().toarray().astype(np.int64, copy=False)
-        # Whatever a hostile query makes infinite or NaN is sent as 0.
+        # What a hostile query makes infinite or NaN is sent as 0.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if isinstance(query, Sketch):
                 total += _sketch_sum(query, counts, rng)
                 continue
-            # Kept until the next block's are there: if all memory of a block is given back at once, the
-            # system takes it, and page faults take as long as the answer.
+            # Kept until the next block is computed: memory that is freed all at once goes back to the
+            # system, and page faults take as long as the answer.
             vectors = _vectors(query, counts, rng)
             if scales is not None:
                 vectors *= scales
@@ -202,12 +202,9 @@ def _rises(alphas: Floats, most: int) -> Floats:
 
 
 def without_noise(query: Query[S], n_nodes: int) -> Query[S]:
-    """The question itself, of one whose clients add noise; see `with_noise`.
+    """The query inside a noised one, and any other query itself; see `with_noise`.
 
-    Raises
-    ------
-    ParameterError
-        Fewer nodes than a distributed question needs: the sum would have too little noise.
+    Fewer nodes than a distributed query needs are refused: the sum would have too little noise.
     """
     if not isinstance(query, Noised):
         return query
@@ -219,21 +216,11 @@ def without_noise(query: Query[S], n_nodes: int) -> Query[S]:
 
 
 def with_noise(query: Query[S], sums: S, *, n_adders: int, noise: Noise = discrete_gaussian) -> S:
-    """A sum of answers with the noise of everybody who is in it, if the question is a noised one.
+    """A sum of answers with the noise of `n_adders` clients (local) or nodes (distributed).
 
-    It comes from the operating system's randomness, never from a seed. What a server adds is
+    Each adds its share of the noise if the query is a noised one. Noise comes from the operating
+    system's randomness, never from a seed; tests pass another `noise`. The server's own noise is
     `privacy/private_aggregator.py`.
-
-    Parameters
-    ----------
-    query : Query
-    sums : Statistics
-        The answer to the question without noise, of one client or several.
-    n_adders : int
-        Local: how many clients are in it; each adds all of the noise. Distributed: how many nodes; each
-        adds its share.
-    noise : function of (n_numbers, scale), optional
-        For tests.
     """
     if not isinstance(query, Noised):
         return sums

@@ -1,7 +1,7 @@
 """Data frames → records: the features and the label of every row, and whose row it is.
 
-Features are columns of numbers, or one column of lists of them, an embedding or pixels. Which columns
-are meant is said by the caller; histograms of tables are `tables.py`.
+Features are columns of numbers, or one column of lists of numbers (an embedding, pixels). The caller
+names the columns. `tables.py` reads histograms.
 """
 
 from collections.abc import Sequence

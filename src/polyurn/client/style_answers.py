@@ -50,13 +50,13 @@ def _clipped(query: BoundedStyle, held: Held) -> NDArray[np.float64]:
     if query.label_effect:  # h z̄' with the same z̄
         vectors[:, vectors.shape[1] - query.space.n_labels * m :] *= shrunk
     vectors *= query.scales
-    part = float(query.scales[matrices][0]) * query.clip  # the longest that the matrices may be
+    part = float(query.scales[matrices][0]) * query.clip  # the largest norm of the matrices
     vectors[:, matrices] *= _shrink(vectors[:, matrices], part)
     return vectors
 
 
 def _shrink(rows: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
-    """What each row is multiplied by to be at most so long, shape (n, 1)."""
+    """The factors that scale rows down to a norm of at most `longest`, shape (n, 1)."""
     norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     return np.asarray(np.minimum(1.0, longest / np.maximum(norms, _SMALLEST))[:, None])
 
@@ -64,7 +64,7 @@ def _shrink(rows: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
 def _vectors(query: StyleMoments, held: Held) -> NDArray[np.float64]:
     """One row for each client, shape (n_clients, n_numbers)."""
     n_clients, n_labels, m = len(held.sizes), query.space.n_labels, query.space.n_directions
-    # A space can make one point overflow and no other: who refuses it would tell who has that point.
+    # A space can be built so that one point overflows: a client that refused would reveal the point.
     z, far = query.space.located(held.features, held.labels, finite_only=False)
     owner, sizes = held.owner, held.sizes[:, None].astype(np.float64)
     cell = owner * n_labels + held.labels
@@ -103,7 +103,7 @@ def _blocks(space: StyleSpace, cohort: Cohort) -> Iterator[Held]:
     if records is None:
         raise ParameterError(
             "a question about style needs clients' records, got their histograms only; give Records "
-            "(features, labels and clients) in the place of counts"
+            "(features, labels and clients) instead of counts"
         )
     m, n_labels = space.n_directions, space.n_labels
     per_client = n_labels * (4 * m + m * m + n_labels)

@@ -1,8 +1,8 @@
 """Data frames → histograms, through Arrow: pandas, polars, pyarrow and whatever else speaks it.
 
 Long tables (client, category, count), raw records (client, value) and wide tables (one row per client).
-Columns are handed over without a copy where the frame's own memory allows; `columns.py` reads them.
-Which column means what is found by `layout.py`.
+Columns are read by `columns.py`, without a copy where the frame's memory allows it. `layout.py` finds
+out which column means what.
 """
 
 import re
@@ -68,7 +68,7 @@ def table_histograms(
         joined by " × ".
     count : str, optional
         The column of counts of a long table: "count" if there is one, else every row is one point. "1"
-        says that every row is one point, whatever else stands there.
+        says that every row is one point, whatever other columns there are.
 
     Examples
     --------
@@ -78,10 +78,10 @@ def table_histograms(
     [[5, 0, 1], [0, 2, 0]]
     >>> flights = pa.table({"plane": [7, 7], "origin": ["EWR", "JFK"], "dest": ["ATL", "ATL"]})
     >>> routes = ["EWR × ATL", "JFK × ATL"]
-    >>> made = table_histograms(
+    >>> found = table_histograms(
     ...     flights, categories=routes, client="plane", category=["origin", "dest"]
     ... )
-    >>> made.counts.toarray().tolist()
+    >>> found.counts.toarray().tolist()
     [[1, 1]]
     """
     arrow = as_arrow(table)
@@ -122,16 +122,16 @@ def layout_histograms(table: object, layout: Layout, categories: Categories) -> 
         return _wide_histograms(arrow, layout, categories)
     ids, codes, given = layout_rows(arrow, layout, categories)
     clients, owner = distinct_values(ids)
-    made = tally(owner, codes, given, clients=clients, categories=categories)
-    if layout.count is None and not layout.certain and made.counts.nnz == len(owner):
+    found = tally(owner, codes, given, clients=clients, categories=categories)
+    if layout.count is None and not layout.certain and found.counts.nnz == len(owner):
         _refuse_unread_counts(arrow, layout)
-    return made
+    return found
 
 
 def layout_rows(
     table: object, layout: Layout, categories: Categories
 ) -> tuple["pa.ChunkedArray", NDArray[np.int64], NDArray[np.int64]]:
-    """The client, the category's number and the count of each row of a long data frame."""
+    """The client, the code and the count of each row of a long data frame."""
     arrow = as_arrow(table)
     if layout.category is None:
         raise CountsError("expected one row per point or with a count, got one row per client")
@@ -145,7 +145,7 @@ def layout_rows(
 def category_codes(
     table: object, categories: Categories, *, category: str | Sequence[str] = "category"
 ) -> NDArray[np.int64]:
-    """The category number of each row of a data frame.
+    """The code of each row of a data frame.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def observed_categories(
 
     Whole numbers are names too where most of those up to the largest never occur, as in postcodes.
     Of crossed columns, the combinations that occur.
-    For tables that belong to whoever asks; the categories of live clients are declared.
+    Only for tables of the caller's own: the categories of live clients are declared.
     """
     values, _ = observed_codes(as_arrow(table), category)
     return categories_shown({str(value) for value in values}, category=category)

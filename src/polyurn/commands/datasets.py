@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from polyurn.commands.console import print_json, show
 from polyurn.commands.declare import argument
 from polyurn.commands.options import AS_JSON
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table

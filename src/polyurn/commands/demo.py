@@ -17,7 +17,7 @@ from polyurn.commands.declare import made_by, option
 from polyurn.commands.options import AS_JSON, SEED
 from polyurn.errors import MissingDependencyError
 from polyurn.typed.json_form import to_json
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,7 @@ from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import option, refuse_options
 from polyurn.commands.options import AS_JSON, CLIENT, COUNT, SEED, TABLE
 from polyurn.errors import ParameterError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table

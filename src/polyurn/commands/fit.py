@@ -27,7 +27,7 @@ from polyurn.commands.options import (
     named_values,
 )
 from polyurn.errors import ParameterError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,7 +21,7 @@ from polyurn.commands.options import (
     declared_categories,
 )
 from polyurn.errors import ParameterError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 
 def histogram_command(

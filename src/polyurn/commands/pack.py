@@ -12,7 +12,7 @@ from polyurn.commands.console import print_json, say, talk
 from polyurn.commands.declare import Needs, also, argument, made_by, option
 from polyurn.commands.options import AS_JSON, BINS, CAP, SEED, THREADS, TableOptions, declared_bins
 from polyurn.errors import ParameterError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from polyurn.storage.shards import Totals

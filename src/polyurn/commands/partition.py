@@ -10,7 +10,7 @@ from polyurn.commands.console import print_data, print_json, say
 from polyurn.commands.declare import Needs, Unless, argument, made_by, option, refuse_options
 from polyurn.commands.options import AS_JSON, PARTITION_OUTPUT, SEED, TableOptions
 from polyurn.errors import ParameterError, ShortfallError, StyleWarning
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from polyurn.partitioning.result import Partition

@@ -12,7 +12,7 @@ from polyurn.commands.console import print_data, print_json, say, talk
 from polyurn.commands.declare import argument, made_by, option
 from polyurn.commands.options import AS_JSON, SEED
 from polyurn.errors import ParameterError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 
 def sample_command(

@@ -10,7 +10,7 @@ from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import argument
 from polyurn.commands.options import AS_JSON
 from polyurn.errors import FileError, PolyurnError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 _TABLES = {".csv", ".tsv", ".gz", ".parquet"}
 _OTHERS = {

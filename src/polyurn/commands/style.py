@@ -26,7 +26,7 @@ from polyurn.commands.options import (
     listed_names,
 )
 from polyurn.errors import CountsError, ParameterError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from polyurn.model.style import Style

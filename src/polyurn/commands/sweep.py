@@ -11,7 +11,7 @@ from polyurn.commands.console import say, talk, warnings_told
 from polyurn.commands.declare import argument, option
 from polyurn.commands.options import AS_JSON
 from polyurn.errors import StyleWarning
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from polyurn.storage.run_log import FinishedRun

@@ -14,7 +14,7 @@ from polyurn.commands.console import print_json, say, show, warn
 from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved, load_saved
 from polyurn.typed.json_form import to_json
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:  # showing a file does not wait for the search to be loaded
     from polyurn.comparison.comparison_results import Comparison

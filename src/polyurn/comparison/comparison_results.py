@@ -13,7 +13,7 @@ from polyurn.comparison.summaries import Dispersion, Heterogeneity
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.typed.json_form import Count, from_json, to_json
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 
 @checked

@@ -39,7 +39,7 @@ from polyurn.model.mdm import MDM
 from polyurn.model.populations import Population, drawn_from
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import ids_of
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 
 def two_sample_auc(

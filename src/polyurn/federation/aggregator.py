@@ -40,7 +40,7 @@ from polyurn.wire import (
 )
 from polyurn.wire.query import ROUNDING
 from polyurn.wire.traffic import Traffic
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # One node alone could say anything about another; two that say the same are believed.
 _ENOUGH_ACCUSERS = 2

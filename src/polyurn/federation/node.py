@@ -41,7 +41,7 @@ from polyurn.wire import (
     node_bounds,
 )
 from polyurn.wire.private_grid import DIGITS as GRID_DIGITS
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from polyurn.federation.participant import Participant

@@ -25,7 +25,7 @@ from polyurn.privacy.noise import check_installed
 from polyurn.server.fitting import select
 from polyurn.storage.ledger_file import raised_ledger
 from polyurn.wire import StyleMoments
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 POLICY, BUCKET_KEY, QUESTIONS = "policy.toml", "bucket.key", "questions.log"
 LEDGER = "privacy.ledger"

@@ -31,7 +31,7 @@ from polyurn.storage.models import save
 from polyurn.storage.provenance import PrivacyProvenance, Provenance
 from polyurn.typed.json_form import to_json
 from polyurn.wire import Aggregator
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # As in a ledger, whose sum of shares may be a little above its budget in float64.
 _ROUNDING = 1e-9

@@ -19,7 +19,7 @@ from polyurn.model.mdm import MDM, mixture_logpmf
 from polyurn.model.sizes import Sizes
 from polyurn.server.fit_results import Fit
 from polyurn.server.fitting import fit
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 try:
     from sklearn.base import BaseEstimator, DensityMixin

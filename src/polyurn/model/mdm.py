@@ -20,7 +20,7 @@ from polyurn.model.sizes import SUM_TOLERANCE, Sizes
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import EqualArrays, floats, numbers
 from polyurn.typed.declared import Floats, Shape
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # Cells (clients x categories) that are handled at once: 32 MB of float64, whatever the table's size.
 _BLOCK_CELLS = 4_000_000

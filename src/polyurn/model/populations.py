@@ -20,7 +20,7 @@ from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.model.style import Style
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import FrozenArrays, floats, numbers
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # The sizes of clients to draw from, or their distribution.
 SizesLike: TypeAlias = Sizes | ArrayLike

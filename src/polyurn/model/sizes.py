@@ -17,7 +17,7 @@ from polyurn.errors import ParameterError, SizeError
 from polyurn.memory import check_memory
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import EqualArrays, floats, numbers
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # Probabilities may miss one by accumulated rounding over a few thousand bins, not by more.
 SUM_TOLERANCE = 1e-9

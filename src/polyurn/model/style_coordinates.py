@@ -20,7 +20,7 @@ from polyurn.memory import check_memory
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ShapedArrays, numbers
 from polyurn.typed.declared import Floats, Shape
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # Numbers of a block of residuals: 64 MB of float64, however many points there are.
 _BLOCK_NUMBERS = 8_000_000

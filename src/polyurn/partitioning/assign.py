@@ -24,7 +24,7 @@ from polyurn.partitioning.result import Partition, PartitionReport, Shortfall, c
 from polyurn.partitioning.styled import draw_with_style
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import numbers
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # Clients that `cover` draws at a time: 32 MB of histograms.
 _BATCH_CELLS = 4_000_000

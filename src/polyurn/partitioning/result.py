@@ -17,7 +17,7 @@ from polyurn.errors import ParameterError, PartitionError
 from polyurn.memory import check_memory
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ids_of, numbers
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
 

@@ -27,7 +27,7 @@ from polyurn.memory import check_memory
 from polyurn.model.style import Style
 from polyurn.partitioning.cores import n_cores
 from polyurn.partitioning.result import POORLY_SERVED, StyleReport
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # A client and label whose points varied less would need a pool that is dense everywhere. On handwritten
 # digits the forecast of training was the same with 0.95, and 0.1 to 0.2 points worse with 0.7 and 0.6.

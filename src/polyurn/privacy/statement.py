@@ -12,7 +12,7 @@ from polyurn.privacy.accounting import epsilon_of
 from polyurn.privacy.ledger import Charge
 from polyurn.typed.arguments import checked
 from polyurn.typed.json_form import Count, Finite, from_json, to_json
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 NO_GUARANTEE = (
     "no guarantee: clients' exact sums were released without noise, and a small federation's clients "

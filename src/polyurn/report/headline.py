@@ -11,7 +11,7 @@ from polyurn.comparison.comparison_results import Comparison, Likeness, few_true
 from polyurn.comparison.summaries import heterogeneity
 from polyurn.report.material import Material
 from polyurn.sweeps.verdict import SIMULATED
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # Clients that stand for an MDM whose heterogeneity is asked for; its own seed, so that it is the same.
 _N_DRAWN, _SEED = 2_000, 0

@@ -33,7 +33,7 @@ from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table, across, pivoted
 from polyurn.server.fit_results import HALF_WIDTH, Selection, StartPath
 from polyurn.server.fit_settings import few_held_out
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # More lines than colours that an eye tells apart, and more columns than fit on a page.
 MOST_COMPONENTS, MOST_CATEGORIES = 8, 64

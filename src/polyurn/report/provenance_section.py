@@ -8,7 +8,7 @@ from polyurn.report.parts import Section
 from polyurn.server.fit_results import Fit, Selection
 from polyurn.storage.provenance import DataProvenance, Provenance
 from polyurn.wire.traffic import Traffic
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 
 def provenance_section(material: Material) -> Section:

@@ -33,7 +33,7 @@ from polyurn.report.material import Material, Pool, StyledClients, StyleMaterial
 from polyurn.report.parts import Column, Figure, Panel, Pictures, Section, Strip, Table
 from polyurn.report.pictures import brightness, is_image, strip
 from polyurn.sweeps.verdict import SIMULATED, Verdict
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # What the three covariances are called: B, V and E.
 PARTS = ("shared by a client’s labels", "own to a client and label", "within a client and label")

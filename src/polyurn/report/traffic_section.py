@@ -10,7 +10,7 @@ from polyurn.report.charts import LINE, SHORT, Rows, Spec, chart, keyed, names_o
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table
 from polyurn.wire.traffic import NodeTraffic, Traffic
-from polyurn.wording.numbers import counted, in_bytes, in_time
+from polyurn.wording import counted, in_bytes, in_time
 
 # As many as there are shapes that an eye tells apart; further kinds of question are drawn as one.
 MOST_KINDS = 6

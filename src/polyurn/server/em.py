@@ -21,7 +21,7 @@ from polyurn.model.mdm import MAX_CONCENTRATION, at_cap
 from polyurn.model.sizes import SizeBins, Sizes
 from polyurn.server.m_step_kernel import maximised
 from polyurn.wire import ExpectStatistics, Parameters
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # An empty component keeps this many clients, so that its logarithm exists; it is dropped at the end.
 _WEIGHT_PRIOR = 1e-6

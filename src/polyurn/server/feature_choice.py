@@ -20,7 +20,7 @@ from polyurn.comparison.estimates import COVERAGE, Estimate
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator, Batch, Contrast, ContrastStatistics, Part, total
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # Groups of clients that the jackknife leaves out one by one: enough for a t quantile near the normal's
 # (2.09), and few enough that a client, who sends zeros for all groups but its own, sends little. Of

@@ -13,7 +13,7 @@ import numpy as np
 from polyurn.errors import ParameterError
 from polyurn.model.sizes import SizeBins
 from polyurn.typed.arguments import checked
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # Each of them is kept; no fit has needed a thousand.
 MOST_ROUNDS = 1_000_000

@@ -45,7 +45,7 @@ from polyurn.wire import (
     ScoreStatistics,
     Statistics,
 )  # fmt: skip
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # The numbers of components that "auto" tries, in turn, while the held-out likelihood rises.
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)

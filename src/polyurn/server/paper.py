@@ -17,7 +17,7 @@ from polyurn.server.fit_results import Fit, Round
 from polyurn.server.fit_settings import MOST_ROUNDS, check_model, size_bins
 from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator, Initialise, StartStatistics, Update, UpdateStatistics
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 Moments: TypeAlias = Literal["first", "most_frequent", "pooled"]
 

@@ -24,7 +24,7 @@ from polyurn.storage.models import Saved
 from polyurn.storage.provenance import DataProvenance
 from polyurn.storage.shards import ShardFolder, draw_clients, is_shard_folder, open_shards
 from polyurn.storage.table_files import place_of_row, read_table
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from polyurn.wire import Aggregator

@@ -27,8 +27,7 @@ from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.npz_files import read_record_arrays
 from polyurn.storage.table_files import arrow, read_table
 from polyurn.typed.arrays import ids_of
-from polyurn.wording.names import differing
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted, differing
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from polyurn.sources.clients import (
 from polyurn.sources.points import PointFile
 from polyurn.storage.models import Saved
 from polyurn.storage.table_files import parquet_rows, read_table, table_batches
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # Peak memory of `partition` grows by so many bytes with each proxy point, and with each point that a
 # client asks for (measured with 2 and 8 million of either, 20 points and 6.4 rows a client).

@@ -16,7 +16,7 @@ from polyurn.model.style_coordinates import StyleSpace, style_space
 from polyurn.sources.clients import Say
 from polyurn.sources.points import PointFile
 from polyurn.storage.models import load_saved
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 _SHOWN = 4  # categories that the proxy points lack, by their names
 

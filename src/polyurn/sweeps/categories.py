@@ -16,7 +16,7 @@ from polyurn.client.layout import category_columns
 from polyurn.errors import CountsError, ParameterError
 from polyurn.training.examples import class_labels
 from polyurn.typed.arrays import ids_of
-from polyurn.wording.names import differing
+from polyurn.wording import differing
 
 # Data of which the MDM knows less than this share, or which have less of what it asks for, are others.
 _LEAST_KNOWN = 0.5

@@ -44,7 +44,7 @@ from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.networks import ModelFunction
 from polyurn.training.server_optimizer import check_server
 from polyurn.typed.json_form import shown
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 _MOST_JOBS = 10_000
 _MANY_ROUNDS = 1_000_000  # so many are timed before they begin

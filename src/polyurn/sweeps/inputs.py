@@ -27,7 +27,7 @@ from polyurn.sweeps.sweep_clients import ClientsOfSeed, Stock, read_models
 from polyurn.training.examples import Examples, class_labels
 from polyurn.typed.arrays import ids_of
 from polyurn.typed.json_form import shown
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from polyurn.training.losses import PerExample

@@ -22,8 +22,8 @@ from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.task import Training, engine_of, has_style, record_of, run_columns
 from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import Evaluation, Run
+from polyurn.typed.arguments import check_options
 from polyurn.typed.json_form import from_json, shown, to_json
-from polyurn.typed.library_options import check_options
 
 DIVERGED_SCORE = -math.inf  # what Optuna is told of a run that diverged: worse than any other
 _FILES = {"journal": "optuna.journal", "sqlite": "optuna.db"}

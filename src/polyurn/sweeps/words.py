@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from polyurn.comparison.estimates import Estimate
 from polyurn.sweeps.run_scores import LOSS
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 _SMALL = 0.005  # points below it are 0 for a reader
 _ROUNDING = 1e-9  # a difference of 0 comes out as something like 1e-17

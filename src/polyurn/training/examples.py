@@ -14,7 +14,7 @@ from polyurn.errors import ParameterError
 from polyurn.partitioning.result import Partition
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import numbers
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # More classes than this are no classes.
 _MOST_CLASSES = 1_000_000

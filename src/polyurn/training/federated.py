@@ -31,7 +31,7 @@ from polyurn.training.fedavg import COLUMN_FIELDS, EngineName, FedAvg
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
 from polyurn.training.networks import ModelFunction
 from polyurn.training.server_optimizer import Server, check_server
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 
 @dataclass(frozen=True)

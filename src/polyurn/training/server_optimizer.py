@@ -13,8 +13,8 @@ from torch import Tensor
 from polyurn.errors import ParameterError
 from polyurn.training.engines.vectors import VectorLayout
 from polyurn.training.fedavg import FedAvg
+from polyurn.typed.arguments import check_options
 from polyurn.typed.json_form import shown
-from polyurn.typed.library_options import check_options
 
 
 class Server:

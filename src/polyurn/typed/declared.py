@@ -1,7 +1,7 @@
 """Ranges and shapes, declared once beside the type of a field: `Annotated[int, AtLeast(2)]`.
 
-A dataclass calls `check_declared(self)` when it is made; whoever decodes one need check nothing again.
-How a field becomes bytes stands there, too: codecs find it with `marks_of`.
+A dataclass calls `check_declared(self)` in its constructor, so decoders need not check again. Codecs
+find marks about the bytes of a field with `marks_of`.
 """
 
 import math
@@ -30,7 +30,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 class Range(Protocol):
-    """A range that is said beside a type; `text` completes "expected a number ..."."""
+    """A range declared beside a type; `text` completes "expected a number ..."."""
 
     @property
     def text(self) -> str: ...
@@ -86,7 +86,7 @@ class Between:
 
 
 class Shape:
-    """An array with these axes; those of one name are equally long in all fields, and not 0."""
+    """An array with these axes; axes of one name have the same length in all fields, and not 0."""
 
     def __init__(self, *axes: str) -> None:
         self.axes = axes
@@ -94,7 +94,7 @@ class Shape:
 
 @cache
 def ranges_of(annotation: Any) -> tuple[Any, list[Range]]:
-    """A type without what is declared beside it, and the ranges; a text makes a type of its own."""
+    """A type without its marks, and the ranges among them; a text mark makes a type of its own."""
     plain, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     if any(isinstance(mark, str) for mark in marks):
         return annotation, []
@@ -102,17 +102,17 @@ def ranges_of(annotation: Any) -> tuple[Any, list[Range]]:
 
 
 def check_declared(value: Any) -> None:
-    """Refuse a dataclass with a field out of the range or of another shape than is declared.
+    """Refuse a dataclass with a field outside its declared range or of another shape.
 
     Examples
     --------
     >>> @dataclass
-    ... class Dice:
-    ...     n_sides: Annotated[int, AtLeast(2)]
-    >>> check_declared(Dice(1))
+    ... class Plan:
+    ...     n_folds: Annotated[int, AtLeast(2)]
+    >>> check_declared(Plan(1))
     Traceback (most recent call last):
     ...
-    polyurn.errors.ParameterError: expected n_sides of at least 2, got 1
+    polyurn.errors.ParameterError: expected n_folds of at least 2, got 1
     """
     kind: Any = type(value)
     for name, range_ in marks_of(kind, "fits"):
@@ -123,9 +123,9 @@ def check_declared(value: Any) -> None:
 
 
 def check_shapes(given: Mapping[str, tuple[int, ...]], kind: Any, **lengths: int) -> None:
-    """Refuse shapes of a class's arrays that are not as declared; these lengths of axes are known.
+    """Refuse arrays of a class that do not have the declared axes; some lengths may be known.
 
-    Another axis has the length that most arrays give it; that of the first, if none is given more often.
+    The length of another axis is the one that most arrays have; in a tie, the first array's.
     """
     shapes = [(name, axes) for name, axes in axes_of(kind).items() if name in given]
     known = dict(lengths)
@@ -144,7 +144,7 @@ def check_shapes(given: Mapping[str, tuple[int, ...]], kind: Any, **lengths: int
 
 
 def _fits(shape: tuple[int, ...], axes: tuple[str, ...], lengths: dict[str, int]) -> bool:
-    """Whether a shape has these axes; the lengths of new ones are taken down, and are not 0."""
+    """Whether a shape has these axes; lengths of new axes are added to `lengths`, and are not 0."""
     return len(shape) == len(axes) and all(
         lengths.setdefault(axis, n or -1) == n for axis, n in zip(axes, shape, strict=True)
     )
@@ -170,7 +170,7 @@ def _members(annotation: Any) -> tuple[Any, ...]:
 
 @cache
 def marks_of(kind: Any, attribute: str) -> list[tuple[str, Any]]:
-    """What stands beside the types of a class's fields and has this attribute, with their names."""
+    """The marks beside the types of a class's fields that have this attribute, with field names."""
     hints = get_type_hints(kind, include_extras=True)
     found = [(n, get_args(a)[1:]) for n, a in hints.items() if get_origin(a) is Annotated]
     return [(name, mark) for name, marks in found for mark in marks if hasattr(mark, attribute)]

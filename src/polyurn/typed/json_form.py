@@ -1,7 +1,7 @@
-"""Frozen dataclasses as JSON records and back: every field is checked once, against its annotation.
+"""Frozen dataclasses as JSON documents and back: every field is checked once, against its annotation.
 
-A class is declared once, as a dataclass: its fields are what a document has, arrays among them. What a
-document means is the class's business; no file is read or written here.
+A document has the fields of a dataclass, arrays among them; further checks belong to its constructor. No
+file is read or written here.
 """
 
 import math
@@ -34,14 +34,14 @@ Value = TypeVar("Value")
 Finite: TypeAlias = Annotated[float, "finite"]
 Count: TypeAlias = Annotated[int, AtLeast(0)]
 
-# Metadata of a field that no document has: whoever reads the document gives its value, or it is None.
+# Metadata of a field that is not written to documents: the reader gives its value, or it is None.
 UNKEPT = {"kept": False}
 
 # Larger numbers are damage: their squares would not be finite.
 _LARGEST = 1e150
 _MOST_BITS = 2_000
 _INFINITIES = {"Infinity": math.inf, "-Infinity": -math.inf}
-# Arrays of more numbers than this are written shorter where they can be; none is longer than this.
+# Longer arrays than the first are compressed where possible; none may be longer than the second.
 _WORTH_IT, _LONGEST = 16, 2**28
 
 
@@ -65,7 +65,7 @@ def from_json(
     where: str = "",
     parsed: Mapping[str, object] | None = None,
 ) -> Value:
-    """The dataclass that `to_json` wrote; fields that it does not have are passed over.
+    """The dataclass that `to_json` wrote; unknown fields of the document are ignored.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def from_json(
     document : object
         As it came from JSON.
     where : str
-        What the document is called in an error, e.g. "provenance.fit".
+        Where the document comes from, for errors, e.g. "provenance.fit".
     parsed : mapping of str to object, optional
         Fields that the caller has read already.
 
@@ -99,15 +99,15 @@ def from_json(
     values = dict(parsed or {})
     annotated: Any = kind
     for name, (is_kept, has_default, inner) in _fields_of(annotated).items():
-        place = f"{where}.{name}" if where else name
+        path = f"{where}.{name}" if where else name
         if name in values:
             continue
         if name in document and is_kept:
-            values[name] = read_value(inner, document[name], place)
+            values[name] = read_value(inner, document[name], path)
         elif not has_default and not is_kept:
             values[name] = None
         elif not has_default:
-            raise FileError(f"{place}: expected {_expected(inner)}, got nothing")
+            raise FileError(f"{path}: expected {_expected(inner)}, got nothing")
     try:
         return kind(**values)
     except InputError as error:
@@ -171,7 +171,7 @@ def is_finite(value: Any) -> bool:
 
 @cache
 def _fields_of(kind: Any) -> dict[str, tuple[bool, bool, Any]]:
-    """Whether records have a field, whether it has a default, and its annotation."""
+    """For each field: whether documents have it, whether it has a default, and its annotation."""
     kinds = get_type_hints(kind, include_extras=True)
     nothing = (MISSING, MISSING)
     return {
@@ -194,7 +194,7 @@ def _key(kind: Any, key: str, where: str) -> int | str:
 
 
 def _array(value: Any, where: str) -> NDArray[Any]:
-    """The array that `_array_json` wrote, of finite numbers; its shape is its owner's business."""
+    """The array that `_array_json` wrote, of finite numbers; the dataclass checks its shape."""
     try:
         match value:
             case {"first": int(first), "length": int(length)} if 0 <= length <= _LONGEST:
@@ -219,7 +219,7 @@ def _farthest(array: NDArray[Any]) -> float:
 
 
 def _array_json(array: NDArray[Any]) -> Any:
-    """Lists of numbers; shorter if an array counts up, or has the same number in most places."""
+    """Lists of numbers; shorter if an array counts up, or most of its numbers are the same."""
     if array.size == 0:  # lists of nothing have no shape
         return {"shape": list(array.shape), "most": 0.0, "at": [], "values": []}
     if array.size > _WORTH_IT:
@@ -254,7 +254,7 @@ def _expected(kind: Any) -> str:
 
 
 def _something(kind: Any) -> Any:
-    """What a kind that may be None is otherwise."""
+    """The other type of an optional one."""
     (one,) = (one for one in get_args(kind) if one is not NoneType)
     return one
 

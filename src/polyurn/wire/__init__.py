@@ -1,4 +1,4 @@
-"""Everything that crosses between server and clients: queries down, addable statistics up.
+"""Everything that is sent between server and clients: queries down, addable statistics up.
 
 A query is a frozen value that says what the server wants to know. A client answers with a `Statistics`,
 whose only operation is `+`; the server sees the sum over a cohort, never a summand. Both have a

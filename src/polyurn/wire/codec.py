@@ -2,13 +2,13 @@
 
     4 bytes magic | uint32 version | uint32 length of the header | header | float64 numbers
 
-All little-endian, and nothing executable. The header is JSON: the fields of a query under their names,
-queries and models inside it as objects, and of each array its shape and where its numbers begin among
-those after the header. Size bins are written once in a message and are one object again afterwards,
-because a client answers queries with the same bins together.
+All little-endian, and nothing executable. The header is JSON: the fields of a query by name, queries and
+models inside it as objects, and for each array its shape and the index of its first number among those
+after the header. Size bins are written once in a message and are one object again afterwards, because a
+client answers queries with the same bins together.
 
-Nothing here knows a kind of query: fields, their types and ranges are declared there, and a decoded
-query has passed its own checks. docs/wire.md specifies the bytes; who may ask is not decided here.
+No kind of query is named here: each declares its fields with types and ranges, and a decoded query has
+passed its own checks. docs/wire.md specifies the bytes. Who may ask is not decided here.
 """
 
 import json
@@ -34,7 +34,7 @@ QUERY, ANSWER = b"PUQU", b"PUAN"
 
 # Parsed JSON takes up to 46 times its text (lists in lists): no small message takes more than 64 MB.
 _MOST_HEADER_BYTES = 2**20
-# A few words of header can ask a client for any number of numbers; 128 MB of them are enough.
+# A short header can ask a client for any number of numbers; the limit is 128 MB of them.
 _MOST_ASKED = 2**24
 # A search in parts of the clients nests five deep.
 _DEEPEST = 8
@@ -74,9 +74,8 @@ def decode_query(data: bytes) -> Query[Any]:
     Raises
     ------
     InputError
-        The bytes are damaged, of a later version, or a query that no client could answer: one line says
-        what was expected and what arrived. No more than 64 MB are allocated on top of what the numbers
-        in the message take.
+        The bytes are damaged, of a later version, or a query that no client could answer. Reading
+        allocates at most 64 MB beside the numbers of the message.
 
     Examples
     --------
@@ -88,7 +87,7 @@ def decode_query(data: bytes) -> Query[Any]:
     header, numbers = _unseal(data, QUERY, _ASKED)
     try:
         query = _Reader(numbers).message(header)
-    except FileError as error:  # of a single value, as `typed/json_form.py` has it
+    except FileError as error:  # raised by `read_value` of `typed/json_form.py`
         raise MessageError(str(error)) from error
     if query.n_numbers > _MOST_ASKED:
         raise MessageError(
@@ -145,18 +144,18 @@ def decode_statistics(data: bytes, query: Query[S]) -> S:
 
 
 class _Writer:
-    """The JSON of a value; its arrays, and its size bins."""
+    """Writes a value as JSON, and collects its arrays and its size bins."""
 
     def __init__(self) -> None:
         self.arrays: list[Floats] = []
         self.bins: list[SizeBins] = []
-        self._places: dict[int, int] = {}
+        self._indices: dict[int, int] = {}
         self._n_numbers = 0
 
     def written(self, value: Any) -> Any:
         match value:
             case SizeBins():
-                return self._place(value)
+                return self._index(value)
             case Query():
                 return {"kind": _kind_of(value), **self.fields_of(value)}
             case np.ndarray():
@@ -173,16 +172,16 @@ class _Writer:
         kind: Any = type(value)
         return {name: self.written(getattr(value, name)) for name in _readings(kind)}
 
-    def _place(self, bins: SizeBins) -> int:
-        """Where these very bins stand among those of the message."""
-        place = self._places.setdefault(id(bins), len(self.bins))
-        if place == len(self.bins):
+    def _index(self, bins: SizeBins) -> int:
+        """The index of this object among the bins of the message."""
+        index = self._indices.setdefault(id(bins), len(self.bins))
+        if index == len(self.bins):
             self.bins.append(bins)
-        return place
+        return index
 
 
 class _Reader:
-    """Values of declared types, from their JSON and the numbers after it."""
+    """Reads values of declared types from the JSON of a header and the numbers after it."""
 
     def __init__(self, numbers: Floats) -> None:
         self._numbers, self._depth = numbers, 0
@@ -207,8 +206,8 @@ class _Reader:
             )
         return query
 
-    def query(self, record: Any, where: str) -> Query[Any]:
-        kind = record.pop("kind", None) if isinstance(record, dict) else None
+    def query(self, document: Any, where: str) -> Query[Any]:
+        kind = document.pop("kind", None) if isinstance(document, dict) else None
         found = Query.KINDS.get(kind) if isinstance(kind, str) else None
         if found is None:
             raise MessageError(
@@ -218,14 +217,14 @@ class _Reader:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise MessageError(f"expected queries nested at most {_DEEPEST} deep, got more")
-        query: Query[Any] = self.fields_of(found, record, where)
+        query: Query[Any] = self.fields_of(found, document, where)
         self._depth -= 1
         return query
 
-    def fields_of(self, kind: Any, record: Any, where: str) -> Any:
+    def fields_of(self, kind: Any, document: Any, where: str) -> Any:
         readings = _readings(kind)
-        _check_fields(record, readings.keys(), where)
-        values = {n: read(self, record[n], f"{where}.{n}") for n, read in readings.items()}
+        _check_fields(document, readings.keys(), where)
+        values = {n: read(self, document[n], f"{where}.{n}") for n, read in readings.items()}
         for name, mark in marks_of(kind, "check_received"):
             mark.check_received(values[name])
         found = of_types(kind, values)
@@ -233,19 +232,19 @@ class _Reader:
             raise MessageError(f"{where}: expected components in order of decreasing weight")
         return found
 
-    def size_bins(self, place: Any, where: str) -> SizeBins:
-        if type(place) is not int or not 0 <= place < len(self._bins):
+    def size_bins(self, index: Any, where: str) -> SizeBins:
+        if type(index) is not int or not 0 <= index < len(self._bins):
             raise MessageError(
-                f"{where}: expected a place below {len(self._bins)}, got {shown(place)}"
+                f"{where}: expected an index below {len(self._bins)}, got {shown(index)}"
             )
-        return self._bins[place]
+        return self._bins[index]
 
-    def array(self, record: Any, where: str) -> Floats:
-        _check_fields(record, _ARRAY, where)
-        start, shape = record["at"], _list(record["shape"], where)
+    def array(self, document: Any, where: str) -> Floats:
+        _check_fields(document, _ARRAY, where)
+        start, shape = document["at"], _list(document["shape"], where)
         if not all(type(n) is int and n >= 0 for n in (start, *shape)):
             raise MessageError(
-                f"{where}: expected whole numbers of at least 0, got {shown(record)}"
+                f"{where}: expected whole numbers of at least 0, got {shown(document)}"
             )
         stop = start + math.prod(shape)
         if stop > len(self._numbers):
@@ -260,7 +259,7 @@ class _Reader:
 
 @cache
 def _readings(kind: Any) -> dict[str, Callable[[_Reader, Any, str], Any]]:
-    """How each field of a class is read: its declaration is walked once, not in every message."""
+    """How each field of a class is read; cached, so that annotations are walked once."""
     hints = get_type_hints(kind)
     return {field.name: _reading(hints[field.name]) for field in fields(kind)}
 
@@ -287,7 +286,7 @@ def _reading(declared: Any) -> Callable[[_Reader, Any, str], Any]:
 
 
 def _kind_of(query: Query[Any]) -> str:
-    """The name of a query's kind; a class that was made of another has none of its own."""
+    """The name of a query's kind; a subclass that declares none cannot be sent."""
     if Query.KINDS.get(query.kind) is not type(query):
         raise MessageError(f"expected a query of polyurn.wire, got {type(query).__name__}")
     return query.kind
@@ -299,9 +298,9 @@ def _list(value: Any, where: str) -> list[Any]:
     return value
 
 
-def _check_fields(record: Any, names: Set[str], where: str) -> None:
-    if not isinstance(record, dict) or record.keys() != names:
-        arrived = sorted(record) if isinstance(record, dict) else record
+def _check_fields(document: Any, names: Set[str], where: str) -> None:
+    if not isinstance(document, dict) or document.keys() != names:
+        arrived = sorted(document) if isinstance(document, dict) else document
         raise MessageError(f"{where}: expected {', '.join(names)}, got {shown(arrived)}")
 
 

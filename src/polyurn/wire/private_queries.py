@@ -1,7 +1,7 @@
 """Questions that noise can protect: one client's whole answer is a vector of L2 norm at most 1.
 
 Each docstring says what one client sends, and proves the bound. The client does not rely on the proof:
-it scales down whatever is longer (`client/private_answers.py`), so that no query that a server can write
+it scales longer vectors down (`client/private_answers.py`), so that no query that a server can write
 moves a sum by more than 1. In each of them c are a client's counts, n its size, p = c / n, and
 
     κ = Σ_j c_j (c_j - 1) / (n (n - 1)),
@@ -42,7 +42,7 @@ _BLOCK = math.sqrt(1 / 3)
 class BoundedStatistics(Statistics):
     """Answer to any `Bounded` query: one vector, of L2 norm at most 1 for one client.
 
-    What stands where, and the proof, is in the docstring of each query.
+    The docstring of each query has the order of its numbers, and the proof.
     """
 
     values: Annotated[Floats, Shape("V")]
@@ -95,7 +95,7 @@ class Sketch(Bounded, kind="sketch"):
     (√.3, √.6 clip(p - prototypes[g]) / radius, √.1 κ) as row g of a table that is 0 elsewhere, with
     clip(x) = x · min(1, radius / |x|). Its squared norm is at most .3 + .6 + .1 κ² ≤ 1.
 
-    With another record the row is another one, and two rows in different places are at most √2 apart;
+    With another record the row is another one, and two different rows of the table are at most √2 apart;
     or it is the same, where the first number does not change, the next move by at most 2 √.6, and the
     last by at most √.1: √2.5 in all.
     """

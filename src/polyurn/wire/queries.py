@@ -23,14 +23,14 @@ from polyurn.typed.declared import Above, AtLeast, Between, Floats, Shape, check
 from polyurn.wire.bounds import largest_curvature, largest_sums, log_bound
 from polyurn.wire.query import LARGEST, Around, InBins, Query, S, Several, Statistics
 
-# No Gaussian draw is so many standard deviations away: the probability is below 1e-300.
+# A Gaussian draw is farther away than so many standard deviations with probability below 1e-300.
 TAIL = 40.0
 
 
 class Answerable:
-    """Beside parameters of a mixture, or several: what they must be when they come from outside.
+    """Marks parameters of a mixture, or several, that are checked when they come in a message.
 
-    Kernels of a client go by the shapes, and a positive alpha below 1e-150 has sums beyond all bounds.
+    A client's kernels rely on the shapes, and a positive alpha below 1e-150 has sums beyond all bounds.
     """
 
     def __init__(self, *, zeros: bool = True) -> None:
@@ -171,7 +171,7 @@ class SurveyStatistics(Statistics):
 
 @dataclass(frozen=True)
 class Survey(InBins[SurveyStatistics], kind="survey"):
-    """How do clients vary? Sums of features and their products, and how many clients have which size.
+    """How do clients vary? Sums of features and their products, and the number of clients by size.
 
     `size_bins` may be as fine as one size each; `pairs` asks for all products, a covariance matrix, and
     without it for squares only.
@@ -304,7 +304,7 @@ class ExpectStatistics(Statistics):
     - `spread`: ω α² (ψ′(α) - ψ′(c + α)); at most `tables`.
     - `total_tables`, `total_spread`: the same of n and α_0; at most max_size.
     - `curvature`: the lower triangle of the Hessian of log q in (log α, log τ)
-      of the components asked for; at most max_size + max_size² / 4 in each place, clip before noise.
+      of the components asked for; each entry at most max_size + max_size² / 4, clip before noise.
     """
 
     n_clients: float
@@ -489,17 +489,17 @@ class Noised(Around[S], kind="noised"):
     query : Query
         One whose answer has norm at most 1.
     sigma : float
-        The noise multiplier of the release: the standard deviation of the noise in each place of the
+        The noise multiplier of the release: the standard deviation of the noise of each number of the
         sum, or of each client's answer.
     trust : {"local", "distributed"}
         Every client adds all of the noise to its own answer; or every node adds its share inside a
-        secure sum, which is no noise to speak of in its own answer: such a question is answered in
-        secure sums only.
+        secure sum. A share alone hides little: such a question is answered in secure sums only.
     n_reporters : int
-        Distributed: a node takes part in no sum over fewer nodes of its neighbourhood, itself included.
+        Distributed: the fewest nodes of its neighbourhood, itself included, with which a node takes
+        part in a sum.
     n_colluding : int
-        Distributed: how many of these may tell the server their noise, or add none. Each node adds a
-        variance of sigma² / (n_reporters - n_colluding).
+        Distributed: how many of these may reveal their noise to the server, or add none. Each node adds
+        a variance of sigma² / (n_reporters - n_colluding).
     """
 
     query: Query[S]
@@ -525,7 +525,7 @@ class Noised(Around[S], kind="noised"):
 
     @property
     def share(self) -> float:
-        """The standard deviation of what one client (local) or one node (distributed) adds."""
+        """The standard deviation of the noise of one client (local) or one node (distributed)."""
         return self.sigma / math.sqrt(self.n_reporters - self.n_colluding)
 
     @property
@@ -539,8 +539,8 @@ class Noised(Around[S], kind="noised"):
 def node_bounds(query: Query[Any], clients_per_node: int) -> Floats:
     """Bounds of the sum over a node's clients as powers of two, which masked sums are scaled by.
 
-    Server and nodes work them out by themselves and compare digests. Logarithms of two machines may
-    differ in the last bit; the power of two above them does not.
+    Server and nodes compute them separately and compare digests. Logarithms of two machines may differ
+    in the last bit; the power of two above them does not.
 
     Parameters
     ----------

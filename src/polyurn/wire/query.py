@@ -1,10 +1,10 @@
-"""A question and its answer: what every query declares once, and all that follows from it.
+"""A question and its answer: what every query declares once, and what follows from the declaration.
 
-A *query* is a frozen value that says what the server wants to know. Its fields have types and ranges,
-which the codec and the checks walk (`codec.py`, `typed/declared.py`); beside them it declares its kind,
-the shape of each block of its answer, how large one client's numbers can be, and what an owner's policy
-goes by. A client answers with a `Statistics`, whose only operation is `+`: the server sees the sum over
-a cohort, never a summand.
+A *query* is a frozen value that says what the server wants to know. The codec and the checks walk its
+fields, with their types and ranges (`codec.py`, `typed/declared.py`). Beside them it declares its kind,
+the shape of each block of its answer, bounds of one client's numbers, and the facts that an owner's
+policy decides by. A client answers with a `Statistics`, whose only operation is `+`: the server sees the
+sum over a cohort, never a summand.
 """
 
 import math
@@ -25,9 +25,9 @@ from polyurn.typed.arguments import expected_as
 from polyurn.typed.arrays import plain_array
 from polyurn.typed.declared import Floats, axes_of, check_declared
 
-# The square of a larger number need not be finite, and no parameter is near it.
+# The square of a larger number may be infinite; no parameter comes near it.
 LARGEST = 1e150
-# Bounds are of exact arithmetic; a client's float64 sums may be off by a few thousand roundings.
+# Bounds hold in exact arithmetic; a client's float64 sums may be off by a few thousand roundings.
 ROUNDING = 1e-9
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -37,7 +37,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 class Statistics:
     """Blocks of numbers that can be added and nothing else.
 
-    The axes of each block are declared beside its type, a letter each; a query says how long they are.
+    The axes of each block are declared beside its type, one letter each; a query gives their lengths.
     """
 
     def __add__(self, other: Self) -> Self:
@@ -113,15 +113,15 @@ class Query(ABC, Generic[S]):
     # A query without one can be asked in this process, and not be sent.
     kind: ClassVar[str] = ""
     answer_type: ClassVar[type[Statistics]]
-    # Whether one client's answer is a vector of norm at most 1 on the grid of `grid.py`, which the
-    # client sees to: only then does noise of a known size hide it.
+    # Whether the client cuts its answer to norm 1 on the grid of `private_grid.py`: only then does noise
+    # of a known size hide it.
     unit_norm: ClassVar[bool] = False
-    # How far the answer moves at most if one record of the client becomes another; 2 follows from the
-    # norm, and less has to be proved.
+    # The largest change of the answer when one record of the client is replaced; 2 follows from the
+    # norm, less must be proved.
     change_norm: ClassVar[float] = 2.0
 
     n_categories: int
-    # The largest client that it is about; None if that makes no difference.
+    # The size of the largest client that may answer; None if any may.
     max_size: int | None
 
     def __init_subclass__(cls, kind: str = "") -> None:
@@ -137,7 +137,7 @@ class Query(ABC, Generic[S]):
     @property
     @abstractmethod
     def lengths(self) -> Mapping[str, int]:
-        """How long the axes of the answer's blocks are."""
+        """The length of each axis of the answer's blocks."""
 
     @property
     def shapes(self) -> Shapes:
@@ -153,18 +153,18 @@ class Query(ABC, Generic[S]):
 
     @property
     def style_space(self) -> StyleSpace | None:
-        """What a question about style is measured in: it needs clients' records."""
+        """The coordinates of a question about style, which needs clients' records; None for others."""
         return None
 
     def largest(self) -> Mapping[str, ArrayLike]:
-        """The largest |value| of one client in blocks where that is not 1; see `bounds`."""
+        """The largest |value| of one client, for the blocks where it is not 1; see `bounds`."""
         return {}
 
     def bounds(self) -> Floats:
-        """The largest |value| of one client in each place of its answer, shape (n_numbers,).
+        """The largest |value| of one client for each number of its answer, shape (n_numbers,).
 
-        All are finite and positive. Clients that have probability zero under the query's parameters
-        have no finite answer, and are not counted.
+        All are finite and positive. Clients with probability zero under the query's parameters have no
+        finite answer, and are left out.
 
         Examples
         --------
@@ -179,18 +179,18 @@ class Query(ABC, Generic[S]):
             for name, shape in self.shapes.items()
         ]
         bounds = np.concatenate(blocks) * (1 + ROUNDING)
-        # 0 where α is 0: still something to divide by.
+        # 0 where α is 0: masked sums divide by the bounds.
         return np.where(bounds > 0, bounds, ROUNDING)
 
     def leaves(
         self, low: float = 0.0, high: float = 1.0
     ) -> Iterator[tuple["Query[Any]", float, float]]:
-        """The plain questions inside this one, in the order of the answer, with the buckets asked."""
+        """The plain queries inside this one, in the order of the answer, with ranges of buckets."""
         yield self, low, high
 
     @property
     def text(self) -> str:
-        """What it asks, in words: the kinds inside it, with how many there are of each.
+        """A short description: its kind, and the number of queries of each kind inside it.
 
         Examples
         --------
@@ -205,22 +205,22 @@ class Query(ABC, Generic[S]):
         return f"{self.kind} of {counts}" if inside else self.kind
 
     def read(self, vector: ArrayLike) -> S:
-        """The answer whose `to_vector` is `vector`, which came from outside.
+        """The answer whose `to_vector` is `vector`, for a vector from outside this process.
 
         Raises
         ------
         InputError
-            Not as many real, finite numbers as the query asks for, or one beyond 1e150.
+            The number of values is wrong, or one is not real, not finite or beyond 1e150.
         """
         return self.shaped(_real(vector, self.n_numbers))
 
     def shaped(self, vector: Floats) -> S:
-        """The same of a sum that this process made or recorded: a log-likelihood in it may be -inf."""
+        """`read` without checks, for this process's own sums: a log-likelihood may be -inf."""
         return cast(S, self.answer_type.from_vector(vector, self.shapes))
 
 
 class InBins(Query[S]):
-    """A query about sizes in bins, the largest of which is the largest client that it is about."""
+    """A query about sizes in bins; the last bin ends at the size of the largest client."""
 
     size_bins: SizeBins
 
@@ -230,7 +230,7 @@ class InBins(Query[S]):
 
 
 class Around(Query[S]):
-    """A query about another one, whose answer has the same blocks."""
+    """A query around another one, whose answer has the same blocks."""
 
     query: Query[S]
 
@@ -291,7 +291,7 @@ class Several(Query[S]):
         return sum(query.n_numbers for query in self.queries)
 
     def split(self, vector: Floats) -> list[Floats]:
-        """The numbers of each query."""
+        """A vector of all answers, cut into the vector of each query."""
         return np.split(vector, np.cumsum([query.n_numbers for query in self.queries])[:-1])
 
 
@@ -299,7 +299,7 @@ def check_inside(queries: Sequence[Query[Any]]) -> None:
     """Refuse queries that no client could answer together."""
     if not queries:
         raise ParameterError("expected at least one of queries, got none")
-    # Kernels of a client go by the first: another would read beyond the end of an array.
+    # A client's kernels use the number of the first: another would read beyond the end of an array.
     if len({query.n_categories for query in queries}) > 1:
         raise ParameterError("expected queries about the same number of categories, got several")
     if any(query.kind == "noised" for query in queries):
@@ -313,14 +313,14 @@ def check_inside(queries: Sequence[Query[Any]]) -> None:
     advice="wrap the counts: LocalAggregator(counts)",
 )
 class Aggregator(Protocol):
-    """Whoever can put a query to a cohort of clients and bring back the sum of their answers.
+    """Sends a query to a cohort of clients and returns the sum of their answers.
 
-    Its clients keep their bucket from round to round: `Part` goes by it. An aggregator that knows how
-    many there are says so in `n_clients`: a cohort of all of them is not a sample.
+    Clients keep their bucket from round to round, as `Part` selects by it. An aggregator that knows the
+    number of clients has it as `n_clients`: a cohort of all of them is not a sample.
     """
 
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
-        """The sum of the answers of `cohort_size` clients; None asks every client there is."""
+        """The sum of the answers of `cohort_size` clients; None asks all clients."""
 
 
 def check_answer(query: Query[Any], statistics: Statistics, bounds: Floats | None = None) -> None:
@@ -337,7 +337,7 @@ def check_answer(query: Query[Any], statistics: Statistics, bounds: Floats | Non
     Raises
     ------
     InputError
-        Names the place, and no value.
+        The message has the index of the number, and no value.
 
     Examples
     --------
@@ -361,7 +361,7 @@ def check_answer(query: Query[Any], statistics: Statistics, bounds: Floats | Non
 
 
 def _real(vector: ArrayLike, n_numbers: int) -> Floats:
-    """So many real, finite numbers; what is refused is not shown, for it is a client's."""
+    """Check for `n_numbers` real, finite numbers; an error shows no value, as values are a client's."""
     given = plain_array(vector, f"an answer of {n_numbers} numbers", error=InputError)
     if given.dtype.kind not in "iuf":
         raise InputError(f"expected an answer of {n_numbers} real numbers, got other values")

@@ -6,8 +6,8 @@ adds the matrices
 
     T1 = z̄ z̄',   A = Σ_l (n_l / n) (z̄_l - z̄)(z̄_l - z̄)',   W = Σ_j (z_j - z̄_l(j))(z_j - z̄_l(j))' / n,
 
-of which only the lower triangle is sent. How they are computed is `client/style_answers.py`; what is
-made of their sums is `server/style_fit.py`.
+of which only the lower triangle is sent. `client/style_answers.py` computes them, and
+`server/style_fit.py` estimates a style from their sums.
 """
 
 import math
@@ -24,11 +24,11 @@ from polyurn.wire.private_queries import BoundedStatistics
 from polyurn.wire.query import Query, S, Statistics
 
 # Parts of the squared norm: of the count of clients, of 1 / n and the two beside it, of the far share,
-# of z̄ and of the matrices, which all estimates are made of; and of the label effect, if asked for.
+# of z̄ and of the matrices, from which everything is estimated; and of the label effect, if asked for.
 PARTS = (0.04, 0.06, 0.02, 0.08, 0.80)
-TIED_PARTS = (0.04, 0.04, 0.02, 0.05, 0.45, 0.40)
-# The same of the three blocks of the label_effect: h, h h' and h z̄'.
-_OF_TIES = (0.1, 0.3, 0.6)
+LABEL_EFFECT_PARTS = (0.04, 0.04, 0.02, 0.05, 0.45, 0.40)
+# The same of the three blocks of the label effect: h, h h' and h z̄'.
+_OF_LABEL_EFFECT = (0.1, 0.3, 0.6)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,7 +49,7 @@ class StyleStatistics(Statistics):
     - `between_clients`, `between_labels`, `within_labels` (m (m + 1) / 2,): the lower triangles of T1, A
       and W; sensitivity r² each.
     - `label_effect` (0 or L + L (L + 1) / 2 + L m,): h, lower triangle of h h', and h z̄', by label;
-      at most 1, 1 and r in each place; sensitivity 1, 1 and r.
+      entries of at most 1, 1 and r; sensitivity 1, 1 and r.
     """
 
     n_clients: float
@@ -83,10 +83,10 @@ class AboutStyle(Query[S]):
 
 @dataclass(frozen=True)
 class StyleMoments(AboutStyle[StyleStatistics], kind="style_moments"):
-    """How do you differ from the pool, in all your labels, in each of them, and within them?
+    """How do you differ from the proxy data, over all your labels, by label, and within labels?
 
-    For clients with records. `label_effect` asks for label shares and their products with the mean style
-    as     well, for federations where label and style go together.
+    For clients with records. `label_effect` asks also for label shares and their products with the mean
+    style, for federations where label and style are correlated.
     """
 
     answer_type = StyleStatistics
@@ -97,8 +97,8 @@ class StyleMoments(AboutStyle[StyleStatistics], kind="style_moments"):
     @property
     def lengths(self) -> Mapping[str, int]:
         m, n_labels = self.space.n_directions, self.space.n_labels
-        label_effect = n_labels + n_labels * (n_labels + 1) // 2 + n_labels * m
-        return {"M": m, "T": m * (m + 1) // 2, "H": label_effect if self.label_effect else 0}
+        n_effects = n_labels + n_labels * (n_labels + 1) // 2 + n_labels * m
+        return {"M": m, "T": m * (m + 1) // 2, "H": n_effects if self.label_effect else 0}
 
     def largest(self) -> Mapping[str, ArrayLike]:
         """Shares are at most 1, |z̄| ≤ r, and the matrices' traces add up to at most r²."""
@@ -124,8 +124,8 @@ class BoundedStyle(AboutStyle[BoundedStatistics], kind="bounded_style"):
     With `label_effect`, three more blocks share p₅: h, of norm at most 1, h h', of norm |h|² ≤ 1, and
     h z̄' / √c.
 
-    The mean of |z|² over the pool's points is m, and c = m is what `fit_style` takes: only clients whose
-    points lie farther from the pool's mean than its own do on average are scaled down.
+    The mean of |z|² over the proxy points is m, and `fit_style` takes c = m: only clients whose points
+    lie farther from the proxy mean than proxy points on average are scaled down.
     """
 
     answer_type = BoundedStatistics
@@ -148,7 +148,7 @@ class BoundedStyle(AboutStyle[BoundedStatistics], kind="bounded_style"):
     def scales(self) -> Floats:
         """What each number of `StyleMoments` is multiplied by, shape (n_numbers,)."""
         m, n_labels, root = self.space.n_directions, self.space.n_labels, math.sqrt(self.clip)
-        parts = np.sqrt(TIED_PARTS if self.label_effect else PARTS)
+        parts = np.sqrt(LABEL_EFFECT_PARTS if self.label_effect else PARTS)
         blocks = [
             parts[:1],
             np.full(3, parts[1] / math.sqrt(3)),
@@ -157,7 +157,7 @@ class BoundedStyle(AboutStyle[BoundedStatistics], kind="bounded_style"):
             np.tile(parts[4] / self.clip * _of_triangle(m), 3),
         ]
         if self.label_effect:
-            of_h, of_products, of_means = parts[5] * np.sqrt(_OF_TIES)
+            of_h, of_products, of_means = parts[5] * np.sqrt(_OF_LABEL_EFFECT)
             blocks += [
                 np.full(n_labels, of_h),
                 of_products * _of_triangle(n_labels),

@@ -7,23 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from polyurn.typed.json_form import Count, Finite
-from polyurn.wording.numbers import counted, in_bytes
+from polyurn.wording import counted, in_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundTraffic:
-    """What traffic in one round, all its attempts together.
+    """The messages of one round, all its attempts together.
 
     Attributes
     ----------
     number : int
-        From 1; rounds of an earlier run, which this one went on from, are counted and not kept.
+        From 1. A resumed run continues the numbers of the earlier run, whose rounds are not kept.
     kind : str
         What was asked, e.g. "survey" or "batch of 4 expect".
     n_numbers : int
         In one answer.
     n_nodes : int
-        That the sum is over; 0 if there was none.
+        In the sum; 0 if there was no sum.
     n_attempts, bytes_down, bytes_up : int
         The bytes are those of messages to nodes and of their replies, without what the transport adds.
     seconds : float
@@ -42,7 +42,7 @@ class RoundTraffic:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeTraffic:
-    """What there is to say about one node.
+    """What one node contributed, and why not more.
 
     Attributes
     ----------
@@ -51,9 +51,9 @@ class NodeTraffic:
     n_summed : int
         Rounds whose sum it was in.
     excluded : str or None
-        Why it was not asked any more.
+        Why it was excluded from further rounds.
     refused : tuple of (str, int)
-        Reasons why a reply of it was not used, its own refusals among them, and how often.
+        Reasons why a reply was not used, its own refusals among them, and how often.
     """
 
     node: Count
@@ -70,7 +70,7 @@ class NodeTraffic:
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """All that was sent in the rounds of one aggregator.
+    """All messages in the rounds of one aggregator.
 
     Attributes
     ----------
@@ -81,11 +81,11 @@ class Traffic:
     n_asks : int
         Exchanges: a plain sum takes one, a secure one five.
     n_timeouts : int
-        Exchanges in which somebody did not reply in time.
+        Exchanges in which a node did not reply in time.
     rounds : tuple of RoundTraffic
-        Those in which somebody was asked.
+        Those in which a node was asked.
     nodes : tuple of NodeTraffic
-        Every one that is known by name, or was ever there.
+        All that have a name or ever connected.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class Traffic:
     nodes: tuple[NodeTraffic, ...]
 
     def named(self, names: Mapping[int, str]) -> "Traffic":
-        """The same with names of nodes; those that never came are there too."""
+        """The same with names of nodes, and entries for named nodes that never connected."""
         known = {node.node: node for node in self.nodes}
         absent = {node: NodeTraffic(node=node, name=name) for node, name in names.items()}
         both = sorted({**absent, **known}.items())
@@ -129,7 +129,7 @@ class Traffic:
 
     @property
     def n_attempts(self) -> int:
-        """How many times a sum was begun."""
+        """The number of sums that were begun."""
         return sum(one.n_attempts for one in self.rounds)
 
     @property
@@ -151,7 +151,7 @@ class Traffic:
 
     @property
     def n_earlier(self) -> int:
-        """Rounds that an earlier run had asked, of which nothing is kept here."""
+        """The number of rounds of an earlier run, which are not kept here."""
         return max(self.rounds[0].number - 1, 0) if self.rounds else 0
 
     @property
@@ -161,7 +161,7 @@ class Traffic:
 
     @property
     def line(self) -> str:
-        """The most of it in a line that fits on a terminal."""
+        """A summary in one line of a terminal."""
         n_summed = max((one.n_nodes for one in self.sums), default=self.n_nodes)
         of = f"{n_summed} of " if n_summed < self.n_nodes else ""
         return (

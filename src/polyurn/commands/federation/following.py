@@ -29,7 +29,7 @@ from polyurn.server.fit_results import Round, SelectionRound
 from polyurn.storage.ledger_file import LedgerFile
 from polyurn.typed.json_form import from_json
 from polyurn.wire.traffic import Traffic
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 _LOOK = 0.3  # seconds between two looks for news
 _STARTS_WITHIN = 90.0  # seconds until the server's process has to have begun

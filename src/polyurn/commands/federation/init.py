@@ -9,7 +9,7 @@ from polyurn.commands.console import say
 from polyurn.commands.declare import argument, option
 from polyurn.commands.options import declared_categories, listed_names
 from polyurn.errors import ParameterError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 
 def init_command(

@@ -14,7 +14,7 @@ from polyurn.commands.console import say
 from polyurn.commands.declare import argument, option, refuse_options
 from polyurn.commands.options import DROP_EMPTY, TABLE, ColumnOptions
 from polyurn.errors import FederationError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from polyurn.client.counting import Histograms

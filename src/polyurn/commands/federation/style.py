@@ -23,7 +23,7 @@ from polyurn.commands.options import (
     listed_names,
 )
 from polyurn.commands.style import say_style
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 
 def style_command(

@@ -11,7 +11,7 @@ import typer
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import option
 from polyurn.commands.options import AS_JSON, FEDERATION
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 _ENDS_WITHIN = 10.0  # seconds
 

@@ -19,7 +19,7 @@ from polyurn.server.private.private_fit import fit_private
 from polyurn.typed.arguments import checked
 from polyurn.typed.json_form import to_json
 from polyurn.wire import Aggregator
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # Clients that nothing is fitted to.
 _N_FRESH = 20_000

@@ -6,7 +6,7 @@ import pytest
 
 from polyurn.model.paper_truths import truth
 from polyurn.storage.table_files import write_histograms
-from polyurn.wording.numbers import counted, in_bytes, in_time
+from polyurn.wording import counted, in_bytes, in_time
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def fit_progress(
         nonlocal previous
         if math.isnan(done.log_likelihood):
             doing = unseen if done.mdm is None else NOISED
-            return f"round {done.number}, {doing} {counted(done.n_clients, 'client')}"
+            return f"round {done.number}, {doing} {counted(done.n_clients or 0, 'client')}"
         change = done.log_likelihood - previous
         previous = done.log_likelihood
         step = "" if math.isnan(change) else f" ({change:+.2e})"
@@ -120,7 +120,7 @@ def selection_progress(console: Console) -> Iterator[Callable[["SelectionRound"]
 
         def on_round(done: "SelectionRound") -> None:
             values = ", ".join(f"K={k} {value}" for k, value, _ in cells(done))
-            what = values or f"looking where to start, {counted(done.n_clients, 'client')}"
+            what = values or f"looking where to start, {counted(done.n_clients or 0, 'client')}"
             console.out(f"round {done.number}: {what}", highlight=False)
 
         yield on_round
@@ -129,7 +129,9 @@ def selection_progress(console: Console) -> Iterator[Callable[["SelectionRound"]
     with Live(console=console, transient=True) as live:
 
         def on_round_live(done: "SelectionRound") -> None:
-            table = Table(title=f"round {done.number}, {counted(done.n_clients, 'fitted client')}")
+            table = Table(
+                title=f"round {done.number}, {counted(done.n_clients or 0, 'fitted client')}"
+            )
             for heading in ("K", "log-likelihood", ""):
                 table.add_column(heading, justify="right")
             for row in cells(done):

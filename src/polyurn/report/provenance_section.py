@@ -91,12 +91,11 @@ def _wire_facts(found: Fit | Selection, traffic: Traffic | None) -> list[tuple[s
 
 def _crowd(found: Fit | Selection) -> str:
     """How often clients were asked, and over how many of them the sums are."""
-    fewest = min(one.n_clients for one in found.rounds)
-    if fewest == found.n_clients:
+    if found.fewest_clients == found.n_clients:
         return f"{found.n_rounds} with {counted(found.n_clients, 'client')} each"
     return (
         f"{found.n_rounds} with up to {counted(found.n_clients, 'client')}; the smallest sums are "
-        f"over {fewest:,} of them"
+        f"over {found.fewest_clients:,} of them"
     )
 
 

@@ -1,7 +1,8 @@
 """What a fit and a selection come to: their parameters, their rounds, and what ended them.
 
 Frozen values, which a model's file keeps as they are: all but the parameters, which are the file's own.
-How they come about is `fit.py` and `paper.py`.
+Of the numbers of clients a file has two: how many were asked, and the fewest that a sum is over. The number
+of every round would say who left when. How results come about is `fitting.py` and `paper.py`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,9 +36,10 @@ class Round:
     log_likelihood : float
         Mean over the cohort. Of the best parameters judged so far, or of those that were sent in this
         round (`fit_paper`); NaN while there are none.
-    n_clients : int
-        How many clients judged them. Where there are many, a part of them does at first, and the path
-        of log-likelihoods has a step when all of them do; and when clients leave or come.
+    n_clients : int or None
+        How many clients judged them; None if it comes from a file. Where there are many, a part of them
+        does at first, and the path of log-likelihoods has a step when all of them do; and when clients
+        leave or come.
     n_numbers : int
         How many numbers a client sent, at most.
     starts : dict of int to float
@@ -47,7 +49,7 @@ class Round:
     number: Count
     mdm: MDM | None = field(metadata=UNKEPT)
     log_likelihood: float
-    n_clients: Count
+    n_clients: Count | None = field(metadata=UNKEPT)
     n_numbers: Count
     starts: Mapping[int, float] = field(default_factory=dict, repr=False)
 
@@ -90,6 +92,8 @@ class Fit:
         parameter), this one included. None where nothing was counted: `fit_paper`, sampled cohorts.
     guarantee : Guarantee or None
         What the releases of `fit_private` guarantee to a client; None: nothing is guaranteed.
+    n_clients, fewest_clients : int
+        Clients of the last round, and the fewest of any round. Counted from the rounds, if they say.
     """
 
     mdm: MDM = field(metadata=UNKEPT)
@@ -99,16 +103,17 @@ class Fit:
     n_dropped: Count = 0
     n_agreeing: Count | None = field(default=None, metadata=UNKEPT)
     guarantee: Guarantee | None = field(default=None, metadata=UNKEPT)
+    n_clients: Count = 0
+    fewest_clients: Count = 0
+
+    def __post_init__(self) -> None:
+        if counts := _clients_of(self.rounds):
+            self.__dict__.update(n_clients=counts[-1], fewest_clients=min(counts))
 
     @property
     def n_rounds(self) -> int:
         """How often clients were asked, starts included."""
         return len(self.rounds)
-
-    @property
-    def n_clients(self) -> int:
-        """Of the last round."""
-        return self.rounds[-1].n_clients
 
     @property
     def paths(self) -> tuple[StartPath, ...]:
@@ -119,7 +124,7 @@ class Fit:
     def caution(self) -> str:
         """What so few clients cannot say about so many components; empty if there are enough."""
         n_components = self.mdm.n_components + self.n_dropped
-        return few_clients(self.rounds[0].n_clients, [n_components]) if self.rounds else ""
+        return few_clients(self.n_clients, [n_components]) if self.n_clients else ""
 
     @property
     def log_likelihoods(self) -> NDArray[np.float64]:
@@ -200,8 +205,10 @@ class SelectionRound:
     Attributes
     ----------
     number : int
-    n_clients, n_numbers : int
-        The fewest clients that a sum is over, and how many numbers each client sent at most.
+    n_clients : int or None
+        The fewest clients that a sum is over; None if it comes from a file.
+    n_numbers : int
+        How many numbers each client sent at most.
     values : dict of int to float
         The best mean log-likelihood of each number of components. No file keeps this, nor what follows.
     running : tuple of int
@@ -211,7 +218,7 @@ class SelectionRound:
     """
 
     number: Count
-    n_clients: Count
+    n_clients: Count | None = field(metadata=UNKEPT)
     n_numbers: Count
     values: Mapping[int, float] = field(default_factory=dict, metadata=UNKEPT)
     running: tuple[Count, ...] = field(default=(), metadata=UNKEPT)
@@ -241,6 +248,8 @@ class Selection:
         Numbers of components that there were too few clients for.
     paths : tuple of StartPath
         The path of every start of the chosen number of components.
+    n_clients, fewest_clients : int
+        The most clients that were fitted in a round, and the fewest. Counted from the rounds, if they say.
     """
 
     n_components: Count
@@ -251,8 +260,12 @@ class Selection:
     rounds: tuple[SelectionRound, ...] = field(default=(), repr=False)
     skipped: tuple[Count, ...] = ()
     paths: tuple[StartPath, ...] = field(default=(), repr=False)
+    n_clients: Count = 0
+    fewest_clients: Count = 0
 
     def __post_init__(self) -> None:
+        if counts := _clients_of(self.rounds):
+            self.__dict__.update(n_clients=max(counts), fewest_clients=min(counts))
         if not self.paths:  # what is published of the starts are those of the chosen K only
             starts = ((r.number, r.starts.get(self.n_components, {})) for r in self.rounds)
             object.__setattr__(self, "paths", start_paths(starts))
@@ -262,11 +275,6 @@ class Selection:
             )
 
     @property
-    def n_clients(self) -> int:
-        """That were fitted."""
-        return max(r.n_clients for r in self.rounds)
-
-    @property
     def chosen(self) -> Candidate:
         """The candidate that was chosen."""
         return next(c for c in self.candidates if c.n_components == self.n_components)
@@ -274,7 +282,7 @@ class Selection:
     @property
     def caution(self) -> str:
         """What so few clients cannot say about the choice; empty if there are enough."""
-        fitted = few_clients(self.rounds[0].n_clients, [self.n_components]) if self.rounds else ""
+        fitted = few_clients(self.n_clients, [self.n_components]) if self.n_clients else ""
         return "; ".join(filter(None, (few_held_out(self.n_held_out), fitted)))
 
     @property
@@ -292,6 +300,11 @@ class Selection:
             f"stopped at max_rounds before K = {which} converged; allow more rounds: held-out "
             "clients may then find them likelier"
         )
+
+
+def _clients_of(rounds: Iterable[Round | SelectionRound]) -> list[int]:
+    """How many clients each round had, of those that say."""
+    return [one.n_clients for one in rounds if one.n_clients is not None]
 
 
 def start_paths(rounds: Iterable[tuple[int, Mapping[int, float]]]) -> tuple[StartPath, ...]:

@@ -1,11 +1,11 @@
-"""Fits and selections as JSON records: what a model's file keeps of them."""
+"""Fits and selections as JSON documents: what a model's file keeps of them."""
 
 import json
 
 import pytest
 
 from polyurn.errors import FileError
-from polyurn.server.fit_results import Fit, Selection
+from polyurn.server.fit_results import Fit, Round, Selection, SelectionRound
 from polyurn.typed.json_form import from_json, to_json
 from report_material import fitted, selection
 
@@ -19,9 +19,8 @@ def test_a_result_comes_back_from_json_as_it_was(result):
     back = from_json(type(result), as_read(result), parsed={"mdm": result.mdm})
     assert to_json(back) == to_json(result)
     assert back.mdm is result.mdm
-    assert (back.paths, back.n_rounds, back.n_clients, back.stopped, back.caution) == (
-        result.paths, result.n_rounds, result.n_clients, result.stopped, result.caution
-    )  # fmt: skip
+    for name in ("paths", "n_rounds", "n_clients", "fewest_clients", "stopped", "caution"):
+        assert getattr(back, name) == getattr(result, name), name
 
 
 def test_the_paths_of_a_fit_are_what_its_rounds_were():
@@ -32,8 +31,8 @@ def test_the_paths_of_a_fit_are_what_its_rounds_were():
 
 def test_the_names_in_a_file_are_these():
     fit, choice = as_read(fitted()), as_read(selection())
-    assert [*fit] == ["rounds", "converged", "stopped", "n_dropped"]
-    assert [*fit["rounds"][0]] == ["number", "log_likelihood", "n_clients", "n_numbers", "starts"]
+    assert [*fit] == ["rounds", "converged", "stopped", "n_dropped", "n_clients", "fewest_clients"]
+    assert [*fit["rounds"][0]] == ["number", "log_likelihood", "n_numbers", "starts"]
     assert [*choice] == [
         "n_components",
         "candidates",
@@ -42,8 +41,10 @@ def test_the_names_in_a_file_are_these():
         "rounds",
         "skipped",
         "paths",
+        "n_clients",
+        "fewest_clients",
     ]
-    assert [*choice["rounds"][0]] == ["number", "n_clients", "n_numbers"]
+    assert [*choice["rounds"][0]] == ["number", "n_numbers"]
     assert [*choice["candidates"][0]] == [
         "n_components", "log_likelihood", "standard_error", "behind", "behind_error", "n_rounds",
         "converged", "overtaken", "n_parameters", "n_dropped", "multinomial",
@@ -59,7 +60,7 @@ def test_the_names_in_a_file_are_these():
     ],
     ids=str,
 )
-def test_a_damaged_record_is_one_line(change, line):
+def test_a_damaged_document_is_one_line(change, line):
     parsed = {"mdm": selection().mdm}
     with pytest.raises(FileError) as error:
         from_json(Selection, {**as_read(selection()), **change}, where="selection", parsed=parsed)
@@ -73,6 +74,32 @@ def test_a_selection_publishes_the_starts_of_the_chosen_number_of_components_onl
     kept = {path["start"] for path in as_read(choice)["paths"]}
     assert kept == {path.start for path in choice.paths}
     assert "starts" not in json.dumps(as_read(choice))
+
+
+def test_a_file_says_how_many_clients_there_were_and_the_fewest_of_a_round_and_no_more():
+    """The number of every round would say in which of them somebody left."""
+    rounds = tuple(Round(i, None, -3.0, n, 9) for i, n in enumerate((5000, 38, 4567, 41), start=1))
+    fit = Fit(fitted().mdm, rounds, converged=True, stopped="")
+    choice = Selection(
+        2, fit.mdm, selection().candidates, 4, 30,
+        tuple(SelectionRound(r.number, r.n_clients, r.n_numbers) for r in rounds),
+    )  # fmt: skip
+    for result, last in ((fit, 41), (choice, 5000)):
+        document = as_read(result)
+        assert (document["n_clients"], document["fewest_clients"]) == (last, 38)
+        assert not any("n_clients" in one for one in document["rounds"])
+        assert "4567" not in json.dumps(document)
+        back = from_json(type(result), document, parsed={"mdm": result.mdm})
+        assert {one.n_clients for one in back.rounds} == {None}
+        assert (back.n_clients, back.fewest_clients) == (last, 38)
+
+
+def test_the_caution_about_few_clients_is_the_same_from_a_file():
+    rounds = (Round(1, None, -3.0, 15, 9),)
+    few = Fit(fitted().mdm, rounds, converged=True, stopped="")
+    back = from_json(Fit, as_read(few), parsed={"mdm": few.mdm})
+    assert "15 clients are few" in few.caution
+    assert back.caution == few.caution
 
 
 def test_a_fit_without_its_model_is_refused():

@@ -1,5 +1,7 @@
 """Settings and fixtures that tests share."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -24,3 +26,14 @@ def run(tmp_path, monkeypatch, capsys):
         return Ran(stopped.value.code or 0, *capsys.readouterr())
 
     return in_process
+
+
+@pytest.fixture
+def ctrl_c():
+    """Python's own handler of SIGINT, which a process that was started in the background ignores.
+
+    Needed by tests that send SIGINT to this process, or to a child: one that ignores it passes that on.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -84,7 +84,7 @@ class Run:
 
     def wait_for_round(self, number):
         """Until so many rounds are there; the process that asks the nodes is alive then."""
-        events = self.folder / "events.jsonl"
+        events = self.folder / "job.jsonl"
         wait_until(
             lambda: (
                 (events.exists() and events.read_text().count('"number"') >= number)

@@ -82,6 +82,7 @@ main(sys.argv[2:])
 
 
 @pytest.mark.parametrize("module", ["typer", "rich.text", "numpy", "scipy", "numba", "pyarrow"])
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_in_the_first_second_is_exit_130_in_silence(tmp_path, module):
     (tmp_path / "clients.csv").write_text(CLIENTS)
     command = ("fit", "clients.csv", "--components", 2, "-o", "mdm.json")

@@ -18,14 +18,6 @@ from polyurn.storage.models import load_saved
 from polyurn.storage.table_files import write_histograms
 from polyurn.typed.json_form import to_json
 
-# Python ignores SIGINT where its parent does (a job in the background); Ctrl-C must count here.
-POLYURN = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from polyurn.cli import main
-main()
-"""
-
 
 def test_tables_in_every_format_and_layout_give_the_same_fit(run, tmp_path):
     rows = list(csv.DictReader(io.StringIO(CLIENTS)))
@@ -67,10 +59,11 @@ def test_the_place_of_a_file_is_told_as_it_is(run):
     assert "wrote a[red]:cat:.json" in run(*fit("-o", "a[red]:cat:.json")).err
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_keeps_every_round_that_was_shown(run, tmp_path):
     arguments = map(str, fit("--method", "paper", "--rounds", 20_000, "-o", "mdm.json"))
     process = subprocess.Popen(
-        [sys.executable, "-c", POLYURN, *arguments],
+        [sys.executable, "-m", "polyurn.cli", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

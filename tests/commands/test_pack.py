@@ -99,6 +99,7 @@ def test_what_has_no_effect_or_does_not_fit_is_refused(packed, command, words):
     assert_refused(packed(*command), words)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_in_pack_keeps_the_shards_and_the_command_goes_on(run, tmp_path):
     pu.write_histograms(MDM.sample(60_000, rng=0), "many.parquet")
     pack = ["pack", "many.parquet", "--categories", "10", "-o", "packed", "--shard-clients", "60"]

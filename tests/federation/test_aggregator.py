@@ -23,7 +23,7 @@ from federations import (
 )
 from polyurn import LocalAggregator, ReplayAggregator, SizeBins, fit, fit_style, select
 from polyurn.errors import LostRoundError, NodesError, ParameterError
-from polyurn.federation.aggregator import Attempt, FederatedAggregator, Terms
+from polyurn.federation.aggregator import Attempt, FederatedAggregator, Tally, Terms
 from polyurn.federation.exchange import InProcessExchange
 from polyurn.federation.masking import keys_statement
 from polyurn.federation.messages import (
@@ -37,7 +37,6 @@ from polyurn.federation.messages import (
 )
 from polyurn.federation.policy import NodePolicy
 from polyurn.federation.roster import Roster
-from polyurn.federation.tally import Tally
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.wire import Initialise, Noised, Part, Scaled, Survey, decode_query, encode_query

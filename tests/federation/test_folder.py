@@ -101,10 +101,19 @@ def test_an_address_without_a_host_or_a_port_is_refused(address):
 def test_a_folder_of_something_else_is_said(tmp_path):
     with pytest.raises(FileError, match=r"there is no federation\.json in .*federation init"):
         FederationFolder(tmp_path).read()
-    with pytest.raises(FileError, match=r"there is no node\.json in .*federation init"):
+    with pytest.raises(FileError, match=r"there is no federation\.json in .*federation init"):
         read_node(tmp_path)
-    with pytest.raises(FileError, match=r"there is no keys\.json in .*federation keys"):
-        load_public_keys(tmp_path / "keys.json", number=1)
+    with pytest.raises(FileError, match=r"cannot read .*keys\.pub"):
+        load_public_keys(tmp_path / "keys.pub", number=1)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "one line", "a b name\n", "a b name\nc d other\n", "a b n\nc n\n", "\udcff\n\n"]
+)
+def test_public_keys_that_are_not_two_lines_of_one_node_are_refused(tmp_path, text):
+    (tmp_path / "keys.pub").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(FileError, match=r"keys\.pub has no public keys .*federation keys"):
+        load_public_keys(tmp_path / "keys.pub", number=1)
 
 
 def change(path, **fields):
@@ -134,19 +143,24 @@ def test_a_damaged_file_is_named(made, fields):
         made.read()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "\udcff", '{"format": "polyurn.node"}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "\udcff", '{"format": "polyurn.federation"}'])
 def test_a_nodes_file_that_was_cut_off_is_named(made, text):
-    place = made.node("node-1") / "node.json"
-    place.write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(FileError, match=r"node\.json"):
+    path = made.node("node-1") / "federation.json"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(FileError, match=r"federation\.json"):
         read_node(made.node("node-1"))
 
 
-@pytest.mark.parametrize("number", [0, 3])
+@pytest.mark.parametrize("number", [0, 3, "1", 1.0])
 def test_a_node_that_the_federation_does_not_have_is_refused(made, number):
-    change(made.node("node-1") / "node.json", number=number)
-    with pytest.raises(FileError, match=f"there is no node {number}"):
+    change(made.node("node-1") / "federation.json", node=number)
+    with pytest.raises(FileError, match=f"federation.json is damaged: there is no node {number!r}"):
         read_node(made.node("node-1"))
+
+
+def test_the_folder_of_the_server_is_not_that_of_a_node(made):
+    with pytest.raises(FileError, match="is not the folder of a node"):
+        read_node(made.path)
 
 
 def test_a_secret_that_others_may_read_is_not_used(made):
@@ -173,11 +187,19 @@ def test_flowers_ids_are_kept_and_there_are_none_before(made):
     assert made.flower_ids() == {2**64 - 1: 1, 5: 2}
 
 
-@pytest.mark.parametrize("nodes", [None, [1, 2], {"x": 1}, {"1": "x"}, {"1": None}])
-def test_damaged_registrations_are_said_with_what_to_do(made, nodes):
+def test_registering_again_forgets_the_ids_before(made):
+    made.register({5: 1, 6: 2})
+    made.register({7: 2})
+    assert made.flower_ids() == {7: 2}
+    assert replace(made.read(), nodes=NODES) == FEDERATION
+
+
+@pytest.mark.parametrize("flower_id", [-1, 1.5, "x", [1], {}])
+def test_damaged_registrations_are_named(made, flower_id):
     made.register({5: 1})
-    change(made.server / "registered.json", nodes=nodes)
-    with pytest.raises(FileError, match="is damaged: delete it, and run `up` again"):
+    nodes = json.loads((made.path / "federation.json").read_text())["nodes"]
+    change(made.path / "federation.json", nodes=[{**nodes[0], "flower_id": flower_id}, nodes[1]])
+    with pytest.raises(FileError, match=r"federation\.json is damaged: nodes\[0\]\.flower_id"):
         made.flower_ids()
 
 

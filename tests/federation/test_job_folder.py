@@ -56,7 +56,7 @@ def test_events_come_as_they_are_told_and_none_where_there_is_no_new_one(tmp_pat
 def test_half_a_line_is_no_event_until_it_is_whole(tmp_path):
     folder = JobFolder.make(tmp_path, JOB)
     events = folder.events()
-    with open(folder.path / "events.jsonl", "a", encoding="utf-8") as file:
+    with open(folder.path / "job.jsonl", "a", encoding="utf-8") as file:
         file.write('{"rou')
         file.flush()
         assert next(events) is None
@@ -69,20 +69,28 @@ def test_a_failure_is_kept_with_its_reason(tmp_path):
     assert folder.failure is None
     folder.fail("too few nodes")
     assert JobFolder(folder.path).failure == "too few nodes"
+    events = folder.events()
+    assert [next(events), next(events)] == [{"failed": "too few nodes"}, None]
+
+
+def test_a_job_that_is_not_there_is_named_and_nothing_is_made(tmp_path):
+    with pytest.raises(FileError, match=r"cannot read .*job\.jsonl"):
+        JobFolder(tmp_path).read()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "polyurn.job", "version": 3}'])
 def test_a_damaged_job_is_named(tmp_path, text):
     folder = JobFolder.make(tmp_path, JOB)
-    (folder.path / "job.json").write_text(text)
-    with pytest.raises(FileError, match=r"job\.json"):
+    (folder.path / "job.jsonl").write_text(text)
+    with pytest.raises(FileError, match=r"job\.jsonl"):
         folder.read()
 
 
 @pytest.mark.parametrize("asks", ["weather", None, []], ids=str)
 def test_a_job_that_asks_for_something_else_is_damaged(tmp_path, asks):
     folder = JobFolder.make(tmp_path, JOB)
-    place = folder.path / "job.json"
-    place.write_text(json.dumps({**json.loads(place.read_text()), "asks": asks}))
-    with pytest.raises(FileError, match=r"job\.json is damaged: asks: expected mixture or style"):
+    path = folder.path / "job.jsonl"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "asks": asks}) + "\n")
+    with pytest.raises(FileError, match=r"job\.jsonl is damaged: asks: expected mixture or style"):
         folder.read()

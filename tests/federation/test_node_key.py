@@ -47,7 +47,7 @@ def test_a_damaged_key_is_refused_and_not_overwritten(tmp_path):
     place = tmp_path / "bucket.key"
     place.write_bytes(b"short")
     place.chmod(0o600)
-    with pytest.raises(FileError, match="expected 32 bytes, got 5"):
+    with pytest.raises(FileError, match="is not a bucket key"):
         bucket_key(place)
     assert place.read_bytes() == b"short"
 
@@ -63,3 +63,12 @@ def test_a_folder_that_is_not_there_is_one_line(tmp_path):
     with pytest.raises(FileError, match="cannot write") as error:
         bucket_key(tmp_path / "none" / "bucket.key")
     assert "\n" not in str(error.value)
+
+
+def test_a_key_of_another_kind_is_refused(tmp_path):
+    from polyurn.federation.certificates import make_node_keys
+
+    (tmp_path / "bucket.key").write_bytes(make_node_keys().transport)
+    (tmp_path / "bucket.key").chmod(0o600)
+    with pytest.raises(FileError, match="is not a bucket key"):
+        bucket_key(tmp_path / "bucket.key")

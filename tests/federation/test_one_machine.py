@@ -350,4 +350,4 @@ def test_below_the_threshold_of_a_secure_sum_there_is_a_named_error_in_time(six,
     assert len(excluded) == 6 - int(left)
     assert excluded <= {1, 2, 3, 4}
     assert not (tmp_path / "mdm.json").exists()
-    assert (run.folder / "failed.json").stat().st_mtime - killed <= TIMEOUT + 5.0
+    assert (run.folder / "job.jsonl").stat().st_mtime - killed <= TIMEOUT + 5.0

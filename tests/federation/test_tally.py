@@ -4,7 +4,7 @@ import json
 
 from federations import Federation, garbage, silent
 from polyurn import fit
-from polyurn.federation.tally import Tally
+from polyurn.federation.aggregator import Tally
 from polyurn.typed.json_form import from_json, to_json
 from polyurn.wire.traffic import Traffic
 

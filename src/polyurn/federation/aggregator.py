@@ -7,7 +7,9 @@ are cohorts of nodes.
 import math
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -26,7 +28,6 @@ from polyurn.errors import (
 )
 from polyurn.federation.exchange import Exchange
 from polyurn.federation.messages import N_TAG_BYTES, Ask, Reply, tag_of
-from polyurn.federation.tally import Tally
 from polyurn.typed.arguments import checked, got
 from polyurn.typed.declared import Above, AtLeast, Between, check_declared
 from polyurn.typed.json_form import Finite
@@ -39,7 +40,7 @@ from polyurn.wire import (
     node_bounds,
 )
 from polyurn.wire.query import ROUNDING
-from polyurn.wire.traffic import Traffic
+from polyurn.wire.traffic import NodeTraffic, RoundTraffic, Traffic
 from polyurn.wording import counted
 
 # One node alone could say anything about another; two that say the same are believed.
@@ -246,7 +247,7 @@ class FederatedAggregator:
                 else:
                     total, summed = attempt.secure_sum(self._roster, self._terms)
             except (NodesError, LostRoundError) as error:
-                self._bench(attempt.suspects(error))
+                self._exclude(attempt.suspects(error))
                 # Everybody was asked, and those who would not refuse again are too few.
                 is_over = cohort_size is None and len(set(cohort) - attempt.declined) < needed
                 if is_over or n_attempts > self._terms.retries:
@@ -255,7 +256,7 @@ class FederatedAggregator:
                     raise NodesError(text, n_left, needed) from error
                 failed = f"{error}; {self._absent()}"
                 continue
-            self._bench(attempt.suspects())
+            self._exclude(attempt.suspects())
             self._tally.summed(summed)
             return query.read(total)
         raise AssertionError("the last attempt returns or raises")
@@ -287,7 +288,7 @@ class FederatedAggregator:
         places = rng.choice(len(free), size=cohort_size, replace=False)
         return [free[place] for place in sorted(places)], needed
 
-    def _bench(self, suspects: Collection[int]) -> None:
+    def _exclude(self, suspects: Collection[int]) -> None:
         for node in suspects:
             self._tally.suspect(node)
 
@@ -298,6 +299,109 @@ class FederatedAggregator:
         refused = [f"{_listed(nodes)} ({why})" for why, nodes in by_reasons.items()]
         excluded = _listed(list(self._tally.excluded))
         return f"excluded: {excluded}, refused: {', '.join(refused) or 'none'}"
+
+
+class Tally:
+    """Counts what was sent so far, and keeps which nodes are excluded; no number of an answer is here.
+
+    A node that does not reply in time is excluded. It comes back when a late reply of it arrives, or
+    when it has left and joins again; the second time it is excluded for good. So is a node that made a
+    secure sum fail.
+    """
+
+    SILENT, SUSPECT = "it did not reply in time", "its part of a secure sum was false"
+
+    def __init__(self) -> None:
+        self.n_attempts = self.n_asks = self.n_timeouts = self.bytes_down = self.bytes_up = 0
+        self._summed: Counter[int] = Counter()
+        self._rounds: list[RoundTraffic] = []
+        self._n_in_sum = 0
+        self._excluded: dict[int, str] = {}
+        self._for_good: set[int] = set()
+        self._was_excluded: set[int] = set()
+        self._refused: dict[int, Counter[str]] = {}
+
+    @property
+    def excluded(self) -> dict[int, str]:
+        """Who is not asked, and why."""
+        return dict(sorted(self._excluded.items()))
+
+    @property
+    def refused(self) -> dict[int, dict[str, int]]:
+        """Whose replies were not used: how often, by reason."""
+        return {node: dict(why) for node, why in sorted(self._refused.items())}
+
+    @contextmanager
+    def round(self, number: int, *, kind: str, n_numbers: int) -> Iterator[None]:
+        """All that is sent inside belongs to one round, which ends in a sum or an error."""
+        n_attempts, down, up = self.n_attempts, self.bytes_down, self.bytes_up
+        self._n_in_sum, begun = 0, time.monotonic()
+        try:
+            yield
+        finally:
+            if self.n_attempts > n_attempts:
+                self._rounds.append(
+                    RoundTraffic(
+                        number=number,
+                        kind=kind,
+                        n_numbers=n_numbers,
+                        n_nodes=self._n_in_sum,
+                        n_attempts=self.n_attempts - n_attempts,
+                        bytes_down=self.bytes_down - down,
+                        bytes_up=self.bytes_up - up,
+                        seconds=time.monotonic() - begun,
+                    )
+                )
+
+    def refuse(self, node: int, why: str) -> None:
+        """A reply is not used."""
+        self._refused.setdefault(node, Counter())[why] += 1
+
+    def summed(self, nodes: Collection[int]) -> None:
+        """A round has ended with a sum over these."""
+        self._n_in_sum = len(nodes)
+        self._summed.update(nodes)
+
+    def silent(self, nodes: Collection[int]) -> None:
+        """They did not reply in time."""
+        self.n_timeouts += bool(nodes)
+        for node in nodes:
+            self._excluded[node] = self.SILENT
+            if node in self._was_excluded:
+                self._for_good.add(node)
+            self._was_excluded.add(node)
+
+    def suspect(self, node: int) -> None:
+        """It made a secure sum fail: excluded for good."""
+        self.refuse(node, self.SUSPECT)
+        self._excluded[node] = self.SUSPECT
+        self._for_good.add(node)
+
+    def alive(self, node: int) -> None:
+        """A sign of life of somebody who was excluded."""
+        if node not in self._for_good:
+            self._excluded.pop(node, None)
+
+    def traffic(self, *, secure: bool, clients_per_node: int, known: Collection[int]) -> Traffic:
+        """All of it as a value; nodes are called by their numbers."""
+        nodes = sorted({*known, *self._summed, *self._excluded, *self._refused})
+        return Traffic(
+            secure=secure,
+            clients_per_node=clients_per_node,
+            n_asks=self.n_asks,
+            n_timeouts=self.n_timeouts,
+            rounds=tuple(self._rounds),
+            nodes=tuple(
+                NodeTraffic(
+                    node=node,
+                    name=str(node),
+                    n_summed=self._summed[node],
+                    excluded=self._excluded.get(node),
+                    refused=tuple(self._refused.get(node, {}).items()),
+                )
+                for node in nodes
+            ),
+        )
 
 
 class Attempt:

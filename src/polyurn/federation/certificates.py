@@ -13,6 +13,7 @@ from polyurn.errors import MissingDependencyError, ParameterError
 
 try:
     from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -98,6 +99,22 @@ def make_node_keys() -> NodeKeys:
     """Fresh keys for a node."""
     transport, signing = ec.generate_private_key(ec.SECP384R1()), Ed25519PrivateKey.generate()
     return NodeKeys(_openssh(transport), _public(transport), _openssh(signing), _public(signing))
+
+
+def make_secret() -> bytes:
+    """A fresh Ed25519 key, of which only the 32 secret bytes are used (`raw_secret`)."""
+    return _openssh(Ed25519PrivateKey.generate())
+
+
+def raw_secret(key: bytes) -> bytes:
+    """The 32 secret bytes of a key of `make_secret`; ValueError if it is another kind of key."""
+    try:
+        loaded = serialization.load_ssh_private_key(key, password=None)
+    except (TypeError, UnsupportedAlgorithm) as error:
+        raise ValueError("not such a key") from error
+    if not isinstance(loaded, Ed25519PrivateKey):
+        raise ValueError("not an Ed25519 key")
+    return loaded.private_bytes_raw()
 
 
 def expiry(certificate: bytes) -> datetime:

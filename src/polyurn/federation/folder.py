@@ -1,12 +1,12 @@
-"""A federation on disk: what its server keeps, and the folder that each node takes home.
+"""A federation on disk: the server's folder, and the folder that each node's owner gets.
 
     DIR/federation.json            what all agree on: address, categories, largest size, public keys
-    DIR/authority/                 ca.key, ca.crt; wanted again only to renew the server's certificate
+    DIR/authority/                 ca.key, ca.crt; needed again only to renew the server's certificate
     DIR/server/                    the SuperLink's key, certificate, database, log, app and runs
-    DIR/nodes/NAME/                what the owner of a node gets: node.json, policy.toml, ca.crt, keys
+    DIR/nodes/NAME/                federation.json, policy.toml, ca.crt, and keys that were made here
 
-A node's folder later holds what is only its owner's: the key of its buckets, its log of questions.
-Which keys these are is `certificates.py`; no process is started here.
+A node's folder later holds its owner's bucket key and log of questions. `certificates.py` makes the
+keys; no process is started here.
 """
 
 import contextlib
@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TypeVar
 
 from polyurn.counts import check_names
 from polyurn.errors import FederationError, FileError, ParameterError
@@ -28,18 +27,18 @@ from polyurn.federation.certificates import (
     expiry,
     make_authority,
     make_node_keys,
+    make_secret,
     make_server,
+    raw_secret,
 )
 from polyurn.federation.roster import Roster
 from polyurn.storage.documents import load_document, read_document, save_document
-from polyurn.storage.files import read_regular, read_secret, write_secret
-from polyurn.typed.json_form import UNKEPT, Count
+from polyurn.storage.files import read_regular, read_secret, write_secret, write_whole
+from polyurn.typed.json_form import Count, shown, to_json
 
 MOST_NODES = 100_000
+FEDERATION = "federation.json"
 TRANSPORT_KEY, SIGNING_KEY = "transport.key", "signing.key"
-_N_BUCKET_KEY_BYTES = 32
-
-Value = TypeVar("Value")
 
 _POLICY = """\
 # What this node lets a server ask. It is yours: no message from the server changes it.
@@ -89,12 +88,16 @@ job = ""
 
 @dataclass(frozen=True, kw_only=True)
 class NodeEntry:
-    """What everybody knows of a node: its number, from 1 on, its name and its public OpenSSH keys."""
+    """What everybody knows of a node: its number, from 1 on, its name and its public OpenSSH keys.
+
+    `flower_id` is Flower's id of the node, which the server adds when it registers the node.
+    """
 
     number: Count
     name: str
     transport: str
     signing: str
+    flower_id: Count | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,8 +194,8 @@ class FederationFolder:
         self.pid, self.ledger = self.server / "superlink.pid", self.server / "privacy.ledger"
 
     def read(self) -> Federation:
-        """What stands in federation.json."""
-        return _read(self.path / "federation.json", Federation, "federation", "init")
+        """The contents of federation.json."""
+        return _read_federation(self.path)
 
     def node(self, name: str) -> Path:
         """The folder that a node takes home."""
@@ -218,36 +221,27 @@ class FederationFolder:
             )
 
     def flower_ids(self) -> dict[int, int]:
-        """For each of Flower's ids of registered nodes, the node's number; empty before `up`."""
-        place = self.server / "registered.json"
-        if not place.exists():
-            return {}
-        document = load_document(place, kind="registered")
-        try:
-            return {int(key): int(number) for key, number in document["nodes"].items()}
-        except (KeyError, ValueError, AttributeError, TypeError) as error:
-            raise FileError(f"{place} is damaged: delete it, and run `up` again") from error
+        """The numbers of the registered nodes, by Flower's ids; empty before `up`."""
+        nodes = self.read().nodes
+        return {node.flower_id: node.number for node in nodes if node.flower_id is not None}
 
     def register(self, flower_ids: Mapping[int, int]) -> None:
-        """Keep which of Flower's ids is which node."""
-        nodes = {str(key): number for key, number in flower_ids.items()}
-        save_document({"nodes": nodes}, self.server / "registered.json", kind="registered")
+        """Write Flower's ids of the nodes, a mapping to their numbers, into federation.json."""
+        ids, federation = {number: key for key, number in flower_ids.items()}, self.read()
+        nodes = (replace(node, flower_id=ids.get(node.number)) for node in federation.nodes)
+        _save_federation(replace(federation, nodes=tuple(nodes)), self.path)
 
 
 @dataclass(frozen=True)
 class NodeFolder:
-    """What the owner of a node has: but for its `path`, what stands in node.json.
+    """The folder of a node's owner.
 
     Once the node has joined, the file `flower_id` has the id that Flower gave it.
     """
 
-    path: Path = field(metadata=UNKEPT)
-    number: Count
+    path: Path
+    number: int
     federation: Federation = field(repr=False)
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.number <= len(self.federation.nodes):
-            raise ParameterError(f"there is no node {self.number}")
 
     @property
     def name(self) -> str:
@@ -266,14 +260,22 @@ class NodeFolder:
         return self.path / "flower.id"
 
     def secret(self, name: str) -> bytes:
-        """A private key of the folder: "transport.key" or "signing.key"."""
+        """A private key of the folder."""
         return read_secret(self.path / name)
 
 
 def read_node(path: str | os.PathLike[str]) -> NodeFolder:
-    """The folder of a node, as `init` made it."""
-    place = Path(os.path.abspath(path))
-    return replace(_read(place / "node.json", NodeFolder, "node", "init"), path=place)
+    """The folder of a node, as `init` made it; its federation.json says which node it is."""
+    folder = Path(os.path.abspath(path))
+    federation = _read_federation(folder)
+    number = load_document(folder / FEDERATION, kind="federation").get("node")
+    if number is None:
+        raise FileError(
+            f"{folder} is not the folder of a node: there is one for each in {folder}/nodes"
+        )
+    if type(number) is not int or not 1 <= number <= len(federation.nodes):
+        raise FileError(f"{folder / FEDERATION} is damaged: there is no node {shown(number)}")
+    return NodeFolder(folder, number, federation)
 
 
 def set_up(
@@ -291,8 +293,8 @@ def set_up(
 ) -> FederationFolder:
     """Make the folder of a federation, whole or not at all, where there is nothing yet.
 
-    What is declared is as in `Federation`. Keys of `n_nodes` nodes are made here, and whoever makes them
-    could speak for these nodes; the owners of the `public` ones made theirs.
+    The declarations are as in `Federation`. The keys of `n_nodes` nodes are made here, and whoever makes
+    them could speak for these nodes; the owners of the `public` nodes made their own.
     """
     if n_nodes > MOST_NODES:  # before keys are made for all of them
         raise ParameterError(f"expected 1 to {MOST_NODES:,} nodes, got {n_nodes:,}")
@@ -316,16 +318,16 @@ def set_up(
         hosts=tuple(hosts),
         features=None if features is None else tuple(features),
     )
-    _ = federation.roster  # public keys that are none are refused before anything is written
+    _ = federation.roster  # refuses invalid public keys before anything is written
     authority = make_authority("polyurn federation")
     server = make_server(authority, federation.server_names)
     policy = _POLICY.format(max_size=max_size, secure_only=str(secure_only).lower())
     target = FederationFolder(path)
-    with _whole(target.path) as place:
-        made = FederationFolder(place)
+    with _whole(target.path) as beside:
+        made = FederationFolder(beside)
         for inner in (made.authority, made.runs, made.flower_home, made.nodes):
             inner.mkdir(parents=True)
-        save_document(federation, made.path / "federation.json", kind="federation")
+        _save_federation(federation, made.path)
         write_secret(made.authority / "ca.key", authority.key)
         for copy in (made.authority / "ca.crt", made.ca_certificate):
             copy.write_bytes(authority.certificate)
@@ -336,8 +338,7 @@ def set_up(
         for node in federation.nodes:
             home = made.node(node.name)
             home.mkdir(mode=0o700)
-            folder = NodeFolder(home, node.number, federation)
-            save_document(folder, home / "node.json", kind="node")
+            _save_federation(federation, home, node=node.number)
             (home / "ca.crt").write_bytes(authority.certificate)
             (home / "policy.toml").write_text(policy)
             if (own := keys.get(node.number)) is not None:
@@ -357,47 +358,54 @@ def make_keys(path: str | os.PathLike[str], name: str) -> Path:
         raise FileError(f"cannot write {folder}: {error.strerror}") from error
     write_secret(folder / TRANSPORT_KEY, keys.transport)
     write_secret(folder / SIGNING_KEY, keys.signing)
-    entry = NodeEntry(
-        number=1,
-        name=name,
-        transport=keys.transport_public.decode(),
-        signing=keys.signing_public.decode(),
-    )
-    save_document(entry, folder / f"{name}.json", kind="node-keys")
-    return folder / f"{name}.json"
+    public = (keys.transport_public, keys.signing_public)
+    text = "".join(f"{key.decode()} {name}\n" for key in public)
+    write_whole(folder / f"{name}.pub", lambda file: file.write(text.encode()))
+    return folder / f"{name}.pub"
 
 
 def load_public_keys(path: str | os.PathLike[str], *, number: int) -> NodeEntry:
     """The public keys that `make_keys` wrote, with the number that the node gets."""
-    return replace(_read(Path(path), NodeEntry, "node-keys", "keys"), number=number)
+    try:
+        lines = read_regular(path).decode().splitlines()
+        (*transport, name), (*signing, same) = (line.split() for line in lines)
+        if not len(transport) == len(signing) == 2 or name != same:
+            raise ValueError("expected two keys of one node")
+    except ValueError as error:
+        raise FileError(
+            f"{path} has no public keys of a node: expected a file that `polyurn federation keys` made"
+        ) from error
+    return NodeEntry(
+        number=number, name=name, transport=" ".join(transport), signing=" ".join(signing)
+    )
 
 
 def bucket_key(path: str | os.PathLike[str]) -> bytes:
     """A node's secret key for its clients' buckets (`client/buckets.py`): 32 bytes, drawn once.
 
-    It is never overwritten. Keep a copy: with another key, clients change their buckets.
+    The file is an OpenSSH key like the node's others, and never overwritten. Keep a copy: with another
+    key, clients change their buckets.
     """
-    place = Path(path)
-    if not os.path.lexists(place):
-        _draw_bucket_key(place)
-    key = read_secret(place)
-    if len(key) != _N_BUCKET_KEY_BYTES:
-        raise FileError(
-            f"{place} is no key: expected {_N_BUCKET_KEY_BYTES} bytes, got {len(key)}; take your copy "
-            "of it"
-        )
-    return key
-
-
-def _draw_bucket_key(place: Path) -> None:
-    """A whole file or none, and that of whoever is first."""
-    neighbour = place.with_name(f".polyurn-{secrets.token_hex(8)}")
+    path = Path(path)
+    if not os.path.lexists(path):
+        _draw_bucket_key(path)
     try:
-        write_secret(neighbour, secrets.token_bytes(_N_BUCKET_KEY_BYTES))
+        return raw_secret(read_secret(path))
+    except ValueError as error:
+        raise FileError(
+            f"{path} is not a bucket key: expected an Ed25519 key of OpenSSH; restore your copy"
+        ) from error
+
+
+def _draw_bucket_key(path: Path) -> None:
+    """Write a whole file or none; of several processes, the first one wins."""
+    neighbour = path.with_name(f".polyurn-{secrets.token_hex(8)}")
+    try:
+        write_secret(neighbour, make_secret())
         with contextlib.suppress(FileExistsError):
-            os.link(neighbour, place)
+            os.link(neighbour, path)
     except OSError as error:
-        raise FileError(f"cannot write {place}: {error.strerror or error}") from error
+        raise FileError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         neighbour.unlink(missing_ok=True)
 
@@ -439,10 +447,16 @@ def _check_empty(folder: Path) -> None:
         raise FileError(f"cannot use {folder}: {error.strerror}") from error
 
 
-def _read(place: Path, kind: type[Value], name: str, made_by: str) -> Value:
-    if not os.path.lexists(place):
+def _read_federation(folder: Path) -> Federation:
+    if not os.path.lexists(folder / FEDERATION):
         raise FileError(
-            f"there is no {place.name} in {place.parent}: expected a folder, or a file, that "
-            f"`polyurn federation {made_by}` made"
+            f"there is no {FEDERATION} in {folder}: expected a folder that `polyurn federation init` "
+            "made"
         )
-    return read_document(kind, place, kind=name)
+    return read_document(Federation, folder / FEDERATION, kind="federation")
+
+
+def _save_federation(federation: Federation, folder: Path, *, node: int | None = None) -> None:
+    """With `node`, in the folder of that node."""
+    document = {**to_json(federation), **({} if node is None else {"node": node})}
+    save_document(document, folder / FEDERATION, kind="federation")

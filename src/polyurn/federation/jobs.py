@@ -1,9 +1,10 @@
-"""A run of a federation: what is asked for, and its files, in which two processes tell each other.
+"""A run of a federation: its job, and the files through which two processes communicate.
 
-A job is the terms on which nodes are asked, what is guaranteed to clients, and a question: which kinds
-of clients there are, or what they differ in. The command that submits it writes `job.json` and reads the
-rest; the process that asks the nodes (`learning.py`) reads `job.json` and writes the rest:
-`events.jsonl`, a line for each round, then `result.json` or `failed.json`. Nothing is fitted here.
+A job is the terms on which nodes are asked, the guarantee to clients, and a question: which kinds of
+clients there are, or what they differ in. The command that submits it writes the job as the first line
+of `job.jsonl`. The process that asks the nodes (`server_process.py`) reads it and appends an event for
+each round; then it writes `result.json`, or an event with the reason of its failure. Nothing is fitted
+here.
 """
 
 import json
@@ -17,8 +18,9 @@ from polyurn.errors import FileError, ParameterError
 from polyurn.federation.aggregator import Terms
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import Budget
-from polyurn.storage.documents import load_document, read_document, save_document
-from polyurn.storage.files import AGAIN
+from polyurn.storage.documents import read_document
+from polyurn.storage.files import check_regular
+from polyurn.storage.json_log import JsonLog
 from polyurn.typed.json_form import Count, Finite, to_json
 
 # Who can add noise, by whether sums are secure: a share of it hides nothing in a plain answer.
@@ -184,7 +186,7 @@ class JobFolder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(os.path.abspath(path))
         self.result, self.pid = self.path / "result.json", self.path / "server.pid"
-        self._events, self._failed = self.path / "events.jsonl", self.path / "failed.json"
+        self._log = self.path / "job.jsonl"
 
     @classmethod
     def make(cls, runs: Path, job: MixtureJob | StyleJob) -> "JobFolder":
@@ -194,44 +196,50 @@ class JobFolder:
             number = 1 + max((int(p.name) for p in runs.iterdir() if p.name.isdecimal()), default=0)
             folder = cls(runs / f"{number:04d}")
             folder.path.mkdir()
-            folder._events.touch()
         except OSError as error:
             raise FileError(f"cannot write {runs}: {error.strerror}") from error
-        document = {"asks": job.asks, **to_json(job)}
-        save_document(document, folder.path / "job.json", kind="job")
+        folder._opened(begin=True, head={"asks": job.asks, **to_json(job)})
         return folder
 
     def read(self) -> MixtureJob | StyleJob:
-        """What is asked for."""
-        place = self.path / "job.json"
-        document = load_document(place, kind="job")
-        kind = _KINDS.get(str(document.get("asks")))
+        """The job."""
+        check_regular(self._log)
+        head = self._opened(begin=False).head
+        kind = _KINDS.get(str(head.get("asks")))
         if kind is None:
-            raise FileError(f"{place} is damaged: asks: expected {' or '.join(_KINDS)}; {AGAIN}")
-        return read_document(kind, place, kind="job", document=document)
+            raise FileError(f"{self._log} is damaged: asks: expected {' or '.join(_KINDS)}")
+        return read_document(kind, self._log, kind="job", document=head)
 
     def tell(self, event: Mapping[str, Any]) -> None:
-        """One more line about what happens."""
-        with open(self._events, "a", encoding="utf-8") as file:
+        """Append an event."""
+        with open(self._log, "a", encoding="utf-8") as file:
             file.write(json.dumps(dict(event)) + "\n")
 
     def fail(self, reason: str) -> None:
         """The run has ended without a result."""
-        save_document({"reason": reason}, self._failed, kind="failed")
+        self.tell({"failed": reason})
 
     @property
     def failure(self) -> str | None:
         """Why the run has ended without a result; None if it has not."""
-        if not self._failed.exists():
-            return None
-        return str(load_document(self._failed, kind="failed").get("reason"))
+        for event in self.events():
+            if event is None or "failed" in event:
+                return None if event is None else str(event["failed"])
+        raise AssertionError("events have no end")
 
     def events(self) -> Iterator[dict[str, Any] | None]:
-        """The lines so far and those to come, without end; None where there is no new one yet."""
+        """The events so far and those to come, without end; None where there is no new one yet."""
         rest = ""
-        with open(self._events, encoding="utf-8") as file:
+        with open(self._log, encoding="utf-8") as file:
+            file.readline()  # the job
             while True:
                 rest += file.read()
                 *lines, rest = rest.split("\n")
                 yield from (json.loads(line) for line in lines)
                 yield None
+
+    def _opened(self, *, begin: bool, head: Mapping[str, Any] | None = None) -> JsonLog[Job]:
+        return JsonLog(
+            self._log, Job, kind="job", name="the log of a job", advice="", head=head, begin=begin,
+            chained=False,
+        )  # fmt: skip

@@ -1,6 +1,6 @@
 """Traffic between a server and the nodes of a federation, as a value that a model's file keeps.
 
-Counts, names of nodes and reasons only, no number of an answer. `federation/tally.py` counts.
+Counts, names of nodes and reasons only, no number of an answer. `federation/aggregator.py` counts.
 """
 
 from collections.abc import Mapping

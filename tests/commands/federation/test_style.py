@@ -73,8 +73,8 @@ def test_whether_there_is_a_guarantee_has_to_be_said(run, fed, proxy):
         (("--directions", 3), ["n_directions from 1 to 2"]),
         (("--radius", 0), ["radius above 0"]),
         (("--terms", "min_nodes=1"), ["a sum over one node is its answer"]),
-        (("--terms", "min_fraction=1.1"), ["min_fraction from 0 to 1"]),
-        (("--terms", "timeout=0"), ["timeout above 0"]),
+        (("--terms", "min_fraction=1.1"), ["min_fraction", "from 0 to 1"]),
+        (("--terms", "timeout=0"), ["timeout", "above 0"]),
         (("-o", "proxy.csv"), ["expected a .json file to write, got 'proxy.csv'"]),
         (("-o", "no/folder/style.json"), ["cannot write"]),
     ],
@@ -259,6 +259,7 @@ def test_without_a_file_the_directions_are_shown_and_as_json_with_the_guarantee(
     ],
     ids=["exact", "private", "private mixture"],
 )
+@pytest.mark.usefixtures("ctrl_c")
 def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, is_charged, kept):
     from polyurn.commands.federation import following as federated
 
@@ -280,6 +281,7 @@ def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, 
     assert ran.err.endswith(f"interrupted; {kept}{charged}\n")
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_during_the_submission_is_left_in_the_jobs_folder(run, fed, proxy, monkeypatch):
     from polyurn.commands.federation import following as federated
 

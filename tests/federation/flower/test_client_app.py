@@ -116,7 +116,7 @@ def name_no_node(context, folder):
 
 
 def damage_node(context, folder):
-    (folder / "node.json").write_text("{")
+    (folder / "federation.json").write_text("{")
 
 
 def name_no_such_column(context, folder):
@@ -124,9 +124,8 @@ def name_no_such_column(context, folder):
 
 
 def name_other_features_than_declared(context, folder):
-    record = json.loads((folder / "node.json").read_text())
-    record["federation"]["features"] = ["width"]
-    (folder / "node.json").write_text(json.dumps(record))
+    document = json.loads((folder / "federation.json").read_text())
+    (folder / "federation.json").write_text(json.dumps({**document, "features": ["width"]}))
     context.node_config["features"] = "height"
 
 

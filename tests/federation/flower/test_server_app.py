@@ -25,7 +25,7 @@ def here(tmp_path, clock):
 
 
 def events(folder):
-    lines = (folder.path / "events.jsonl").read_text().splitlines()
+    _, *lines = (folder.path / "job.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
 
@@ -190,10 +190,10 @@ def test_an_error_that_is_not_ours_is_written_down_too(here):
 
 def test_a_job_that_is_damaged_is_said(here):
     folder = here.job()
-    (folder.path / "job.json").write_text("{}")
+    (folder.path / "job.jsonl").write_text("{}\n")
     with pytest.raises(FileError):
         main(here.grid, context_of(folder))
-    assert "job.json" in folder.failure
+    assert "job.jsonl" in folder.failure
 
 
 def test_the_serverapp_that_the_guide_shows_learns_a_model(here, tmp_path):

@@ -99,12 +99,12 @@ def _follow(
     with _progress(job) as on_event:
         for event in folder.events():
             if event is not None:
+                if "failed" in event:
+                    raise FederationError(f"{event['failed']}; {kept}")
                 on_event(event)
                 continue
             if folder.result.exists():
                 return
-            if (reason := folder.failure) is not None:
-                raise FederationError(f"{reason}; {kept}")
             has_begun = folder.pid.exists()
             if has_begun and not is_running(folder.pid):
                 # Its last words may have come in between.

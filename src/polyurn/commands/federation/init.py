@@ -40,7 +40,7 @@ def init_command(
 
     files = node or []
     if nodes < 0 or nodes + len(files) < 1:
-        raise ParameterError("expected nodes: --nodes 8, or --node KEYS.json for each of them")
+        raise ParameterError("expected nodes: --nodes 8, or --node NAME.pub for each of them")
     public = [load_public_keys(file, number=nodes + i) for i, file in enumerate(files, start=1)]
     declared = declared_categories(categories)
     assert declared is not None
@@ -71,12 +71,12 @@ def keys_command(
 ) -> None:
     """Make the keys of a node on its own machine; the private ones never leave it.
 
-    Send NODE_DIR/NAME.json, the public keys, to whoever sets the federation up, and put what comes back,
-    `node.json`, `policy.toml` and `ca.crt`, into NODE_DIR.
+    Send NODE_DIR/NAME.pub, the public keys, to whoever sets the federation up, and put what comes back,
+    `federation.json`, `policy.toml` and `ca.crt`, into NODE_DIR.
 
     Example: `polyurn federation keys my-node --name hospital-a`
     """
     from polyurn.federation.folder import make_keys
 
-    place = make_keys(folder, name)
-    say(f"wrote {place}: send it to whoever sets the federation up; the other files stay here")
+    public = make_keys(folder, name)
+    say(f"wrote {public}: send it to whoever sets the federation up; the other files stay here")

@@ -99,7 +99,7 @@ def fitted(place: FederationFolder, *, secure: bool) -> Traffic:
         if folder.failure is not None:
             raise SystemExit(folder.failure)
         time.sleep(0.3)
-    crossed = load_saved(folder.result).provenance.crossed
+    crossed = load_saved(folder.result).provenance.traffic
     assert crossed is not None
     return crossed
 

@@ -366,7 +366,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Bins.locate": lambda: (pu.Bins([0.0, 1.0, 2.0]).locate, {"values": [0.5]}),
     "ClientSplit": lambda: _fields(pu.split_clients(COUNTS, rng=0)),
     "Comparison": lambda: _fields(comparison()),
-    "Comparison.from_dict": lambda: (pu.Comparison.from_dict, {"record": comparison().to_dict()}),
+    "Comparison.from_dict": lambda: (pu.Comparison.from_dict, {"document": comparison().to_dict()}),
     "Dirichlet": lambda: (pu.Dirichlet, {"alpha": [0.1, 0.2], "sizes": [4, 9]}),
     "Dirichlet.like": lambda: (pu.Dirichlet.like, {"counts": COUNTS, "alpha": 0.1}),
     "Dirichlet.sample": lambda: (
@@ -375,7 +375,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Examples": lambda: _fields(examples()),
     "FedAvg": lambda: _fields(settings()),
     "FedAvg.from_json": lambda: (
-        pu.FedAvg.from_json, {"record": {"n_rounds": 1, "cohort_size": 2}},
+        pu.FedAvg.from_json, {"document": {"n_rounds": 1, "cohort_size": 2}},
     ),
     "FedAvg.with_changes": lambda: (settings().with_changes, {"changes": {"local_epochs": 2}}),
     "FedAvg.evaluates": lambda: (settings().evaluates, {"round_": 1}),
@@ -405,7 +405,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         {"charges": [Charge("survey", 9.0, 20)], "delta": 1e-6, "earlier": []},
     ),
     "Guarantee.from_json": lambda: (
-        pu.Guarantee.from_json, {"record": _guarantee().to_json()},
+        pu.Guarantee.from_json, {"document": _guarantee().to_json()},
     ),
     "Heterogeneity": lambda: _fields(_heterogeneity()),
     "Histograms": lambda: _fields(pu.histograms(["a", "b"], [0, 1], categories=2)),

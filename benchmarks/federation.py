@@ -67,14 +67,14 @@ def row(place: FederationFolder, name: str, kind: str) -> str:
     time.sleep(IDLE)
     idle = (spent([link]) - before) / IDLE
     before, nodes_before = spent([link]), spent(nodes)
-    crossed = fitted(place, secure=kind == "secure")
+    traffic = fitted(place, secure=kind == "secure")
     per_round = 5 if kind == "secure" else 1
-    waits = [one.seconds / per_round for one in crossed.rounds]
-    n_asks = crossed.n_asks
+    waits = [one.seconds / per_round for one in traffic.rounds]
+    n_asks = traffic.n_asks
     memory = [one.memory_info().rss / 1e6 for one in (link, nodes[0])]
     return (
         f"| {name} | {kind} | {statistics.median(waits):.2f}; {max(waits):.2f} | "
-        f"{statistics.median(one.seconds for one in crossed.rounds):.2f} | "
+        f"{statistics.median(one.seconds for one in traffic.rounds):.2f} | "
         f"{(spent([link]) - before) / n_asks:.2f} | "
         f"{(spent(nodes) - nodes_before) / n_asks / len(nodes):.3f} | {idle:.3f} | "
         f"{memory[0]:.0f}, {memory[1]:.0f} |"
@@ -88,10 +88,10 @@ def spent(processes: list[psutil.Process]) -> float:
 
 
 def fitted(place: FederationFolder, *, secure: bool) -> Traffic:
-    """What crossed in a short fit."""
+    """The traffic of a short fit."""
     job = MixtureJob(
         federation=str(place.path), command=None, selects=False, components=(3,), max_size=20,
-        rounds=N_ROUNDS, secure=secure, timeout=120.0,
+        max_rounds=N_ROUNDS, secure=secure, timeout=120.0,
     )  # fmt: skip
     folder = JobFolder.make(place.runs, job)
     superlink.submit(place, folder.path)
@@ -99,9 +99,9 @@ def fitted(place: FederationFolder, *, secure: bool) -> Traffic:
         if folder.failure is not None:
             raise SystemExit(folder.failure)
         time.sleep(0.3)
-    crossed = load_saved(folder.result).provenance.traffic
-    assert crossed is not None
-    return crossed
+    traffic = load_saved(folder.result).provenance.traffic
+    assert traffic is not None
+    return traffic
 
 
 @contextmanager

@@ -69,7 +69,7 @@ def test_a_comparison_file_is_read_with_how_it_came_about(tmp_path):
     assert read.comparison.to_dict() == comparison().to_dict()
     assert SavedComparison.from_json(comparison().to_dict()).provenance.seed is None
     foreign = SavedComparison.from_json({**comparison().to_dict(), "provenance": 3})
-    assert foreign.provenance.left_out == ("made: expected an object, got 3",)
+    assert foreign.provenance.left_out == ("provenance: expected an object, got 3",)
 
 
 # ------------------------------------------------------------------------ damage and foreigners

@@ -9,12 +9,12 @@ from polyurn.report.traffic_section import (
     MOST_NODES,
     MOST_ODD,
     OTHER,
-    traffic_section,
     round_rows,
     shown_nodes,
+    traffic_section,
     what_the_server_saw,
 )
-from report_material import KINDS, traffic_case, federated, gathered, saved
+from report_material import KINDS, federated, gathered, saved, traffic_case
 
 
 def test_questions_that_differ_in_their_numbers_only_are_of_one_kind():

@@ -14,7 +14,7 @@ from polyurn.privacy.ledger import Charge
 from polyurn.privacy.statement import Guarantee
 from polyurn.storage.models import load_saved, save
 from polyurn.storage.provenance import DataProvenance, Provenance
-from report_material import traffic_case, fitted, selection
+from report_material import fitted, selection, traffic_case
 
 COUNTS = st.integers(0, 10**9)
 DATA = st.builds(

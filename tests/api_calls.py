@@ -375,7 +375,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Examples": lambda: _fields(examples()),
     "FedAvg": lambda: _fields(settings()),
     "FedAvg.from_json": lambda: (
-        pu.FedAvg.from_json, {"record": {"n_rounds": 1, "cohort_size": 2}},
+        pu.FedAvg.from_json, {"document": {"n_rounds": 1, "cohort_size": 2}},
     ),
     "FedAvg.with_changes": lambda: (settings().with_changes, {"changes": {"local_epochs": 2}}),
     "FedAvg.evaluates": lambda: (settings().evaluates, {"round_": 1}),

@@ -61,8 +61,8 @@ KINDS = (
 )  # fmt: skip
 
 
-def crossed_record(n_nodes=8, *, secure=True, kinds=KINDS, odd=2):
-    """What crossed while a model was fitted over so many nodes; the first `odd` did not behave."""
+def traffic_case(n_nodes=8, *, secure=True, kinds=KINDS, odd=2):
+    """Traffic while a model was fitted over so many nodes; the first `odd` did not behave."""
     rounds = []
     for i, (kind, n_numbers) in enumerate(kinds):
         in_sum = n_nodes - odd if i else n_nodes
@@ -104,8 +104,8 @@ def crossed_record(n_nodes=8, *, secure=True, kinds=KINDS, odd=2):
 
 def federated(record=None):
     """The model of `saved`, as if it had been fitted over a federation."""
-    made = replace(saved().provenance, traffic=record or crossed_record())
-    return replace(saved(), provenance=made)
+    provenance = replace(saved().provenance, traffic=record or traffic_case())
+    return replace(saved(), provenance=provenance)
 
 
 def runs(populations=("true", "mdm", "iid", "oracle"), seeds=(0, 1), styled=()):

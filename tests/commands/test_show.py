@@ -10,7 +10,7 @@ from polyurn import save as save_any
 from polyurn.storage.documents import save_document
 from polyurn.storage.models import save
 from polyurn.typed.json_form import to_json
-from report_material import crossed_record
+from report_material import traffic_case
 from style_cases import whole_space
 
 
@@ -71,7 +71,7 @@ def test_a_file_of_another_kind_is_called_what_it_is(run, tmp_path, name, words)
 
 
 def test_a_model_of_a_federation_has_a_line_about_what_crossed(run):
-    record = crossed_record()
+    record = traffic_case()
     save(EXAMPLE, "mdm.json", provenance={"traffic": to_json(record)})
     said = run("show", "mdm.json")
     assert said.err == f"crossed: {record.line}\n"

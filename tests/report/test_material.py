@@ -69,7 +69,7 @@ def test_a_comparison_file_is_read_with_how_it_came_about(tmp_path):
     assert read.comparison.to_dict() == comparison().to_dict()
     assert SavedComparison.from_json(comparison().to_dict()).provenance.seed is None
     foreign = SavedComparison.from_json({**comparison().to_dict(), "provenance": 3})
-    assert foreign.provenance.left_out == ("made: expected an object, got 3",)
+    assert foreign.provenance.left_out == ("provenance: expected an object, got 3",)
 
 
 # ------------------------------------------------------------------------ damage and foreigners
@@ -83,8 +83,8 @@ def mdm_file(place, rng):
 
 
 def _written(place):
-    made = {**saved().provenance.to_json(), "fit": to_json(fitted())}
-    save(saved().model, place, provenance=made)
+    provenance = {**saved().provenance.to_json(), "fit": to_json(fitted())}
+    save(saved().model, place, provenance=provenance)
     return json.loads(place.read_text())
 
 
@@ -147,8 +147,8 @@ def test_hundreds_of_damaged_files_are_pages_or_one_clear_line_each(tmp_path, na
     ],
     ids=str,
 )
-def test_whatever_a_user_says_about_a_model_is_a_page(tmp_path, made):
-    save(selection().mdm, tmp_path / "m.json", provenance=made)
+def test_whatever_a_user_says_about_a_model_is_a_page(tmp_path, provenance):
+    save(selection().mdm, tmp_path / "m.json", provenance=provenance)
     page = html_report(load_saved(tmp_path / "m.json")).encode()
     assert page.startswith(b"<!doctype html>")
 

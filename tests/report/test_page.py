@@ -165,14 +165,14 @@ def test_sections_appear_only_for_what_there_is(given, expected):
     assert Page(made).sections() == ["verdict", *expected, "provenance"]
 
 
-def test_what_crossed_adds_a_section_and_leaves_the_rest_of_a_page_as_it_was_to_the_byte():
+def test_traffic_adds_a_section_and_leaves_the_rest_of_a_page_as_it_was_to_the_byte():
     without, page = html_report(saved()), html_report(federated())
-    assert "crossed-bytes" not in without
+    assert "traffic-bytes" not in without
     section = re.compile(r'<section id="traffic".*?</section>\n', re.DOTALL)
     assert section.search(page)
     page = section.sub("", page)
-    page = page.replace('<li><a href="#crossed">What crossed the wire</a></li>', "")
-    page = re.sub(r',"crossed-bytes-0":.*?(?=</script>)', "}", page)
+    page = page.replace('<li><a href="#traffic">Traffic on the wire</a></li>', "")
+    page = re.sub(r',"traffic-bytes-0":.*?(?=</script>)', "}", page)
     line = federated().provenance.traffic.line
     page = page.replace(
         f"{line}; the section of that name has the rest",
@@ -183,7 +183,7 @@ def test_what_crossed_adds_a_section_and_leaves_the_rest_of_a_page_as_it_was_to_
 
 def test_facts_stand_before_the_figures_of_a_section_that_has_both():
     page = html_report(federated())
-    assert page.index('class="facts" style=') < page.index('id="crossed-bytes"')
+    assert page.index('class="facts" style=') < page.index('id="traffic-bytes"')
     assert page.count('class="facts"') == 2
 
 

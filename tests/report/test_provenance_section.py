@@ -78,8 +78,8 @@ def test_the_smallest_crowd_that_a_sum_is_over_is_said(fewest, words):
     assert found["Privacy: rounds"] == f"{record.n_rounds} {words}"
 
 
-def test_of_a_federation_it_is_said_in_one_line_what_crossed():
-    found = dict(facts(federated()))["Privacy: what crossed the wire"]
+def test_the_traffic_of_a_federation_is_one_line():
+    found = dict(facts(federated()))["Privacy: traffic on the wire"]
     assert found.startswith(f"{federated().provenance.traffic.line}; ")
     assert dict(facts(federated()))["Privacy: what is guaranteed"].startswith("no guarantee")
     assert "histogram" not in found  # of a plain sum over one client, that would not be true

@@ -14,7 +14,7 @@ from polyurn.privacy.ledger import Charge
 from polyurn.privacy.statement import Guarantee
 from polyurn.storage.models import load_saved, save
 from polyurn.storage.provenance import DataProvenance, Provenance
-from report_material import crossed_record, fitted, selection
+from report_material import fitted, selection, traffic_case
 
 COUNTS = st.integers(0, 10**9)
 DATA = st.builds(
@@ -41,7 +41,7 @@ MADE = st.builds(
     interrupted_after_round=st.none() | COUNTS,
     fit=st.sampled_from([None, fitted()]),
     selection=st.sampled_from([None, selection()]),
-    traffic=st.sampled_from([None, crossed_record()]),
+    traffic=st.sampled_from([None, traffic_case()]),
     more=st.dictionaries(st.text().filter(lambda name: name not in KNOWN), COUNTS),
 )
 

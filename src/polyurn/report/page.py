@@ -23,7 +23,7 @@ from polyurn.report.population_section import populations_section
 from polyurn.report.provenance_section import provenance_section
 from polyurn.report.style_section import style_section
 from polyurn.report.sweep_section import sweep_section
-from polyurn.report.traffic_section import crossed_section
+from polyurn.report.traffic_section import traffic_section
 from polyurn.storage.models import Saved
 from polyurn.storage.run_log import FinishedRun
 from polyurn.typed.arguments import checked
@@ -40,7 +40,7 @@ _SECTIONS = (
     populations_section,
     style_section,
     sweep_section,
-    crossed_section,
+    traffic_section,
     provenance_section,
 )
 

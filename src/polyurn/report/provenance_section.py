@@ -1,4 +1,4 @@
-"""Where everything on a page came from: versions, seeds, commands, data, and what crossed the wire.
+"""Where everything on a page came from: versions, seeds, commands, data, and the traffic on the wire.
 
 Facts from the records, in words; nothing is measured here.
 """
@@ -75,7 +75,7 @@ def _wire_facts(found: Fit | Selection, traffic: Traffic | None) -> list[tuple[s
     )
     facts = [
         (
-            "Privacy: what crossed the wire",
+            "Privacy: traffic on the wire",
             what,
         ),
         (

@@ -30,15 +30,15 @@ _MEANINGS = {
 }
 
 
-def crossed_section(material: Material) -> Section | None:
-    """What traffic, if the model's file kept it."""
+def traffic_section(material: Material) -> Section | None:
+    """The traffic of a federation, if the model's file kept it."""
     traffic = material.provenance.traffic
     if traffic is None:
         return None
     rows = round_rows(traffic)
     return Section(
         name="traffic",
-        title="What traffic the wire",
+        title="Traffic on the wire",
         lead=_lead(traffic),
         figures=(_bytes(rows),) if rows else (),
         tables=(_nodes(traffic),) if rows else (),
@@ -151,7 +151,7 @@ def _bytes(rows: Rows) -> Figure:
             Panel(_bytes_chart(rows, "down", "bytes to all nodes"), "to nodes"),
         ),
         table=Table.of(
-            "What traffic in each round",
+            "Traffic of each round",
             rows,
             [
                 Column("round"),
@@ -222,7 +222,7 @@ class ShownNodes:
 def shown_nodes(traffic: Traffic) -> ShownNodes:
     """All nodes of a small federation; of a large one those of whom something is to be said.
 
-    Benched ones come first, then those whose replies were not used most often.
+    Excluded ones come first, then those whose replies were not used most often.
     """
     if len(traffic.nodes) <= MOST_NODES:
         return ShownNodes(traffic.nodes, (), ())

@@ -31,8 +31,7 @@ except ImportError as error:
 
 from polyurn.partitioning.result import Partition
 from polyurn.storage.run_log import FinishedRun, RunLog, run_key
-from polyurn.sweeps.optuna_search import OptunaSearch
-from polyurn.sweeps.studies import Studies, check_search
+from polyurn.sweeps.optuna_search import OptunaSearch, Studies, check_search
 from polyurn.sweeps.sweep_clients import Clients, clients_by_seed
 from polyurn.sweeps.task import Training, engine_of, function_fingerprint, run_columns
 from polyurn.training.building import build
@@ -193,20 +192,21 @@ def sweep(
     asked = {key: held for key, held in clients.items() if key[0] in populations}
     described = _described(training, settings, asked, grid=grid, search=optuna)
     described["noise_floor"] = len(asked) < len(clients)  # it follows from the true clients
-    with _place(folder) as place, RunLog(place, described) as log:
+    with _kept_in(folder) as path, RunLog(path, described) as log:
         report = _Reporter(log, on_run)
         if optuna is None:
             wanted = [(name, seed, point) for name, seed in clients for point in points]
             tasks, _ = _grid_tasks(training, clients, wanted, log.runs)
             n_rounds = [max(point.n_rounds for point in columns) for _, (*_, columns), _ in tasks]
-            report.begin(len(wanted), _foretold(training, clients, points, n_rounds, n_jobs))
+            left = _expected_seconds(training, clients, points, n_rounds, n_jobs)
+            report.begin(len(wanted), left)
             _run_all(tasks, report, n_jobs)
         else:
-            studies = Studies(place, optuna, settings, training, clients)
+            studies = Studies(path, optuna, settings, training, clients)
             log.append(studies.recovered({run.key for run in log.runs}))
             winners = [key for key in clients if key[0] != true and (true, key[1]) in clients]
             n_rounds = [settings.n_rounds] * (len(clients) * optuna.n_trials)
-            left = _foretold(training, clients, extremes, n_rounds, n_jobs)
+            left = _expected_seconds(training, clients, extremes, n_rounds, n_jobs)
             report.begin(len(clients) * optuna.n_trials + len(winners), left)
             _run_all(studies.tasks(), report, n_jobs)
             chosen = studies.winners(winners, true)
@@ -297,8 +297,8 @@ def _grid_tasks(
         if key in done:
             continue
         done.add(key)
-        record = {k: v for k, v in point.to_json().items() if k not in COLUMN_FIELDS}
-        shared = json.dumps([name, seed, record]) if side_by_side else key
+        fixed = {k: v for k, v in point.to_json().items() if k not in COLUMN_FIELDS}
+        shared = json.dumps([name, seed, fixed]) if side_by_side else key
         left.setdefault(shared, (name, seed, []))[2].append(point)
     tasks = [
         joblib.delayed(run_columns)(training, name, seed, clients[name, seed], columns)
@@ -308,7 +308,7 @@ def _grid_tasks(
     return tasks, sum(len(group) for _, _, group in left.values())
 
 
-def _foretold(
+def _expected_seconds(
     training: Training,
     clients: Mapping[tuple[str, int], Partition],
     points: Sequence[FedAvg],
@@ -341,7 +341,7 @@ def _run_all(tasks: Iterable[Any], report: "_Reporter", n_jobs: int | None) -> N
 
 
 class _Reporter:
-    """Keeps runs and tells how far the sweep is."""
+    """Keeps runs and reports how far the sweep is."""
 
     def __init__(self, log: RunLog, on_run: Callable[[SweepProgress], object] | None) -> None:
         self.log, self._on_run = log, on_run
@@ -349,21 +349,21 @@ class _Reporter:
 
     def begin(self, n_total: int, seconds_left: float | None = None) -> None:
         self._n_total, self._n_before, self._started = n_total, len(self.log.runs), monotonic()
-        self._tell(None, seconds_left=seconds_left)
+        self._report(None, seconds_left=seconds_left)
 
     def ended(self, runs: Sequence[FinishedRun]) -> None:
         self.log.append(runs)
         n_done = len(self.log.runs)  # those trained side by side ended together
         each = (monotonic() - self._started) / (n_done - self._n_before)
         left = each * (self._n_total - n_done)
-        for n_untold, run in zip(reversed(range(len(runs))), runs, strict=True):
-            self._tell(run, n_untold, left)
+        for n_unreported, run in zip(reversed(range(len(runs))), runs, strict=True):
+            self._report(run, n_unreported, left)
 
-    def _tell(
-        self, run: FinishedRun | None, n_untold: int = 0, seconds_left: float | None = None
+    def _report(
+        self, run: FinishedRun | None, n_unreported: int = 0, seconds_left: float | None = None
     ) -> None:
         if self._on_run is not None:
-            n_done = len(self.log.runs) - n_untold
+            n_done = len(self.log.runs) - n_unreported
             self._on_run(SweepProgress(n_done, self._n_total, run, seconds_left))
 
 
@@ -407,7 +407,7 @@ def _weights_digest(module: nn.Module) -> str:
     return digest.hexdigest()[:16]
 
 
-def _place(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Any]:
+def _kept_in(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Any]:
     return TemporaryDirectory(prefix="polyurn-sweep-") if folder is None else nullcontext(folder)
 
 

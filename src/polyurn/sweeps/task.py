@@ -1,4 +1,4 @@
-"""One task of a sweep: trains some settings on one population, and returns their records.
+"""One task of a sweep: trains some settings on one population, and returns the finished runs.
 
 This is what is sent to other processes and machines. Nothing is written here.
 """
@@ -52,7 +52,7 @@ def run_columns(
     columns: Sequence[FedAvg],
     on_round: Callable[[int, Evaluation], object] | None = None,
 ) -> list[FinishedRun]:
-    """Train columns in this process and return their records."""
+    """Train columns in this process and return the finished runs."""
     end_with(training.started_by)
     runs = train_columns(
         columns,
@@ -67,7 +67,7 @@ def run_columns(
         device=training.device,
         on_round=on_round,
     )
-    return [record_of(run, population, styled=has_style(clients)) for run in runs]
+    return [finished_run(run, population, styled=has_style(clients)) for run in runs]
 
 
 def engine_of(training: Training, seed: int, clients: Partition) -> str:
@@ -91,8 +91,8 @@ def has_style(clients: Partition) -> bool:
     return clients.report is not None and clients.report.style is not None
 
 
-def record_of(run: Run, population: str, *, styled: bool) -> FinishedRun:
-    """The record of a run."""
+def finished_run(run: Run, population: str, *, styled: bool) -> FinishedRun:
+    """A run as `runs.jsonl` keeps it."""
     curves = {name: finite(curve) for name, curve in run.metrics.items()}
     final = {
         name: None if run.diverged or not curve else curve[-1] for name, curve in curves.items()
@@ -121,20 +121,20 @@ def function_fingerprint(function: Callable[..., Any]) -> str:
     >>> function_fingerprint(one) == function_fingerprint(other)
     False
     """
-    made = getattr(function, "func", function)  # of functools.partial
-    called = made if hasattr(made, "__code__") else type(made).__call__
+    inner = getattr(function, "func", function)  # of functools.partial
+    called = inner if hasattr(inner, "__code__") else type(inner).__call__
     name = f"{getattr(called, '__module__', '')}.{getattr(called, '__qualname__', '')}"
     given = [getattr(function, "args", ()), getattr(function, "keywords", {})]
     given += [getattr(called, "__defaults__", None), getattr(called, "__kwdefaults__", None)]
     given += [cell.cell_contents for cell in getattr(called, "__closure__", None) or ()]
-    if called is not made:
-        given.append(getattr(made, "__dict__", {}))
+    if called is not inner:
+        given.append(getattr(inner, "__dict__", {}))
     text = f"{_code_text(getattr(called, '__code__', None))}{[_plain(value) for value in given]}"
     return f"{name} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _code_text(code: CodeType | None) -> str:
-    """Instructions and constants, without the places that they were written in."""
+    """Instructions and constants, without file names and line numbers."""
     if code is None:
         return ""
     constants = [_code_text(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]

@@ -113,13 +113,13 @@ class FedAvg:
         return asdict(self) | {"server_options": dict(self.server_options)}
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> "FedAvg":
-        """The settings that `to_record` wrote; unknown names are an error."""
-        check_names(record)
-        missing = [name for name in ("n_rounds", "cohort_size") if name not in record]
+    def from_json(cls, document: Mapping[str, Any]) -> "FedAvg":
+        """The settings that `to_json` wrote; unknown names are an error."""
+        check_names(document)
+        missing = [name for name in ("n_rounds", "cohort_size") if name not in document]
         if missing:
             raise ParameterError(f"FedAvg needs {' and '.join(missing)}")
-        return cls(**record)
+        return cls(**document)
 
     def with_changes(self, changes: Mapping[str, Any]) -> "FedAvg":
         """The same settings with some of them changed."""

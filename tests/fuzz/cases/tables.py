@@ -205,7 +205,7 @@ def _is_ambiguous(style: _Style, truth: Mapping[tuple[str, str], int]) -> bool:
 
 def _is_crossed(style: _Style) -> bool:
     """Whether there is another column to cross, and the command is told so."""
-    return style.traffic and style.named and _PART in style.extra and style.layout != "wide"
+    return style.crossed and style.named and _PART in style.extra and style.layout != "wide"
 
 
 def _options(style: _Style) -> tuple[str, ...]:

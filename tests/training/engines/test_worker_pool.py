@@ -38,7 +38,7 @@ class Dies(nn.Linear):
 
 
 def test_a_worker_that_dies_is_reported_and_nothing_is_left_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr("polyurn.training.engines.processes._MEMORY", tmp_path)
+    monkeypatch.setattr("polyurn.training.engines.worker_pool._MEMORY", tmp_path)
     asked = FedAvg(n_rounds=1, cohort_size=2)
     with pytest.raises(TrainingError, match=r"a worker process died \(killed"):
         train(

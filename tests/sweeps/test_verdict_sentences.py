@@ -5,7 +5,7 @@ import math
 import pytest
 
 from polyurn.comparison.estimates import Estimate
-from polyurn.sweeps.words import Wording, excludes_zero, negative
+from polyurn.sweeps.verdict import Wording, excludes_zero, negative
 
 POINTS = Wording("accuracy", True, 0.95)
 LOSS = Wording("loss", False, 0.9)

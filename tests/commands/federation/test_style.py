@@ -225,7 +225,7 @@ def crossed():
 
 
 def test_a_style_is_written_and_says_what_it_is_without(run, proxy, played):
-    ran = run(*EXACT, "--label_effect", "--directions", 1, "-o", "style.json")
+    ran = run(*EXACT, "--label-effect", "--directions", 1, "-o", "style.json")
     assert ran.code == 0, ran.err
     assert "2 features, from proxy.csv; name them with --features" in ran.err
     assert "asking the nodes, once" in ran.err

@@ -78,7 +78,7 @@ ONLY_IN = {
     "psutil": {"federation.flower.processes"},
     "pyarrow": {
         "client.candidates", "client.columns", "client.record_tables", "client.tables",
-        "datasets.columns", "storage",
+        "datasets.installed", "storage",
     },
     "sklearn": {
         "comparison.likeness", "datasets.installed", "integrations.sklearn",

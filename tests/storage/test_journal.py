@@ -1,4 +1,4 @@
-"""The record of a run's rounds on disk."""
+"""The log of a run's rounds on disk."""
 
 import json
 import os
@@ -83,7 +83,7 @@ def test_a_folder_of_another_version_or_with_damaged_settings_says_so(tmp_path):
     whole = place.read_text()
     for text, words in (
         (whole.replace('"search": 7', '"search": 6'), "another version of polyurn"),
-        ("[]\n", r"rounds\.jsonl is not the record of a run"),
+        ("[]\n", r"rounds\.jsonl is not the log of a run"),
     ):
         place.write_text(text)
         with pytest.raises(FileError, match=words):
@@ -98,7 +98,7 @@ def test_a_full_disk_in_a_checkpoint_says_the_cause_what_is_kept_and_how_to_go_o
         journal.append(np.arange(100.0))
     assert str(error.value) == (
         f"cannot write {tmp_path}/rounds.jsonl: File too large; the 2 rounds before it are kept: "
-        "repeat the command, or the call, when there is a place for more"
+        "repeat the command, or the call, when there is space for more"
     )
     assert sorted(os.listdir(tmp_path)) == before
     assert len(Journal(tmp_path, {"seed": 1})) == 2

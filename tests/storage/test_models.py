@@ -7,9 +7,9 @@ from api_calls import mdm, space, style
 from polyurn.errors import FileError, ParameterError
 
 
-@pytest.mark.parametrize("provenance", [mdm, style, space])
-def test_every_kind_of_model_comes_back_as_it_was(tmp_path, made):
-    model = made()
+@pytest.mark.parametrize("example", [mdm, style, space])
+def test_every_kind_of_model_comes_back_as_it_was(tmp_path, example):
+    model = example()
     pu.save(model, tmp_path / "model.json")
     assert pu.load(tmp_path / "model.json") == model
 

@@ -101,7 +101,7 @@ def test_a_seed_of_any_kind_is_a_text(seed):
         ({"traffic": "the Rubicon"}, "provenance.traffic: expected an object, got 'the Rubicon'"),
         (
             {"interrupted_after_round": -1},
-            "made.interrupted_after_round: expected an integer of at least 0, got -1",
+            "provenance.interrupted_after_round: expected an integer of at least 0, got -1",
         ),
     ],
     ids=str,

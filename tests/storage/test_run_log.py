@@ -1,4 +1,4 @@
-"""The record of a sweep on disk."""
+"""The log of a sweep on disk."""
 
 import dataclasses
 import json
@@ -83,7 +83,7 @@ def test_a_run_whose_line_lacks_only_its_end_is_not_repeated(tmp_path):
 
 def test_reading_a_record_that_was_not_begun_writes_nothing(tmp_path):
     (tmp_path / "runs.jsonl").touch()
-    with pytest.raises(FileError, match="is not the record of a sweep"):
+    with pytest.raises(FileError, match="is not the log of a sweep"):
         read_runs(tmp_path)
     assert (tmp_path / "runs.jsonl").read_bytes() == b""
 
@@ -136,7 +136,7 @@ def test_deep_or_mistyped_runs_are_one_line_with_its_number(tmp_path, text):
 @pytest.mark.parametrize("text", ["[]", "7", '"format"', "[" * 100_000, "{", "null"], ids=str)
 def test_a_file_of_something_else_is_no_sweep(tmp_path, text):
     (tmp_path / "runs.jsonl").write_text(f"{text}\n")
-    with pytest.raises(FileError, match="is not the record of a sweep"):
+    with pytest.raises(FileError, match="is not the log of a sweep"):
         RunLog(tmp_path, {"a": 1})
 
 

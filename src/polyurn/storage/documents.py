@@ -28,7 +28,7 @@ def save_document(
 ) -> None:
     """Write a dataclass, or a mapping of what JSON can hold, as a file of the format "polyurn.<kind>".
 
-    `made` says how it came about.
+    `provenance` says how it came about.
     """
     from polyurn import __version__
 

@@ -2,7 +2,7 @@
 
 Each file has its own random stream, which follows from the seed and the file's number, so that files can
 be drawn in any order and a run that was stopped goes on with those that are missing. One table in one
-file is `tables.py`.
+file is `table_files.py`.
 """
 
 import hashlib

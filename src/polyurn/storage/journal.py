@@ -1,4 +1,4 @@
-"""A run's document on disk: the sum of every round, so that a run that was stopped can go on.
+"""The log of a run on disk: the sum of every round, so that a run that was stopped can go on.
 
 A folder with `rounds.jsonl`, a chained log whose first line has the settings of the run: the sums that
 clients sent, as `ReplayAggregator` hands them over. No client's own numbers are here.
@@ -45,9 +45,9 @@ class Journal:
     Parameters
     ----------
     folder : path
-        Made if it is not there. If it holds a document, that is continued.
+        Made if it is not there. If it holds a log, that is continued.
     settings : mapping
-        What the run depends on, as JSON values. A document made with other settings is refused.
+        What the run depends on, as JSON values. A log with other settings is refused.
     """
 
     def __init__(self, folder: str | os.PathLike[str], settings: Json) -> None:
@@ -55,7 +55,7 @@ class Journal:
         own_folder(self.folder, _FILE)
         asked = json.loads(json.dumps(dict(settings)))
         self._log = JsonLog(
-            self.folder / _FILE, _Sum, kind="journal", name="the document of a run",
+            self.folder / _FILE, _Sum, kind="journal", name="the log of a run",
             head={"search": _SEARCH, "name": secrets.token_hex(8), "settings": asked},
             advice="delete it, and the lines after it, to ask again",
         )  # fmt: skip
@@ -72,7 +72,7 @@ class Journal:
 
     @property
     def name(self) -> str:
-        """What this document is known by, wherever its folder is."""
+        """What this log is known by, wherever its folder is."""
         return str(self._log.head["name"])
 
     def __len__(self) -> int:
@@ -89,6 +89,6 @@ class Journal:
         self._log.append(
             kept,
             consequence=f"; the {len(self)} rounds before it are kept: repeat the command, or the "
-            "call, when there is a place for more",
+            "call, when there is space for more",
         )
         self._sums.append(kept)

@@ -1,9 +1,9 @@
-"""Records appended to a file, a line of JSON each: on disk when that returns, or not there at all.
+"""Entries appended to a file, a line of JSON each: on disk when that returns, or not there at all.
 
 The first line says what the file is: {"format": "polyurn.<kind>", "version": 3, ...}. In a chained log
 every other line has "check", a checksum of itself and of all lines before it, so that none can be
 changed or taken out from between. Nothing is ever rewritten. A last line that was cut off was never
-written; that whole lines are gone from the end cannot be seen. What a entry says is its class's
+written; that whole lines are gone from the end cannot be seen. What an entry says is its class's
 business.
 """
 

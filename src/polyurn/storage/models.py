@@ -94,7 +94,7 @@ def save(
         The columns of a table with the features: one for each, or one that has lists.
     provenance : mapping, optional
         How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "data", "fit",
-        "selection", "traffic" and "privacy" are for results and records of ours.
+        "selection", "traffic" and "privacy" are for results of ours.
     guarantee : Guarantee, optional
         That of `fit_private`, or of a `PrivateAggregator`, which the file then states; a file without
         one states that there is none.

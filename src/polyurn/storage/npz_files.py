@@ -1,6 +1,6 @@
 """Records in a NumPy archive (.npz): arrays `features` and `labels`, and `clients` where there are some.
 
-Records in tables are read by `tables.py`.
+Records in tables are read by `table_files.py`.
 """
 
 import errno

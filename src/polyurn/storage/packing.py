@@ -206,7 +206,7 @@ class _Line:
 class PackingLog:
     """How far packing has come: a chained log with a line for each shard, appended when it is whole.
 
-    `settings` are what the shards depend on, as JSON values. A document made with others is refused. A
+    `settings` are what the shards depend on, as JSON values. A log with others is refused. A
     step whose line is damaged, or whose shard is not there as it was written, is forgotten, with all
     after it.
     """
@@ -215,7 +215,7 @@ class PackingLog:
         self._folder = folder
         head = {"settings": json.loads(json.dumps(settings))}
         self._log = JsonLog(
-            folder / UNFINISHED, _Line, kind="packing", name="the document of a packing",
+            folder / UNFINISHED, _Line, kind="packing", name="the log of a packing",
             head=head, advice="delete the folder to pack again",
         )  # fmt: skip
         if self._log.head != head:
@@ -263,7 +263,7 @@ class PackingLog:
         self._log.keep(0)
 
     def remove(self) -> None:
-        """Delete the document of a folder that is whole."""
+        """Delete the log of a folder that is whole."""
         with contextlib.suppress(OSError):
             self._log.path.unlink()
 
@@ -372,7 +372,7 @@ class _Job:
 
 
 def _begin(place: Path, settings: dict[str, Any], say: Callable[[str], None]) -> PackingLog:
-    """The document of an empty folder, or of one that a run with the same settings has left."""
+    """The log of an empty folder, or of one that a run with the same settings has left."""
     own_folder(place, UNFINISHED)
     log = PackingLog(place, settings)
     if log.shards:
@@ -486,7 +486,7 @@ def _write_piece(job: _Job, piece: Piece, number: int, n_categories: int, has_co
         except FileError as error:
             raise FileError(
                 f"{error}; the shards before it are kept: repeat the command, or the call, when there "
-                "is a place for more"
+                "is space for more"
             ) from error
     return Step(totals=totals, next_file=piece.next_file, next_row=piece.next_row, shard=shard)
 

@@ -65,7 +65,7 @@ class PrivacyProvenance:
 
     @classmethod
     def of(cls, guarantee: Guarantee | None) -> Self:
-        """The document of a fit's guarantee, or that it has none."""
+        """Of a fit's guarantee, or that it has none."""
         return cls(statement=in_words(guarantee), guarantee=guarantee)
 
 
@@ -91,7 +91,7 @@ class Provenance:
     more : mapping
         Whatever else the user had to say.
     left_out : tuple of str
-        What stood in the place of a document of ours and is none, a line each; it is not written again.
+        What stood under a name of ours and could not be read, a line each; it is not written again.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class Provenance:
             "command": _text(document.get("command")),
         }
         left_out = []
-        for name, kind in _RECORDS.items():
+        for name, kind in _SECTIONS.items():
             value = document.get(name)
             place = f"{where}.{name}"
             try:
@@ -183,10 +183,10 @@ class Provenance:
 
     @classmethod
     def check(cls, document: Mapping[str, Any], model: Any) -> None:
-        """Refuse what stands in the place of one of our records and is none: it could not be read."""
+        """Refuse what stands under one of our names and could not be read again."""
         if left_out := cls.from_json(document, model=model).left_out:
-            names = ", ".join(_RECORDS)
-            raise ParameterError(f"{left_out[0]}; {names} are our records: use another name")
+            names = ", ".join(_SECTIONS)
+            raise ParameterError(f"{left_out[0]}; {names} are names of ours: use another name")
 
 
 def _text(value: object) -> str | None:
@@ -200,7 +200,7 @@ def _is_table(value: object) -> bool:
 
 
 # What has a form of ours; each can be left out without the rest. A fit has the guarantee of `privacy`.
-_RECORDS: dict[str, Any] = {
+_SECTIONS: dict[str, Any] = {
     "data": DataProvenance,
     "interrupted_after_round": Count,
     "privacy": PrivacyProvenance,

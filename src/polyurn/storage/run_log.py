@@ -1,4 +1,4 @@
-"""The document of a sweep on disk: one line of JSON per finished run, appended when it ends.
+"""The log of a sweep on disk: one line of JSON per finished run, appended when it ends.
 
 A folder holds `runs.jsonl`: its first line says what was asked, every other what came of a run. A line
 is forced to disk; one that was cut off by a crash is dropped, and its run is done again; one that lacks
@@ -143,6 +143,6 @@ class RunLog:
 
 def _log(folder: Path, asked: Mapping[str, Any] | None = None) -> JsonLog[FinishedRun]:
     return JsonLog(
-        folder / _FILE, FinishedRun, kind="runs", name="the document of a sweep", head=asked,
+        folder / _FILE, FinishedRun, kind="runs", name="the log of a sweep", head=asked,
         chained=False, advice="delete the line and repeat the sweep", begin=asked is not None,
     )  # fmt: skip

@@ -417,7 +417,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "IID.sample": lambda: (pu.IID([5, 3], [4]).sample, {"n_clients": 3, "rng": 0}),
     "Journal": lambda: (pu.Journal, {"folder": place(), "settings": {"seed": 1}}),
     "Journal.append": _journal_append,
-    "Likeness": lambda: _fields(comparison().rows[0]),
     "LocalAggregator": lambda: (
         pu.LocalAggregator, {"counts": COUNTS, "rng": 0, "sampling": "fixed", "n_threads": 1},
     ),
@@ -446,16 +445,10 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         parts().histograms, {"labels": LABELS, "n_categories": 3},
     ),
     "Partition.renumbered": lambda: (parts().renumbered, {"positions": np.arange(200)}),
-    "PartitionReport": lambda: _fields(pu.partition(LABELS, COUNTS, rng=0).report),
-    "StyleDispersion": lambda: _fields(
-        pu.style_dispersion(FEATURES, LABELS, np.arange(200) % 20, rng=0)
-    ),
     "style_dispersion": lambda: (pu.style_dispersion, {
         "features": FEATURES, "labels": LABELS, "clients": np.arange(200) % 20, "space": space(),
         "n_bootstrap": 10, "rng": 0,
     }),
-    "StyleReport": lambda: _fields(_styled_parts().report.style),
-    "StyleReport.to_json": lambda: (_styled_parts().report.style.to_json, {}),
     "Styled": lambda: (
         pu.Styled, {"population": mdm(), "style": style(), "features": FEATURES},
     ),
@@ -486,7 +479,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "ReplayAggregator.aggregate": lambda: (
         _recorded().aggregate, {"query": query(), "cohort_size": 5},
     ),
-    "Recommendation": lambda: _fields(pu.recommend_feature({"f": _difference()})),
     "Round": lambda: _fields(fitted().rounds[-1]),
     "Run": lambda: _fields(run()),
     "FinishedRun": lambda: _fields(record()),

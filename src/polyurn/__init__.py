@@ -25,12 +25,10 @@ if TYPE_CHECKING:
     from polyurn.client.records import Records as Records
     from polyurn.client.tables import table_histograms as table_histograms
     from polyurn.comparison.comparison_results import Comparison as Comparison
-    from polyurn.comparison.comparison_results import Likeness as Likeness
     from polyurn.comparison.likeness import compare as compare
     from polyurn.comparison.parameters import compare_parameters as compare_parameters
     from polyurn.comparison.splits import ClientSplit as ClientSplit
     from polyurn.comparison.splits import split_clients as split_clients
-    from polyurn.comparison.style_comparison import StyleDispersion as StyleDispersion
     from polyurn.comparison.style_comparison import style_dispersion as style_dispersion
     from polyurn.comparison.summaries import Heterogeneity as Heterogeneity
     from polyurn.comparison.summaries import concentration as concentration
@@ -55,14 +53,11 @@ if TYPE_CHECKING:
     from polyurn.partitioning.assign import held_categories as held_categories
     from polyurn.partitioning.assign import partition as partition
     from polyurn.partitioning.result import Partition as Partition
-    from polyurn.partitioning.result import PartitionReport as PartitionReport
-    from polyurn.partitioning.result import StyleReport as StyleReport
     from polyurn.privacy.ledger import PrivacyLedger as PrivacyLedger
     from polyurn.privacy.private_aggregator import PrivateAggregator as PrivateAggregator
     from polyurn.privacy.statement import Guarantee as Guarantee
     from polyurn.report.page import report_on as report_on
     from polyurn.server.feature_choice import FeatureDifference as FeatureDifference
-    from polyurn.server.feature_choice import Recommendation as Recommendation
     from polyurn.server.feature_choice import feature_differences as feature_differences
     from polyurn.server.feature_choice import recommend_feature as recommend_feature
     from polyurn.server.fit_results import Fit as Fit
@@ -112,14 +107,12 @@ _HOME = {
     "Records": "client.records",
     "table_histograms": "client.tables",
     "concentration": "comparison.summaries",
-    "StyleDispersion": "comparison.style_comparison",
     "style_dispersion": "comparison.style_comparison",
     "Heterogeneity": "comparison.summaries",
     "heterogeneity": "comparison.summaries",
     "compare_parameters": "comparison.parameters",
     "compare": "comparison.likeness",
     "Comparison": "comparison.comparison_results",
-    "Likeness": "comparison.comparison_results",
     "ClientSplit": "comparison.splits",
     "split_clients": "comparison.splits",
     "drop_empty": "counts",
@@ -141,8 +134,6 @@ _HOME = {
     "held_categories": "partitioning.assign",
     "partition": "partitioning.assign",
     "Partition": "partitioning.result",
-    "PartitionReport": "partitioning.result",
-    "StyleReport": "partitioning.result",
     "Dirichlet": "model.populations",
     "IID": "model.populations",
     "Oracle": "model.populations",
@@ -154,7 +145,6 @@ _HOME = {
     "report_on": "report.page",
     "fit": "server.fitting",
     "FeatureDifference": "server.feature_choice",
-    "Recommendation": "server.feature_choice",
     "feature_differences": "server.feature_choice",
     "recommend_feature": "server.feature_choice",
     "fit_paper": "server.paper",

@@ -17,7 +17,7 @@ from polyurn.typed.declared import Floats
 class Cohort:
     """The members of a population, `rows`, that answer a query; `rng` is for random answers.
 
-    `buckets` has the number between 0 and 1 that each of all clients drew for itself, shape (n_clients,).
+    `buckets` has the number between 0 and 1 that every client drew for itself, shape (n_clients,).
     """
 
     rows: Rows

@@ -15,6 +15,7 @@ from federations import Federation
 from polyurn import answer
 from polyurn.client import answers
 from polyurn.errors import InputError, MessageError, ParameterError
+from polyurn.federation import node
 from polyurn.federation.messages import Refusal
 from polyurn.federation.policy import NodePolicy
 from polyurn.typed.declared import AtLeast, Floats, Shape
@@ -111,3 +112,16 @@ def test_a_policy_knows_its_size_and_its_numbers():
     assert NodePolicy(largest_max_size=19).objection(QUERY, secure=True) is Refusal.TOO_LARGE_SIZE
     assert NodePolicy(most_numbers=20).objection(QUERY, secure=True) is Refusal.TOO_MANY_NUMBERS
     assert NodePolicy().objection(QUERY, secure=True) is None
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_each_node_decodes_it_once_a_round(tmp_path, monkeypatch, secure):
+    decoded = []
+
+    def counting(data):
+        decoded.append(data)
+        return decode_query(data)
+
+    monkeypatch.setattr(node, "decode_query", counting)
+    Federation(tmp_path, 4).aggregator(secure=secure).aggregate(QUERY, None)
+    assert len(decoded) == 4

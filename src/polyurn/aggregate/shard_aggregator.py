@@ -44,19 +44,10 @@ FAN_IN = 16
 
 @dataclass(frozen=True)
 class ShardDraw:
-    """The random draws of a shard in one round.
+    """The random draws of a shard in one round; `buckets` are the same in every round.
 
-    Attributes
-    ----------
-    shard : int
-    buckets : SeedSequence
-        Of the clients' buckets, the same in every round.
-    play : SeedSequence
-        For what clients draw for themselves.
-    cohort : int or None
-        How many clients take part; None if all do.
-    choose : SeedSequence or None
-        Draws them.
+    `choose` draws the `cohort` clients that take part (None: all do), and `play` is for what clients
+    draw for themselves.
     """
 
     shard: int
@@ -82,17 +73,7 @@ class AtHand:
 
 
 class ShardRounds:
-    """The rounds over some shards: who takes part in each.
-
-    Parameters
-    ----------
-    n_clients : sequence of int
-        Of each shard.
-    n_bytes : int
-        Of all shards.
-    rng : int or numpy.random.Generator
-    sampling : {"fixed", "poisson"}
-    """
+    """The rounds over shards of `n_clients` clients each, `n_bytes` in all: who takes part in each."""
 
     def __init__(
         self,
@@ -346,12 +327,8 @@ def answer_at_hand(query: Query[Any], clients: AtHand, play: SeedSequence) -> ND
 class Routed:
     """A query in two: what is asked of those at hand, and what of all shards.
 
-    Attributes
-    ----------
-    near, far : Batch or None
-    leaves : tuple of (bool, int)
-        For each of the plain questions in the query, in their order: whether those at hand are asked,
-        and how many numbers answer it.
+    `leaves` are the plain queries in their order: whether those at hand are asked, and the number of
+    numbers of the answer.
     """
 
     near: Batch | None
@@ -426,12 +403,7 @@ def add_group(vectors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def tree_sum(vectors: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """The sum of vectors that come one after the other; few of them are held at once.
-
-    Parameters
-    ----------
-    vectors : iterable of float arrays of shape (n,)
-        At least one.
+    """The sum of at least one vector of shape (n,); few of them are held at once.
 
     Examples
     --------

@@ -182,7 +182,7 @@ def _answer_score(query: Score, cohort: Cohort) -> ScoreStatistics:
 # ---------------------------------------------------------------------- before there are parameters
 
 
-def _answer_initialise(query: Initialise, cohort: Cohort) -> StartStatistics:
+def answer_initialise(query: Initialise, cohort: Cohort) -> StartStatistics:
     """Algorithm 1, lines 4 to 7, for all members at once."""
     joined = cohort.rng.integers(query.n_components, size=len(cohort))  # k_i
     p = _proportions(cohort)
@@ -354,7 +354,7 @@ def _merged(
 
 # How each kind of query is answered, and those that are faster answered together.
 _ANSWERS: dict[type, Callable[[Any, Cohort], Statistics]] = {
-    Initialise: _answer_initialise,
+    Initialise: answer_initialise,
     Survey: _answer_survey,
     Contrast: _answer_contrast,
     Update: answer_update,

@@ -40,16 +40,9 @@ _MOST_NUMBERS = 50
 class FeatureColumn:
     """A column that might be modelled beside the label.
 
-    Attributes
-    ----------
-    name : str
-    counts : csr_array of shape (n_clients, n_labels * n_values)
-        Category y * n_values + f for label y and value f.
-    n_labels, n_values : int
-    bins : Bins or None
-        How its numbers were cut.
-    at_own_quantiles : bool
-        Whether they were cut at quantiles of the clients' own table.
+    `counts`, of shape (n_clients, n_labels * n_values), have the code y * n_values + f for label y and
+    value f. `bins` say how numbers were cut, and `at_own_quantiles` whether at those of the clients' own
+    table.
     """
 
     name: str
@@ -62,13 +55,9 @@ class FeatureColumn:
 
 @dataclass(frozen=True, eq=False)
 class FeatureColumns:
-    """Columns that might be modelled beside the label, and remarks about the others.
+    """Columns that might be modelled beside the label.
 
-    Attributes
-    ----------
-    found : tuple of FeatureColumn
-    remarks : tuple of str
-        Which columns were left out and why, and which were cut at the table's own quantiles.
+    `remarks` say which others were left out and why, and which were cut at the table's own quantiles.
     """
 
     found: tuple[FeatureColumn, ...]
@@ -86,27 +75,10 @@ def label_by_column(
 ) -> FeatureColumns:
     """The histograms of label × column, for each column that might be modelled beside the label.
 
-    Parameters
-    ----------
-    table : pyarrow.Table, pandas.DataFrame, polars.DataFrame or any Arrow stream
-    layout : Layout
-        Whose `category` is the label.
-    names : sequence of str, optional
-        The candidates; all columns that the layout does not read by default. A column that cannot be one
-        is an error if it was named, and else left out.
-    edges : mapping of str to Bins, optional
-        The declared bins of some columns.
-    n_bins : int
-        Into how many bins other columns of many numbers are cut, at quantiles.
-    proxy : data frame, optional
-        The server's own table, whose quantiles are taken where it has the column.
-
-    Raises
-    ------
-    CountsError
-        There is no such column, or no candidate; a candidate is the client's, the label's or the count's
-        column; or a label is shared by all points, is continuous, or has more values than there are
-        clients.
+    The layout's `category` is the label. Candidates are the columns `names`, by default all that the
+    layout does not read; one that cannot be modelled is an error if it was named, and else left out.
+    Columns of many numbers are cut at the declared `edges`, or into `n_bins` at quantiles: of the proxy
+    table, where it has the column, or else of the table itself.
 
     Examples
     --------

@@ -15,18 +15,9 @@ from polyurn.typed.declared import Floats
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cohort:
-    """The members of a population that answer a query.
+    """The members of a population, `rows`, that answer a query; `rng` is for random answers.
 
-    Attributes
-    ----------
-    rows : Rows
-        All clients.
-    members : uint32 array of shape (n_members,)
-    rng : Generator
-        For answers that are random.
-    buckets : float array of shape (n_clients,), optional
-        The number between 0 and 1 that each client drew for itself.
-    n_threads : int
+    `buckets` has the number between 0 and 1 that every client drew for itself, shape (n_clients,).
     """
 
     rows: Rows

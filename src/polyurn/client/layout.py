@@ -33,15 +33,8 @@ ONE_PER_ROW = "1"
 class Columns:
     """The names of columns that the caller gave; None where they are to be found.
 
-    Attributes
-    ----------
-    client : str or None
-        Whose row it is.
-    category : str, sequence of str or None
-        The modelled feature; several columns are crossed, also "origin,destination" where no column is
-        called that.
-    count : str or None
-        How many points a row stands for; "1" if every row is one point.
+    Several columns of the category are crossed, also "origin,destination" where no column has that name.
+    A `count` of "1" says that every row is one point.
     """
 
     client: str | None = None

@@ -67,22 +67,9 @@ def from_json(
 ) -> Value:
     """The dataclass that `to_json` wrote; unknown fields of the document are ignored.
 
-    Parameters
-    ----------
-    kind : type
-        A dataclass of texts, numbers, truth values, tuples, sequences and mappings of those, and other
-        such dataclasses.
-    document : object
-        As it came from JSON.
-    where : str
-        Where the document comes from, for errors, e.g. "provenance.fit".
-    parsed : mapping of str to object, optional
-        Fields that the caller has read already.
-
-    Raises
-    ------
-    FileError
-        A field is missing or not of its type: one line names it, what was expected and what arrived.
+    The dataclass consists of texts, numbers, truth values, arrays, tuples, sequences and mappings of
+    those, and other such dataclasses. `parsed` are fields that the caller has read already. A field that
+    is missing or not of its type is a `FileError`, which names it after `where`.
 
     Examples
     --------

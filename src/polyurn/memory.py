@@ -2,7 +2,8 @@
 
 Systems that promise more than they have end a process when it uses what it was promised. So what a table
 needs is compared with what the machine, the container and the process's own limit leave, where that can
-be read. Only the system's own accounts are read here, and nothing is allocated.
+be read. Only the system's own accounts are read here, and nothing is allocated. The cores that a
+process may use are counted in the same way.
 """
 
 import os
@@ -92,3 +93,10 @@ def _text(path: Path) -> str:
         return path.read_text()
     except OSError:
         return ""
+
+
+def n_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -109,7 +109,7 @@ def on_basis(there: Halves, n_directions: int) -> tuple[Halves, StyleSpace]:
     flat = there.features.reshape(len(there.features), -1)
     fewer = there.with_features(flat.astype(np.float64) @ space.basis)
     return fewer, StyleSpace(
-        space.centres, np.eye(n_directions), space.whitening, space.radius, space.pool_far_share
+        space.centres, np.eye(n_directions), space.whitening, space.radius, space.proxy_far_share
     )  # fmt: skip
 
 

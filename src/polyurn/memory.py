@@ -2,7 +2,7 @@
 
 Systems that overcommit memory kill a process when it uses what was allocated. So the size of a table is
 compared with what the machine, the container and the process's own limit leave, where that can be read.
-Nothing is allocated here.
+Nothing is allocated here. The cores that a process may use are counted in the same way.
 """
 
 import os
@@ -83,3 +83,10 @@ def _text(path: Path) -> str:
         return path.read_text()
     except OSError:
         return ""
+
+
+def n_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -102,7 +102,7 @@ def test_points_that_do_not_fit_are_refused_in_one_line(features, labels, said):
         ({"whitening": [[[1.0, 0.0]]]}, "whitening of shape"),
         ({"radius": 0.0}, "radius above 0"),
         ({"radius": np.inf}, "radius above 0"),
-        ({"pool_far_share": 2.0}, "from 0 to 1"),
+        ({"proxy_far_share": 2.0}, "from 0 to 1"),
     ],
 )
 def test_a_space_whose_parts_do_not_fit_is_refused(changed, said):

@@ -33,7 +33,7 @@ def check(**settings):
         ({"category_prior": float("inf")}, "finite category_prior of at least 0, got inf"),
         ({"policy": Policy(starts=0)}, "the policy's starts above 0, got 0"),
         ({"policy": Policy(finalists=0)}, "the policy's finalists above 0, got 0"),
-        ({"policy": Policy(children=-1)}, "the policy's children of at least 0, got -1"),
+        ({"policy": Policy(recombined=-1)}, "the policy's recombined of at least 0, got -1"),
         ({"policy": Policy(dampings=())}, r"the policy's dampings above 0, got \(\)"),
         ({"policy": Policy(safety=float("nan"))}, "the policy's safety above 0, got nan"),
     ],

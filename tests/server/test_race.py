@@ -69,7 +69,7 @@ def test_no_climber_ever_goes_down_and_the_best_one_leads(name):
 
 
 def test_every_other_round_half_of_the_starts_leave_until_the_finalists_are_left():
-    policy = Policy(children=0, met=0.0)  # none leaves because it has met another
+    policy = Policy(recombined=0, met=0.0)  # none leaves because it has met another
     states = states_of(race_of(MEDIUM, 3, policy=policy, tol=1e-9), MEDIUM, at_most=11)[1:]
     assert [len(s.starts) for s in states] == [48, 48, 24, 24, 12, 12, 6, 6, 6, 6]
 
@@ -85,7 +85,7 @@ def test_of_starts_that_meet_only_the_best_goes_on_and_they_are_counted():
 
 
 def test_two_starts_at_different_optima_do_not_agree():
-    policy = Policy(children=0)
+    policy = Policy(recombined=0)
     last = states_of(race_of(KINDS, 3, groups=[SPLIT_FIRST, APART], policy=policy), KINDS)[-1]
     assert last.converged
     assert last.n_agreeing == 1
@@ -99,7 +99,7 @@ def test_recombination_finds_an_optimum_that_no_start_reaches(retired):
     best, without, recombined = (
         states_of(race_of(KINDS, 3, groups=groups, policy=some), KINDS)
         for groups, some in (
-            ([APART], policy), (lost, replace(policy, children=0)), (lost, policy)
+            ([APART], policy), (lost, replace(policy, recombined=0)), (lost, policy)
         )
     )  # fmt: skip
     assert [len(s.starts) for s in without[1:3]] == [2, 1 if retired else 2]
@@ -118,8 +118,8 @@ def test_children_are_the_leader_with_one_component_of_another_start():
         leader = state.best.alphas
         kept = [np.isclose(q.parameters.alphas, leader, rtol=1e-12).all(axis=1) for q in asked]
         children = [q for q, rows in zip(asked, kept, strict=True) if rows.sum() == 2]
-        first_trials = [s for _, s in rounds].index(state) >= DEFAULT.children_from
-        assert len(children) == (DEFAULT.children if first_trials else 0)
+        first_trials = [s for _, s in rounds].index(state) >= DEFAULT.recombined_from
+        assert len(children) == (DEFAULT.recombined if first_trials else 0)
         for q in children:
             foreign = q.parameters.alphas[~np.isclose(q.parameters.alphas, leader).all(axis=1)]
             assert np.isclose(seen, foreign, rtol=1e-9).all(axis=1).any()

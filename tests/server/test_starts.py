@@ -6,7 +6,7 @@ import pytest
 from polyurn import SizeBins, Sizes, answer
 from polyurn.model.paper_truths import truth
 from polyurn.server.em import Problem
-from polyurn.server.starts import child, landscape, random_groups, starts, survey
+from polyurn.server.starts import landscape, random_groups, recombine, starts, survey
 from polyurn.wire import Parameters, Survey, total
 
 COUNTS = truth("high/3").sample(300, rng=0)
@@ -102,7 +102,7 @@ OTHER = Parameters(
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_child_is_the_leader_with_one_component_of_another_start(seed):
-    made = child(LEADER, OTHER, rng=np.random.default_rng(seed))
+    made = recombine(LEADER, OTHER, rng=np.random.default_rng(seed))
     kept = (made.sizes.masses == LEADER.sizes.masses).all(axis=1)
     assert kept.sum() == 2
     np.testing.assert_array_equal(made.alphas[kept], LEADER.alphas[kept])
@@ -117,6 +117,6 @@ def test_a_child_is_the_leader_with_one_component_of_another_start(seed):
 
 def test_a_component_that_the_leader_lacks_comes_rather_than_one_that_it_has():
     rng = np.random.default_rng(0)
-    novel = [(child(LEADER, OTHER, rng=rng).alphas == [0.01, 0.01, 9.0]).all(axis=1).any()
+    novel = [(recombine(LEADER, OTHER, rng=rng).alphas == [0.01, 0.01, 9.0]).all(axis=1).any()
              for _ in range(99)]  # fmt: skip
     assert np.mean(novel) > 0.9

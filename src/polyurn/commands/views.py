@@ -252,7 +252,7 @@ def style_json(saved: "Saved[Style]") -> dict[str, Any]:
         **{name: getattr(style, name).tolist() for name in names},
         "errors": None if errors is None else {n: getattr(errors, n).tolist() for n in names},
         "far_share": None if np.isnan(style.far_share) else style.far_share,
-        "pool_far_share": style.space.pool_far_share,
+        "proxy_far_share": style.space.proxy_far_share,
         "radius": style.space.radius,
         "alarm": style.alarm,
     }

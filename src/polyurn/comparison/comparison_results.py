@@ -97,7 +97,7 @@ class Comparison:
         How many clients were held out, and how many of them, drawn at random, stand for all in what is
         not a likelihood.
     n_fitted : int or None
-        How many of them had been fitted; None if it was not said.
+        How many of them had been fitted; None if it is not known.
     n_twins : int
         How many of those compared have the very same histogram as another of them.
     """
@@ -122,7 +122,7 @@ class Comparison:
 
     @property
     def standing(self) -> str:
-        """Whether the clients were held out, as far as it was said."""
+        """Whether the clients were held out, as far as it is known."""
         if self.n_fitted is None:
             n_clients = counted(self.n_clients, "client")
             return f"compared with {n_clients}; it is not known whether they were fitted"
@@ -143,20 +143,22 @@ class Comparison:
     def sentences(self) -> tuple[str, ...]:
         """What belongs under the table."""
         sliced, sizes = f"{self.floors.sliced_wasserstein:.2f}", f"{self.floors.sizes:.2f}"
-        said = [
+        sentences = [
             self.standing,
             "a ratio of 1 is the distance of true clients to true clients, in brackets the range of "
             f"95 % of them (energy); 95 % of {self.floors.energy.n_splits:,} splits of them had "
             f"{sliced} (sliced Wasserstein), {sizes} (size)",
         ]
         if self.n_compared < self.n_clients:
-            said.append(
+            sentences.append(
                 f"{self.n_compared:,} of them, drawn at random, stand for all but in the likelihood"
             )
         if self.few:
-            said.append(f"{self.few}; a ratio in its range does not say that populations are alike")
-        said.extend(self._copy(row) for row in self.rows if self._has_copies(row))
-        return tuple(said)
+            sentences.append(
+                f"{self.few}; a ratio in its range does not say that populations are alike"
+            )
+        sentences.extend(self._copy(row) for row in self.rows if self._has_copies(row))
+        return tuple(sentences)
 
     def _has_copies(self, row: Likeness) -> bool:
         """Whether a population shares more clients with those held out than chance would have it."""
@@ -178,7 +180,7 @@ class Comparison:
         return (
             ("", *columns, "true"),
             *(
-                (name, *(told[name] for told in columns.values()), true.get(name, "–"))
+                (name, *(texts[name] for texts in columns.values()), true.get(name, "–"))
                 for name in _measures(self.rows[0])
             ),
         )
@@ -189,7 +191,7 @@ class Comparison:
 
     @classmethod
     def from_dict(cls, document: object) -> Self:
-        """What `to_dict` made, or what a comparison file holds, checked.
+        """What `to_dict` returned, or what a comparison file holds, checked.
 
         Raises
         ------

@@ -206,7 +206,7 @@ def wasserstein_floor(lines: NDArray[np.float64], halves: NDArray[np.bool_]) -> 
 
 
 def wasserstein_distance(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Mean over lines of the Wasserstein-1 distance between places on them.
+    """Mean over lines of the Wasserstein-1 distance between positions on them.
 
     Parameters
     ----------
@@ -246,16 +246,16 @@ def _parts(x: NDArray[np.float64], m: int) -> Iterator[NDArray[np.float64]]:
         yield x[part * m : (part + 1) * m]
 
 
-def _line_distance(places: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+def _line_distance(positions: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
     """∫|F - G| on a line, where the weights of F's points are positive and those of G's negative.
 
     Parameters
     ----------
-    places, weights : float arrays of shape (n,)
+    positions, weights : float arrays of shape (n,)
     """
-    order = np.argsort(places)
+    order = np.argsort(positions)
     ahead = np.cumsum(weights[order[:-1]])
-    return float(np.abs(ahead) @ np.diff(places[order]))
+    return float(np.abs(ahead) @ np.diff(positions[order]))
 
 
 def _floor(distance: float, splits: NDArray[np.float64], expected: float) -> Floor:
@@ -273,12 +273,12 @@ def _over(distance: float, floor: float) -> float:
 
 
 def split_distances(
-    places: NDArray[np.float64], splits: NDArray[np.bool_], *, n_first: int
+    positions: NDArray[np.float64], splits: NDArray[np.bool_], *, n_first: int
 ) -> NDArray[np.float64]:
     """∫|F - G| on a line, between the two parts of each split, shape (n_splits,).
 
-    Places have shape (n,). Splits, shape (n, n_splits) with contiguous rows, say who is in the first
-    part: `n_first` in each column. Places are walked in order, so that the inner loop is over splits.
+    Positions have shape (n,). Splits, shape (n, n_splits) with contiguous rows, say who is in the first
+    part: `n_first` in each column. Positions are walked in order, so that the inner loop is over splits.
 
     Examples
     --------
@@ -286,9 +286,9 @@ def split_distances(
     array([2.5])
     """
     n, n_splits = splits.shape
-    order = np.argsort(places)
+    order = np.argsort(positions)
     distances = np.zeros(n_splits)
-    _walk(order, np.diff(places[order]), splits, 1 / n_first, 1 / (n - n_first), distances)
+    _walk(order, np.diff(positions[order]), splits, 1 / n_first, 1 / (n - n_first), distances)
     return distances
 
 

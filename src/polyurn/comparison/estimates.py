@@ -55,10 +55,10 @@ def interval(draws: NDArray[np.float64]) -> tuple[float, float]:
 
     Draws that are NaN, from which nothing could be estimated, are left out.
     """
-    said = draws[~np.isnan(draws)]
-    if len(said) == 0:
+    defined = draws[~np.isnan(draws)]
+    if len(defined) == 0:
         return np.nan, np.nan
-    low, high = np.quantile(said, _TAILS, method="inverted_cdf")
+    low, high = np.quantile(defined, _TAILS, method="inverted_cdf")
     return float(low), float(high)
 
 

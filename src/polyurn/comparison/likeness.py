@@ -335,7 +335,7 @@ def _dispersion(
 def _n_fitted(
     to: object, n_held_out: int, clients: Sequence[object] | None, fitted: Sequence[object] | None
 ) -> int | None:
-    """How many of the clients to compare with were fitted, or None if it was not said."""
+    """How many of the clients to compare with were fitted, or None if it is not known."""
     if isinstance(to, ClientSplit):
         if clients is not None or fitted is not None:
             raise ParameterError("a ClientSplit says who was fitted: leave out clients and fitted")

@@ -140,14 +140,14 @@ def style_dispersion(
     n_held, by_cell = _means(residuals, owner * n_labels + codes, n_clients * n_labels)
     index = (n_held * np.square(by_cell).sum(axis=1)).reshape(n_clients, n_labels)
     counts = n_held.reshape(n_clients, n_labels)
-    told = (counts >= 2) & (spreads > 0)
-    index = np.where(told, index / np.where(spreads > 0, spreads, 1.0), 0.0)
-    tie, floor = _tie(counts / sizes[:, None], means, rng)
+    enough = (counts >= 2) & (spreads > 0)
+    index = np.where(enough, index / np.where(spreads > 0, spreads, 1.0), 0.0)
+    correlation, floor = _canonical_correlation(counts / sizes[:, None], means, rng)
     return StyleDispersion(
         n_clients=n_clients,
         by_client=mean_estimate(by_client, weights),
-        by_label=_ratio_estimate(index.sum(axis=1), told.sum(axis=1), weights),
-        label_effect=tie,
+        by_label=_ratio_estimate(index.sum(axis=1), enough.sum(axis=1), weights),
+        label_effect=correlation,
         label_effect_floor=floor,
     )
 
@@ -184,7 +184,7 @@ def _ratio_estimate(
     return Estimate(float(sums.sum() / counts.sum()), float(low), float(high))
 
 
-def _tie(
+def _canonical_correlation(
     shares: NDArray[np.float64], means: NDArray[np.float64], rng: np.random.Generator
 ) -> tuple[float, float]:
     """The first canonical correlation of label shares and mean residuals, and that of chance."""

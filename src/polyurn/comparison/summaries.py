@@ -126,11 +126,11 @@ def _best(score: _Score) -> float:
     if near == 0 or not np.isfinite(near):
         return near
 
-    def slope(log_alpha: float) -> float:
+    def gradient(log_alpha: float) -> float:
         return float(score(np.exp([log_alpha]), everyone)[0, 0])
 
     step = _NODES[1] - _NODES[0]
-    return float(np.exp(brentq(slope, np.log(near) - step, np.log(near) + step)))
+    return float(np.exp(brentq(gradient, np.log(near) - step, np.log(near) + step)))
 
 
 def _maxima(score: _Score, weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -61,9 +61,9 @@ def _draw(alpha_0, shares, others, components, sizes, points, counts, rng):
             at = rng.random() * (total + t)
             # Rounding may put `at` at the very end: there is no point t yet.
             if at < total or at >= total + t:
-                place = rng.random() * n_categories
-                j = np.int64(place)
-                if place - j >= shares[k, j]:
+                position = rng.random() * n_categories
+                j = np.int64(position)
+                if position - j >= shares[k, j]:
                     j = others[k, j]
             else:
                 j = points[min(np.int64(at - total), t - 1)]
@@ -155,7 +155,7 @@ def e_step(counts, sizes, log_weights, starts, logs, size_logs, omega):
     sizes : int array of shape (n_clients,)
     log_weights : float array of shape (n_components,)
     starts, logs : arrays
-        As `tabulate` made them, and `size_logs` of sizes and α_0.
+        As `tabulate` returns them, and `size_logs` of sizes and α_0.
     omega : float array of shape (n_clients, n_components)
     """
     n, n_categories = counts.shape

@@ -23,13 +23,13 @@ from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ShapedArrays
 from polyurn.typed.declared import Floats, Shape
 
-# Covariances come from eigenvectors: their rounding is larger than one in the last place.
+# Covariances come from eigenvectors: their rounding is larger than one in the last digit.
 _ROUNDING = 1e-9
-# The mean style is far from the pool's if it is half a standard deviation of the pool's points away ...
+# The mean style is far from the proxy data's if it is half a standard deviation of their points away ...
 _FAR_MEAN = 0.5
 # ... by more than chance: four standard errors, one false alarm in 16,000.
 _STANDARD_ERRORS = 4.0
-# Points lie far from the pool if three times as many as in the pool itself are beyond the radius.
+# Points lie far from the proxy data if three times as many as of the proxy points are beyond the radius.
 _FAR_SHARES = 3.0
 
 
@@ -69,7 +69,7 @@ class Style(ShapedArrays):
     ----------
     space : StyleSpace
     mean : float array of shape (n_directions,)
-        μ: the mean style of the clients; the pool's is 0.
+        μ: the mean style of the clients; that of the proxy data is 0.
     shared : float array of shape (n_directions, n_directions)
         B: the covariance of what all labels of a client share.
     by_label : float array of shape (n_directions, n_directions)
@@ -211,25 +211,26 @@ class Style(ShapedArrays):
 
     @property
     def alarm(self) -> str | None:
-        """Why the pool may not be able to show these clients' style, in one line; None if it can.
+        """Why the proxy data may not be able to show these clients' style, in one line; None if they
+        can.
 
-        The clients' mean style is not the pool's if it lies half a standard deviation of the pool's
-        points away, and four standard errors; and their points are far from the pool
-        if three times as many of them as of the pool's are beyond the radius, by more than noise.
+        The clients' mean style is not the proxy data's if it lies half a standard deviation of the
+        proxy points away, and four standard errors. Clients' points are far from the proxy data if
+        three times as many of them as of the proxy points are beyond the radius, by more than noise.
         """
         away = float(np.linalg.norm(self.mean))
         error = 0.0 if self.errors is None else float(np.linalg.norm(self.errors.mean))
         if away > max(_FAR_MEAN, _STANDARD_ERRORS * error):
             worst = int(np.argmax(np.abs(self.mean)))
             return (
-                f"the clients' mean style is not the pool's: it lies {away:.2f} standard deviations of "
-                f"the pool's points away, most of it in direction {worst + 1}"
+                f"the clients' mean style is not the proxy data's: it lies {away:.2f} standard "
+                f"deviations of the proxy points away, most of it in direction {worst + 1}"
             )
         noise = 0.0 if self.errors is None else _STANDARD_ERRORS * self.errors.far_share
-        if self.far_share - noise > _FAR_SHARES * max(self.space.pool_far_share, 1e-3):
+        if self.far_share - noise > _FAR_SHARES * max(self.space.proxy_far_share, 1e-3):
             return (
-                f"{self.far_share:.1%} of the clients' points lie far from the pool, beyond "
-                f"{self.space.radius:.3g}; of the pool's own, {self.space.pool_far_share:.1%}"
+                f"{self.far_share:.1%} of the clients' points lie far from the proxy data, beyond "
+                f"{self.space.radius:.3g}; of the proxy points, {self.space.proxy_far_share:.1%}"
             )
         return None
 
@@ -249,8 +250,8 @@ def nearest_covariance(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     [[2.0, 0.0], [0.0, 0.0]]
     """
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    made = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return np.asarray((made + made.T) / 2)
+    nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return np.asarray((nearest + nearest.T) / 2)
 
 
 def _check_covariance(given: Floats | None, what: str) -> None:

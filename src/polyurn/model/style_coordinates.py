@@ -46,7 +46,7 @@ class StyleSpace(ShapedArrays):
         W_l^(-1/2): makes the proxy points of label l have covariance I.
     radius : float
         A point farther than this from 0 is moved to this distance: what one point can do is bounded.
-    pool_far_share : float
+    proxy_far_share : float
         The share of the proxy points that lie beyond the radius.
 
     Examples
@@ -60,7 +60,7 @@ class StyleSpace(ShapedArrays):
     basis: Annotated[Floats, Shape("n_features", "n_directions")]
     whitening: Annotated[Floats, Shape("n_labels", "n_directions", "n_directions")]
     radius: float
-    pool_far_share: float = 0.0
+    proxy_far_share: float = 0.0
 
     def __post_init__(self) -> None:
         self._check_arrays()
@@ -71,8 +71,10 @@ class StyleSpace(ShapedArrays):
             )
         if not 0 < self.radius < math.inf:
             raise ParameterError(f"expected a finite radius above 0, got {self.radius}")
-        if not 0 <= self.pool_far_share <= 1:
-            raise ParameterError(f"expected pool_far_share from 0 to 1, got {self.pool_far_share}")
+        if not 0 <= self.proxy_far_share <= 1:
+            raise ParameterError(
+                f"expected proxy_far_share from 0 to 1, got {self.proxy_far_share}"
+            )
 
     @property
     def n_labels(self) -> int:
@@ -165,7 +167,7 @@ def style_space(
     """Make a style space of proxy points.
 
     Its directions are the principal components of the residuals f - m_l, of all labels together; in
-    them the points of each label are whitened, so that the pool has mean 0 and covariance I.
+    them the points of each label are whitened, so that the proxy points have mean 0 and covariance I.
 
     Parameters
     ----------
@@ -211,7 +213,7 @@ def style_space(
     if radius is None:
         radius = float(np.quantile(distances, _WITHIN_RADIUS))
     return StyleSpace(
-        centres, basis, whitening, radius, pool_far_share=float((distances > radius).mean())
+        centres, basis, whitening, radius, proxy_far_share=float((distances > radius).mean())
     )
 
 

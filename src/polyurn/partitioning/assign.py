@@ -1,7 +1,7 @@
 """Which proxy points each simulated client holds: histograms in, indices out.
 
 Every histogram is matched exactly where the proxy data allow it; where they do not, the caller has
-said what is to happen and the report says what did. Clients are served in their order, each from what
+chosen what is to happen, and the report has what did. Clients are served in their order, each from what
 those before it left over; one that asks for more than is left can be drawn again, without the categories
 that have run out. How points are drawn is `draw_kernels.py`, and nothing is written here.
 """
@@ -28,7 +28,7 @@ from polyurn.wording import counted
 
 # Clients that `cover` draws at a time: 32 MB of histograms.
 _BATCH_CELLS = 4_000_000
-# How many clients of a population are looked at before it is said that it has none that fits.
+# How many clients of a population are drawn before an error says that it has none that fits.
 _TRIES = 1024
 
 
@@ -73,10 +73,10 @@ def partition(
         For "resample"; by default the one that the clients were drawn from.
     style : Style, optional
         What clients differ in besides their labels, from `fit_style`; a `Styled` population's own by
-        default. Categories are then labels. A
-        client draws points in proportion to how much more frequent they are in its style than in the
-        proxy data. Clients are then not quite independent of each other: a point is 0.3 times as
-        likely as before each time it is given, so that clients together are like the proxy data.
+        default. Categories are then labels. A client draws points in proportion to how much more
+        frequent they are in its style than in the proxy data. Clients are then not quite independent of
+        each other: a point is 0.3 times as likely as before each time it is given, so that clients
+        together are like the proxy data.
     features : array of shape (n_points, ...), optional
         Of the proxy points, as the style's space has them; with a style and only then.
     rng : int or numpy.random.Generator
@@ -97,7 +97,7 @@ def partition(
     -----
     StyleWarning
         The proxy data have too few points of the clients' styles; some directions of the style were
-        left out, which `report.style_section` has.
+        left out, which `report.style` has.
 
     Examples
     --------
@@ -117,14 +117,14 @@ def partition(
         population = drawn_from(clients)
     _check_settings(shortfall, population, table.shape[1])
     codes = check_labels(labels, table.shape[1])
-    stock = np.bincount(codes, minlength=table.shape[1])
+    available = np.bincount(codes, minlength=table.shape[1])
     asked = _column_sums(table)
     redrawn = np.empty(0, np.int64)
     if shortfall == "refuse":
-        _refuse(_column_max(table) if replace else asked, stock)
+        _refuse(_column_max(table) if replace else asked, available)
     elif shortfall == "resample" and population is not None:
-        table, redrawn = _resample(table, stock, population, replace, rng)
-    empty = np.flatnonzero((_column_sums(table) > 0) & (stock == 0))
+        table, redrawn = _resample(table, available, population, replace, rng)
+    empty = np.flatnonzero((_column_sums(table) > 0) & (available == 0))
     if len(empty):
         raise ShortfallError(
             "clients ask for points of categories that the proxy data do not have: {}; draw clients "
@@ -187,15 +187,15 @@ def cover(
     codes = check_labels(labels, n_categories)
     if len(codes) == 0:
         raise PartitionError("expected at least one proxy point, got none")
-    stock = np.bincount(codes, minlength=n_categories)
-    left, asked = stock, np.zeros(n_categories, np.int64)
+    available = np.bincount(codes, minlength=n_categories)
+    left, asked = available, np.zeros(n_categories, np.int64)
     parts: list[NDArray[np.int64]] = []
     redrawn: list[NDArray[np.int64]] = []
     n_clients, n_drawn, cut = 0, 16, 0
     while left.any():  # every client takes a point at least
         drawn = sample_counts(population, n_drawn, rng)
         served = serve(drawn, left, population, rng)
-        left, cut = served.stock, served.cut
+        left, cut = served.left, served.cut
         asked += drawn[: len(served.counts)].sum(axis=0)
         parts.append(served.counts)
         redrawn.append(served.redrawn + n_clients)
@@ -230,7 +230,7 @@ def held_categories(counts: object, labels: ArrayLike) -> Counts:
     [[1, 0, 0], [2, 0, 4]]
     """
     table = check_counts(counts)
-    there = stocked(labels, table.shape[1])
+    there = has_points(labels, table.shape[1])
     if isinstance(table, np.ndarray):
         kept = np.where(there, table, 0)
         return np.asarray(kept[kept.sum(axis=1) > 0])
@@ -239,7 +239,7 @@ def held_categories(counts: object, labels: ArrayLike) -> Counts:
     return held[np.flatnonzero(np.asarray(held.sum(axis=1)).reshape(-1) > 0)]
 
 
-def stocked(labels: ArrayLike, n_categories: int) -> NDArray[np.bool_]:
+def has_points(labels: ArrayLike, n_categories: int) -> NDArray[np.bool_]:
     """Which of so many categories the proxy data have, shape (n_categories,)."""
     codes = numbers(labels, "labels")
     return np.isin(np.arange(n_categories), codes)
@@ -280,15 +280,15 @@ def _given(
 
     offsets = np.concatenate([[0], np.cumsum(client_sizes(table))])
     n_given, n_points = int(offsets[-1]), len(codes)
-    # The indices; for each proxy point its place in the urns and whether it was used; cursors.
+    # The indices; for each proxy point its position in the urns and whether it was used; cursors.
     check_memory(
         8 * n_given + 9 * n_points + 8 * len(offsets),
         f"the indices of the {counted(n_given, 'point')} that clients ask for",
         "partition fewer clients at a time",
     )
     indices = np.empty(n_given, np.int64)
-    stock = np.bincount(codes, minlength=table.shape[1])
-    starts = np.concatenate([[0], np.cumsum(stock)])
+    available = np.bincount(codes, minlength=table.shape[1])
+    starts = np.concatenate([[0], np.cumsum(available)])
     urns = np.empty(n_points, np.int32 if n_points < 2**31 else np.int64)
     fill_urns(codes, starts[:-1].copy(), urns)
     cursors, served = offsets[:-1].copy(), None
@@ -308,11 +308,11 @@ def _given(
     used = np.zeros(n_points, bool)
     used[indices] = True
     report = PartitionReport(
-        available=stock,
+        available=available,
         asked=asked,
         given=_column_sums(table),
         n_used=int(used.sum()),
-        n_repeats=_n_repeats(table, stock),
+        n_repeats=_n_repeats(table, available),
         redrawn=redrawn,
         cut=cut,
         replace=replace,
@@ -359,24 +359,24 @@ def _column_max(table: Counts) -> NDArray[np.int64]:
     return np.asarray(table.max(axis=0).toarray(), np.int64).reshape(-1)
 
 
-def _n_repeats(table: Counts, stock: NDArray[np.int64]) -> int:
+def _n_repeats(table: Counts, available: NDArray[np.int64]) -> int:
     """How many points clients are given beyond one of each that there is."""
-    if not (_column_max(table) > stock).any():
+    if not (_column_max(table) > available).any():
         return 0
     cells = sparse.coo_array(table)
-    return int(np.maximum(cells.data - stock[cells.col], 0).sum())
+    return int(np.maximum(cells.data - available[cells.col], 0).sum())
 
 
-def _short_clients(table: Counts, stock: NDArray[np.int64]) -> NDArray[np.int64]:
+def _short_clients(table: Counts, available: NDArray[np.int64]) -> NDArray[np.int64]:
     """Clients that ask for more points of a category than there are."""
     if isinstance(table, np.ndarray):
-        return np.flatnonzero((table > stock).any(axis=1))
+        return np.flatnonzero((table > available).any(axis=1))
     clients = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
-    return np.unique(clients[table.data > stock[table.indices]])
+    return np.unique(clients[table.data > available[table.indices]])
 
 
-def _refuse(needed: NDArray[np.int64], stock: NDArray[np.int64]) -> None:
-    missing = np.maximum(needed - stock, 0)
+def _refuse(needed: NDArray[np.int64], available: NDArray[np.int64]) -> None:
+    missing = np.maximum(needed - available, 0)
     if missing.any():
         short = np.flatnonzero(missing)
         raise ShortfallError(
@@ -389,13 +389,13 @@ def _refuse(needed: NDArray[np.int64], stock: NDArray[np.int64]) -> None:
 
 def _resample(
     table: Counts,
-    stock: NDArray[np.int64],
+    available: NDArray[np.int64],
     population: Population,
     replace: bool,
     rng: np.random.Generator,
 ) -> tuple[Counts, NDArray[np.int64]]:
     """The same histograms, those that cannot be served drawn again; and which these are."""
-    sizes, n_points = client_sizes(table), int(stock.sum())
+    sizes, n_points = client_sizes(table), int(available.sum())
     needed = int(sizes.max()) if replace else int(sizes.sum())
     if needed > n_points:
         whose = "a client asks" if replace else "the clients ask"
@@ -404,16 +404,16 @@ def _resample(
             "clients, fewer of them, or use shortfall='reuse' (--shortfall reuse on the command line)"
         )
     if not replace:
-        if (_column_sums(table) <= stock).all():
+        if (_column_sums(table) <= available).all():
             return table, np.empty(0, np.int64)
-        served = serve(dense(table), stock, population, rng)
+        served = serve(dense(table), available, population, rng)
         return served.counts, served.redrawn
-    short = _short_clients(table, stock)
+    short = _short_clients(table, available)
     if len(short) == 0:
         return table, short
     counts = dense(table)
     for client in short:
-        counts[client] = redraw(int(sizes[client]), stock, population, rng)
+        counts[client] = redraw(int(sizes[client]), available, population, rng)
     return counts, short
 
 
@@ -425,14 +425,14 @@ class Served:
     """
 
     counts: NDArray[np.int64]  # (n_served, n_categories)
-    stock: NDArray[np.int64]  # (n_categories,)
+    left: NDArray[np.int64]  # (n_categories,)
     redrawn: NDArray[np.int64]  # (n_redrawn,)
     cut: int
 
 
 def serve(
     counts: NDArray[np.int64],
-    stock: NDArray[np.int64],
+    available: NDArray[np.int64],
     population: Population,
     rng: np.random.Generator,
 ) -> Served:
@@ -440,46 +440,49 @@ def serve(
 
     Who cannot have what it asks for is drawn again from the population.
     """
-    counts, stock = counts.copy(), stock.copy()
+    counts, available = counts.copy(), available.copy()
     redrawn: list[int] = []
     start, step, cut = 0, 64, 0
-    while start < len(counts) and stock.any():
+    while start < len(counts) and available.any():
         needed = np.cumsum(counts[start : start + step], axis=0)
-        short = (needed > stock).any(axis=1)
+        short = (needed > available).any(axis=1)
         n_served = int(short.argmax()) if short.any() else len(needed)
         if n_served:
-            stock -= needed[n_served - 1]
+            available -= needed[n_served - 1]
         start += n_served
         # Where one client is short the next ones will be: look at few of them at a time.
         step = max(1, step // 2) if short.any() else 2 * step
-        if short.any() and stock.any():
-            asked, left = int(counts[start].sum()), int(stock.sum())
-            counts[start] = stock if asked >= left else redraw(asked, stock, population, rng)
-            stock -= counts[start]
+        if short.any() and available.any():
+            asked, left = int(counts[start].sum()), int(available.sum())
+            counts[start] = (
+                available if asked >= left else redraw(asked, available, population, rng)
+            )
+            available -= counts[start]
             redrawn.append(start)
             cut = max(asked - left, 0)
             start += 1
-    return Served(counts[:start], stock, np.array(redrawn, np.int64), cut)
+    return Served(counts[:start], available, np.array(redrawn, np.int64), cut)
 
 
 def redraw(
-    size: int, stock: NDArray[np.int64], population: Population, rng: np.random.Generator
+    size: int, available: NDArray[np.int64], population: Population, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """A client of `size` points, of no category more than `stock` has, at most `stock.sum()` in all.
+    """A client of `size` points, with no more of a category than is available, at most `available.sum()`
+    in all.
 
     Its points are drawn from the categories that are not empty. Where that empties another one, the
     points that are missing are drawn from those that are left then, given what the client holds: each
     time round there is one category fewer.
     """
-    counts = np.zeros(len(stock), np.int64)
+    counts = np.zeros(len(available), np.int64)
     missing = size
     while missing:
-        left = stock - counts > 0
+        left = available - counts > 0
         if isinstance(population, MDM):
             more = _continued(population, counts, missing, left, rng)
         else:
             more = _borrowed(population, missing, left, rng)
-        more = np.minimum(more, stock - counts)
+        more = np.minimum(more, available - counts)
         counts += more
         missing -= int(more.sum())
     return counts

@@ -9,7 +9,7 @@ the others, is `assign.py`.
 import numpy as np
 from numba import njit
 
-# What is called for every cell is put in its place by numba: as calls, a draw takes three times as long.
+# What is called for every cell is inlined by numba: as calls, a draw takes three times as long.
 
 
 @njit(cache=True, nogil=True)

@@ -143,31 +143,31 @@ class PartitionReport:
 
     def sentences(self) -> list[str]:
         """What a person wants to know about a partition."""
-        told = [
+        sentences = [
             f"{counted(self.n_given, 'point')} given, {self.n_used:,} of {self.available.sum():,} "
             "proxy points used"
         ]
         if self.n_repeats:
-            told.append(
+            sentences.append(
                 f"{self.n_repeats:,} times a client was given a point that it already holds"
             )
         if len(self.redrawn):
-            told.append(
+            sentences.append(
                 f"{counted(len(self.redrawn), 'client')} drawn again, because a category was used up"
             )
         if self.cut:
-            told.append(
+            sentences.append(
                 f"the last client holds {counted(self.cut, 'point')} fewer than it asked for"
             )
         if self.style is not None:
-            told.append(
+            sentences.append(
                 f"styles along {counted(self.style.n_directions_used, 'direction')}; "
                 f"{self.style.served:.0%} of clients and labels find as many points of their style, "
                 "in effect, as they ask for"
             )
             if self.style.remark is not None:
-                told.append(self.style.remark)
-        return told
+                sentences.append(self.style.remark)
+        return sentences
 
     def to_json(self) -> dict[str, Any]:
         """The numbers, for JSON."""

@@ -1,4 +1,4 @@
-"""Draws of points that suit a client's style, compiled: rejection from boxes, exact for any pool.
+"""Draws of points that suit a client's style, compiled: rejection from boxes, exact for any proxy data.
 
 Point j of a label has the log weight Σ_d (s_d y_jd - c_d y_jd²) for a client, plus log r for each time
 that it was given before. Drawing one point after the other in proportion to the weights, without
@@ -19,7 +19,7 @@ from numba import njit
 # A client may try so often, for each point that Gumbel noise would look at: a look costs about as much.
 _TRIES_PER_POINT = 0.25
 _FEWEST_TRIES = 64
-# Tries that are made at once, step by step: none waits for the branches and the memory of another.
+# Tries that run at once, step by step: none waits for the branches and the memory of another.
 _MOST_AT_ONCE = 64
 # Boxes whose bounds are summed first: a group is searched for, and then all of its boxes looked at.
 _GROUP = 4
@@ -40,14 +40,15 @@ _VECTORS = {"nnan", "nsz", "reassoc", "contract"}
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw_styled(
-    places, needs, targets, spread, within, points, starts, lows, highs, urn, factor, indices, rng
+    begins, needs, targets, spread, within, points, starts, lows, highs, urn, factor, indices, rng
 ):
     """Give clients their points of one label; `points` and their names `urn` are put in another order.
 
-    Client i of those that ask has `needs[i]` points written to `indices` from `places[i]` on. Its style
+    Client i of those that ask has `needs[i]` points written to `indices` from `begins[i]` on. Its style
     is `targets[i]` plus `spread` times standard normal numbers, and its points vary by `within` in each
-    direction, the pool's by 1. Boxes are as `into_boxes` returns them. A point becomes `factor` times as
-    likely each time it is given; with 0, no point is given again before all others were.
+    direction, those of the proxy data by 1. Boxes are as `into_boxes` returns them. A point becomes
+    `factor` times as likely each time it is given; with 0, no point is given again before all others
+    were.
     """
     n_points, n_boxes = len(points), len(starts) - 1
     curves, slopes = 0.5 * (1.0 / within - 1.0), np.empty(len(within))
@@ -67,7 +68,7 @@ def draw_styled(
     found, limits = np.empty(_MOST_AT_ONCE, np.int64), np.empty(_MOST_AT_ONCE)
     drawn = np.empty(n_points, np.int64)
     for pair in range(len(needs)):
-        at, need = places[pair], needs[pair]
+        at, need = begins[pair], needs[pair]
         while need >= n_points:  # every point, as often as possible
             indices[at : at + n_points] = urn
             at += n_points
@@ -287,9 +288,9 @@ def _settle(drawn, points, facts, urn, boxes, mass, powers, least):
         if boxes[box, _FRESH] == 0:
             least[1] -= boxes[box, _FLOOR] == least[0]
             boxes[box, _FLOOR] += 1
-            for place in range(start, end):
-                if facts[place, _USES] == boxes[box, _FLOOR]:
-                    _swap(points, facts, urn, place, start + boxes[box, _FRESH])
+            for position in range(start, end):
+                if facts[position, _USES] == boxes[box, _FLOOR]:
+                    _swap(points, facts, urn, position, start + boxes[box, _FRESH])
                     boxes[box, _FRESH] += 1
         mass[box] = _mass(boxes[box], least[0], powers)
     if least[1] == 0:  # count from what every point has: powers of the factor would become zero
@@ -350,9 +351,9 @@ def into_boxes(points, urn, change, most):
     """Sort the points of one label, and their names `urn`, into boxes of at most `most` points each.
 
     A region of too many points is cut in the middle of its widest side, where a unit of direction d
-    counts `change[d]`: in the tails of the pool boxes are as small as others, and have fewer points.
-    Returns where each box begins, and the least and the largest coordinates in it, (n_directions,
-    n_boxes) each.
+    counts `change[d]`: in the tails of the proxy data boxes are as small as others, and have fewer
+    points. Returns where each box begins, and the least and the largest coordinates in it,
+    (n_directions, n_boxes) each.
     """
     n, m = points.shape
     starts, n_boxes, begin = np.zeros(n + 1, np.int32), 0, 0
@@ -410,7 +411,7 @@ def _cut(points, urn, begin, end, side, middle):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def effective_sizes(targets, within, points, out):
-    """Write (Σ w)² / Σ w² over the points for clients of these styles, the pool's variance being 1."""
+    """Write (Σ w)² / Σ w² over the points for clients of these styles; proxy points have variance 1."""
     curves, values = 0.5 * (1.0 / within - 1.0), np.empty(len(points))
     for client in range(len(targets)):
         slopes = targets[client] / within

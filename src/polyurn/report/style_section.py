@@ -135,12 +135,12 @@ def _alarm(style: Style) -> str:
 
 def _mean(style: Style) -> str:
     away = float(np.linalg.norm(style.mean))
-    said = f"{away:.2f} standard deviations from the pool’s"
+    said = f"{away:.2f} standard deviations from the proxy data’s"
     if np.isnan(style.far_share):
         return said
     return (
         f"{said}; {style.far_share:.1%} of the clients’ points lie beyond {style.space.radius:.3g}, "
-        f"where {style.space.pool_far_share:.1%} of the pool’s do"
+        f"where {style.space.proxy_far_share:.1%} of the proxy points do"
     )
 
 

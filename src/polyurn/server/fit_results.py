@@ -1,8 +1,8 @@
 """What a fit and a selection come to: their parameters, their rounds, and what ended them.
 
 Frozen values, which a model's file keeps as they are: all but the parameters, which are the file's own.
-Of the numbers of clients a file has two: how many were asked, and the fewest that a sum is over. The number
-of every round would say who left when. How results come about is `fitting.py` and `paper.py`.
+Of the numbers of clients a file has two: how many were asked, and the fewest that a sum is over. The
+number of every round would say who left when. How results come about is `fitting.py` and `paper.py`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -249,7 +249,8 @@ class Selection:
     paths : tuple of StartPath
         The path of every start of the chosen number of components.
     n_clients, fewest_clients : int
-        The most clients that were fitted in a round, and the fewest. Counted from the rounds, if they say.
+        The most clients that were fitted in a round, and the fewest. Counted from the rounds, if they
+        say.
     """
 
     n_components: Count

@@ -1,6 +1,6 @@
 """What a caller may ask of a fit, checked before any client is; and what too few clients cannot give.
 
-What a setting does is in `fit.py`, `search.py` and `paper.py`.
+What a setting does is in `fitting.py`, `search.py` and `paper.py`.
 """
 
 import math
@@ -18,7 +18,7 @@ from polyurn.wording import counted
 # Each of them is kept; no fit has needed a thousand.
 MOST_ROUNDS = 1_000_000
 # Of a policy's numbers; the others are above 0.
-_MAY_BE_ZERO = ("children", "children_from", "childhood", "met", "full_weight")
+_MAY_BE_ZERO = ("recombined", "recombined_from", "unranked", "met", "full_weight")
 # With fewer for each component, some may have a client or two: the Hessian says little then, and a
 # concentration may rise for ever with hardly a gain.
 CLIENTS_EACH = 10
@@ -41,9 +41,11 @@ class Policy:
     finalists: int = 6  # ... until so many are left; so many climbers take Newton steps
 
     # Recombination: the leader with one component of another start, present or retired.
-    children: int = 8  # that begin in each round; a steady stream finds what generations miss
-    children_from: int = 4  # the round of trials in which the first begin
-    childhood: int = 3  # rounds in which a child is not compared with the others
+    recombined: int = (
+        8  # starts of this kind in each round; a steady stream finds what generations miss
+    )
+    recombined_from: int = 4  # the round of trials in which the first begin
+    unranked: int = 3  # rounds in which they are not compared with the others
 
     # Newton steps (saddle-free: Dauphin et al., 2014), with Levenberg and Marquardt's damping.
     damping: float = 1e-4  # of the first step, in the units of the mean Hessian's eigenvalues

@@ -336,18 +336,21 @@ class _Rounds:
             any_size = Sizes(SizeBins([1, problem.size_bins.max_size + 1]), [[1.0]])
             anyone = MDM([1.0], np.ones((1, problem.n_categories)), any_size)
             both = Batch((self._fitted(question), self._judged((anyone,))))
-            said, judged = cast(Any, self._aggregate(both)).answers
-            check_parts(said.n_clients, judged.n_clients, held_out=self._held_out)
+            surveyed, judged = cast(Any, self._aggregate(both)).answers
+            check_parts(surveyed.n_clients, judged.n_clients, held_out=self._held_out)
         else:
-            said = self._aggregate(question)
-        self.n_fitted = float(said.n_clients)
+            surveyed = self._aggregate(question)
+        self.n_fitted = float(surveyed.n_clients)
         if self.n_fitted == 0:
             raise ParameterError("no client answered the first question; ask a larger cohort")
         bins = with_profile(
-            problem.size_bins, question.size_bins, said.size_counts, size_prior=problem.size_prior
+            problem.size_bins,
+            question.size_bins,
+            surveyed.size_counts,
+            size_prior=problem.size_prior,
         )
         self._problem = replace(problem, size_bins=bins)
-        self._land = landscape(question, said, sizes=not problem.shared_sizes)
+        self._land = landscape(question, surveyed, sizes=not problem.shared_sizes)
         self._on_round(int(self.n_fitted), question.n_numbers, ())
 
     def climb(self, numbers: Sequence[int], streams: Sequence[np.random.Generator]) -> None:
@@ -415,9 +418,10 @@ class _Rounds:
         return bool(done and old) and max(old) > min(done) and self.n_rounds % _ASK_EVERY == 0
 
     def _give_up(self, before: dict[int, State]) -> None:
-        """Stop those that fewer components are ahead of by more than they may still gain, and an error.
+        """Stop candidates with more components that can no longer overtake the best smaller one.
 
-        `before` was scored: the round has brought some of the gain, as far as the same clients judged.
+        One is stopped if it is behind by more than what it may still gain and a standard error. The
+        states `before` the round were scored, so its gain counts, if the same clients judged both.
         """
         assert self.scores is not None
         numbers = sorted(self.climbs)

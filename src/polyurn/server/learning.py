@@ -23,7 +23,7 @@ Components: TypeAlias = Sequence[int] | Literal["auto"]
 
 @dataclass(frozen=True)
 class Learned:
-    """A mixture, and the records of how it came about; `fit` or `selection` is there, not both."""
+    """A mixture, and how it was learned: either `fit` or `selection`."""
 
     mdm: MDM
     fit: Fit | None = None

@@ -1,7 +1,7 @@
 """The paper's own fit: Algorithms 1 and 2 of Scott and Cahill (2024) on sums over clients.
 
 The server's lines. What a client computes is `client/answers.py`; the same on a plain table, without
-aggregation, is `polyurn.reference`. `fit.py` needs fewer rounds.
+aggregation, is `polyurn.reference`. `fitting.py` needs fewer rounds.
 """
 
 from collections.abc import Callable

@@ -84,14 +84,17 @@ class Sampled:
         n = len(self._groups) >> (self._n_rounds // self._settings.policy.halve_every)
         kept = [points[i] for i in order[: max(1, n)]]
         if len(kept) == 1:
-            asked, said = self._starts[order[0]], sums[order[0]]
-            self._average = Average(self.problem, asked, said, self._settings)
+            first = order[0]
+            self._average = Average(self.problem, self._starts[first], sums[first], self._settings)
         self._starts = [p.image_parameters() for p in kept]
         return self._starts[0], kept[0].value
 
 
 class Average:
-    """What all cohorts so far come to, from the one that begins it: asked about p, it said the sums."""
+    """Running average of the sums of all cohorts, shifted to the current parameters.
+
+    It begins with the `sums` of one cohort about the parameters `p`.
+    """
 
     def __init__(
         self, problem: Problem, p: Parameters, sums: ExpectStatistics, settings: Settings

@@ -39,7 +39,7 @@ from polyurn.server.em import (
     to_x,
 )  # fmt: skip
 from polyurn.server.fit_settings import CLIENTS_EACH, Policy, Settings, check_components
-from polyurn.server.starts import child, starts
+from polyurn.server.starts import recombine, starts
 from polyurn.wire import (
     Batch,
     BatchStatistics,
@@ -73,7 +73,7 @@ class State:
     nearly_done: bool = False  # the next round may be the last
     promise: float = float("inf")
     changed: bool = False  # other clients have judged than in the round before
-    n_agreeing: int | None = None  # starts that came to the leader's place, if that was counted
+    n_agreeing: int | None = None  # starts that ended at the leader's optimum, if that was counted
 
 
 class Search(Protocol):
@@ -94,14 +94,14 @@ class Climber:
     """Where a climber is, what it knows, and its next trials.
 
     `curved` are the components whose Hessian is asked for, at the trial `asks`; `n_vain` counts the
-    rounds since one brought a gain; `n_met` the starts that came to the same place, itself included.
+    rounds since one brought a gain; `n_met` the starts that came to the same point, itself included.
     """
 
     number: int
     sizes: Sizes
     trials: list[NDArray[np.float64]]
     damping: float
-    is_child: bool = False
+    is_recombined: bool = False
     curvature: Curvature | None = None
     curved: tuple[int, ...] = ()
     asks: int = 0
@@ -113,12 +113,12 @@ class Climber:
 
     @classmethod
     def begin(
-        cls, at: Parameters, number: int, policy: Policy, *, is_child: bool = False,
+        cls, at: Parameters, number: int, policy: Policy, *, is_recombined: bool = False,
         curvature: Curvature | None = None,
     ) -> "Climber":  # fmt: skip
         """A climber that is about to ask about where it begins."""
-        x, n_met = to_x(at.weights, at.alphas), 0 if is_child else 1
-        return cls(number, at.sizes, [x], policy.damping, is_child, curvature, n_met=n_met)
+        x, n_met = to_x(at.weights, at.alphas), 0 if is_recombined else 1
+        return cls(number, at.sizes, [x], policy.damping, is_recombined, curvature, n_met=n_met)
 
     @property
     def value(self) -> float:
@@ -162,7 +162,7 @@ class Climber:
             self.curvature = *np.linalg.eigh(along_cap(hessian, x, gradient, shape)), where
 
     def forget(self) -> None:
-        """Let go of what other clients said: it moves to its best trial, at least by an EM step."""
+        """Discard what other clients judged: it moves to its best trial, at least by an EM step."""
         self.best, self.curvature = None, None
 
     def propose(self, policy: Policy, *, n_curved: int) -> None:
@@ -200,7 +200,7 @@ class Climber:
         return max(quadratic, promised if len(where) == len(self.best.x) else pace)
 
     def is_near(self, other: "Climber", policy: Policy, tol: float) -> bool:
-        """Whether both are at the same place, whatever the order of the components."""
+        """Whether both are at the same point, whatever the order of the components."""
         if abs(self.value - other.value) >= tol:
             return False
         here, there = (c.point.x.reshape(len(c.point.masses), -1) for c in (self, other))
@@ -252,10 +252,10 @@ class Race:
         self._climbers.sort(key=lambda c: -c.value)
         leader = self.leader
         self._values.append(leader.value)
-        young = [c for c in self._climbers if self._is_young(c)]
-        grown = self._halve([c for c in self._climbers if not self._is_young(c)])
-        # Nobody waits for children: most of them climb back to where the leader is.
-        rivals = [c for c in grown if c is not leader and not c.is_child]
+        unranked = [c for c in self._climbers if self._is_unranked(c)]
+        ranked = self._halve([c for c in self._climbers if not self._is_unranked(c)])
+        # Nobody waits for recombined ones: most of them climb back to where the leader is.
+        rivals = [c for c in ranked if c is not leader and not c.is_recombined]
         n_flat = int((np.array(self._values) > leader.value - self._tol).sum()) - 1
         state = State(
             n_clients, n_clients, leader.point.parameters(), leader.value,
@@ -264,11 +264,11 @@ class Race:
             nearly_done=n_flat >= self._patience - 1,
             promise=max(c.value + 2 * c.remaining() for c in (leader, *rivals)) - leader.value,
             changed=changed,
-            n_agreeing=max(leader.n_met, 1),  # a child that no start has met came there itself
+            n_agreeing=max(leader.n_met, 1),  # a recombined one that no start has met came there itself
         )  # fmt: skip
-        children = self._recombine(grown, len(young))
-        self._propose(grown + young, len(children))
-        self._climbers = sorted(grown + young, key=lambda c: -c.value) + children
+        new = self._recombine(ranked, len(unranked))
+        self._propose(ranked + unranked, len(new))
+        self._climbers = sorted(ranked + unranked, key=lambda c: -c.value) + new
         return state
 
     def _begin(self, sums: Sequence[GroupStatistics]) -> State:
@@ -280,7 +280,7 @@ class Race:
         return State(n_clients, n_clients)
 
     def _judge(self, sums: list[ExpectStatistics]) -> None:
-        """Every climber learns what the clients said about its trials."""
+        """Every climber learns how likely the clients find its trials."""
         trials = [(x, c.sizes) for c in self._climbers for x in c.trials]
         points = evaluate(self.problem, trials, sums)
         for c in self._climbers:
@@ -299,8 +299,8 @@ class Race:
         # not wait anew for every client that is absent for a round.
         self._values = [v + leader.value - expected for v in self._values]
 
-    def _is_young(self, c: Climber) -> bool:
-        return c.is_child and len(c.gains) < self._policy.childhood
+    def _is_unranked(self, c: Climber) -> bool:
+        return c.is_recombined and len(c.gains) < self._policy.unranked
 
     def _halve(self, climbers: list[Climber]) -> list[Climber]:
         """Those that stay, best first: none that has met a better one, nor the worse half."""
@@ -313,7 +313,7 @@ class Race:
                 better.n_met += c.n_met
         n = len(self._groups) >> (len(self._values) // self._policy.halve_every)
         n = max(n, self._policy.finalists)
-        self._retired += [c for c in kept[n:] if not c.is_child]
+        self._retired += [c for c in kept[n:] if not c.is_recombined]
         return kept[:n]
 
     def _is_at_rest(self, rivals: list[Climber], n_clients: float) -> bool:
@@ -324,31 +324,33 @@ class Race:
         climbs = self._policy.safety * self.leader.remaining() >= self._tol
         return not climbs and all(c.value + c.remaining() < aim for c in rivals)
 
-    def _recombine(self, grown: list[Climber], n_young: int) -> list[Climber]:
+    def _recombine(self, ranked: list[Climber], n_unranked: int) -> list[Climber]:
         """Copies of the leader with one component of another start, present or retired."""
-        mates = [c for c in grown + self._retired if c is not self.leader]
-        if len(self._values) < self._policy.children_from or not mates:
+        others = [c for c in ranked + self._retired if c is not self.leader]
+        if len(self._values) < self._policy.recombined_from or not others:
             return []
-        budget = self.max_upload - self.problem.trial_cost * (len(grown) + n_young)
-        # A child lives for `childhood` rounds, and Newton steps need their share too.
-        n = budget // ((1 + self._policy.childhood) * self.problem.trial_cost)
-        chosen = self._rng.integers(len(mates), size=max(0, min(self._policy.children, n)))
+        budget = self.max_upload - self.problem.trial_cost * (len(ranked) + n_unranked)
+        # Each is asked about for `unranked` rounds at least, and Newton steps need their share too.
+        n = budget // ((1 + self._policy.unranked) * self.problem.trial_cost)
+        chosen = self._rng.integers(len(others), size=max(0, min(self._policy.recombined, n)))
         leader = self.leader.point.parameters()
-        born = (child(leader, mates[i].point.parameters(), rng=self._rng) for i in chosen)
-        return [Climber.begin(p, next(self._numbers), self._policy, is_child=True) for p in born]
+        begun = (recombine(leader, others[i].point.parameters(), rng=self._rng) for i in chosen)
+        return [
+            Climber.begin(p, next(self._numbers), self._policy, is_recombined=True) for p in begun
+        ]
 
-    def _propose(self, climbers: list[Climber], n_children: int) -> None:
+    def _propose(self, climbers: list[Climber], n_new: int) -> None:
         """An EM step for all; best first, as far as the upload allows, the Hessian and Newton steps.
 
         Where it does not allow the whole Hessian, the leader asks for that of some components.
         """
         trial, k = self.problem.trial_cost, self.problem.n_components
-        budget = self.max_upload - trial * (len(climbers) + n_children)
+        budget = self.max_upload - trial * (len(climbers) + n_new)
         steps = len(self._policy.dampings) * trial
         cost = [0, *(self.problem.hessian_cost(n) + steps for n in range(1, k + 1))]
         n_newton = self._policy.finalists
         for c in sorted(climbers, key=lambda c: -c.value):
-            n_curved = k if n_newton > 0 and not self._is_young(c) else 0
+            n_curved = k if n_newton > 0 and not self._is_unranked(c) else 0
             while n_curved and cost[n_curved] > budget:
                 # One component's Hessian says nothing of how it shares clients with another.
                 n_curved = n_curved - 1 if c is self.leader and n_curved > 2 else 0

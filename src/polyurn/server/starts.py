@@ -1,4 +1,4 @@
-"""Where to begin: a survey of the clients, many starts from a second round, and children of two starts.
+"""Where to begin: a survey of the clients, many starts from a second round, and recombinations of two.
 
 The first round says how clients vary, and which sizes occur inside each bin: components differ in the
 masses of coarse bins, and the profile inside them is learned once, so that spikes are reproduced. The
@@ -110,7 +110,7 @@ def landscape(query: Survey, sums: SurveyStatistics, *, sizes: bool) -> Landscap
         if not sizes:
             covariances[-1] = covariances[:, -1] = 0.0
         variances, axes = np.linalg.eigh(covariances)
-        # Which of two opposite axes comes out is rounding's choice: the largest entry is made positive.
+        # Which of two opposite axes comes out is rounding's choice: the largest entry is positive.
         largest = axes[np.abs(axes).argmax(axis=0), np.arange(len(axes))]
         axes = axes * np.where(largest < 0, -1.0, 1.0)
     else:
@@ -162,7 +162,7 @@ def starts(sums: Sequence[GroupStatistics], problem: Problem) -> list[Parameters
     ]
 
 
-def child(leader: Parameters, other: Parameters, *, rng: np.random.Generator) -> Parameters:
+def recombine(leader: Parameters, other: Parameters, *, rng: np.random.Generator) -> Parameters:
     """The leader's parameters with a component of another start, a novel one rather than a known one."""
     here, there = (np.sqrt(p.alphas / p.alphas.sum(axis=1, keepdims=True)) for p in (leader, other))
     alike = (here @ there.T).max(axis=0)  # Bhattacharyya's coefficient

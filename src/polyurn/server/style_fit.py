@@ -68,7 +68,7 @@ def fit_style(
         `PrivateAggregator`, whose ledger, trust model and noise then count, and whose `guarantee()`
         states what was spent.
     space : StyleSpace
-        Made of the server's own proxy points: see `style_space`.
+        Of the server's own proxy points: see `style_space`.
     label_effect : bool
         Whether label shares are asked for as well, so that style follows them: for federations where
         label and style go together. L + L (L + 1) / 2 + L m numbers more.
@@ -79,7 +79,7 @@ def fit_style(
         estimates is in their standard errors.
     clip : float, optional
         With `epsilon`: the norm at which a client's second moments are cut; by default m, the mean of
-        z'z in the pool. Larger ones are scaled down less often, and all have more noise.
+        z'z in the proxy data. Larger ones are scaled down less often, and all have more noise.
     trust, ledger, noise
         With `epsilon`, as in `fit_private`.
 
@@ -130,7 +130,7 @@ def _noised(
     aggregator: Aggregator, query: BoundedStyle, *, epsilon: float, delta: float, trust: Trust,
     ledger: PrivacyLedger | None, noise: Noise,
 ) -> tuple[StyleStatistics, NDArray[np.float64]]:  # fmt: skip
-    """The sums, and the standard deviation of the noise in each place of them."""
+    """The sums, and the standard deviation of the noise in each of them."""
     sigma = sigma_for(epsilon, delta)
     layer = as_private(aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise)
     sums = query.unscaled(layer.aggregate(Noised(query, sigma), None).values)
@@ -214,7 +214,7 @@ def _fitted(
         space, kept.mean, kept.shared, kept.by_label, kept.within,
         errors=errors, n_clients=round(n_clients),
         far_share=far,
-        **_ties(space, sums, kept.mean, sigmas),
+        **_label_effect(space, sums, kept.mean, sigmas),
     )  # fmt: skip
 
 
@@ -238,7 +238,7 @@ def solved(sums: NDArray[np.float64], n_directions: int) -> Estimates:
     return Estimates(mean, shared, by_label, within)
 
 
-def _ties(
+def _label_effect(
     space: StyleSpace,
     sums: StyleStatistics,
     mean: NDArray[np.float64],
@@ -258,8 +258,8 @@ def _ties(
         # The largest eigenvalue of symmetric noise is twice its deviation times √n (Wigner 1955).
         of_products = sigmas[len(sigmas) - len(sums.label_effect) + n] / n_clients
         least = max(least, 2 * math.sqrt(n) * of_products)
-    told = values > least
-    inverse = (vectors[:, told] / values[told]) @ vectors[:, told].T
+    seen = values > least
+    inverse = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
     return {"label_shares": shares, "label_covariance": covariance, "label_effect": inverse @ joint}
 
 
@@ -345,8 +345,8 @@ def _pairs(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """⟨X⟩ of two lower triangles, shape (n_lower, n_lower)."""
     rows, columns = np.tril_indices(len(matrix))
     straight = matrix[np.ix_(rows, rows)] * matrix[np.ix_(columns, columns)]
-    crossed = matrix[np.ix_(rows, columns)] * matrix[np.ix_(columns, rows)]
-    return np.asarray(straight + crossed)
+    swapped = matrix[np.ix_(rows, columns)] * matrix[np.ix_(columns, rows)]
+    return np.asarray(straight + swapped)
 
 
 def _of_clipping(

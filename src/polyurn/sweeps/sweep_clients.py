@@ -18,7 +18,7 @@ from polyurn.errors import ParameterError, StyleWarning
 from polyurn.model.mdm import MDM
 from polyurn.model.populations import IID, Dirichlet, Oracle, Population, SizesLike, Styled
 from polyurn.model.style import Style
-from polyurn.partitioning.assign import held_categories, partition, stocked
+from polyurn.partitioning.assign import has_points, held_categories, partition
 from polyurn.partitioning.result import Partition
 from polyurn.sources.clients import Reading, read_clients
 from polyurn.storage.models import Saved, load_saved
@@ -202,7 +202,7 @@ class Stock:
         if name not in self.models.mdms:
             return ""
         asked = self.models.mdms[name].model.mean()
-        return out_of_stock(asked, stocked(self.codes, len(asked)), self.models.category_names)
+        return out_of_stock(asked, has_points(self.codes, len(asked)), self.models.category_names)
 
     def _counts(
         self, name: str, entry: ClientsConfig, earlier: Mapping[str, ClientsOfSeed]

@@ -86,7 +86,7 @@ def expected_losses(
     rng : int
         A seed: the same federations for every ε.
     on_run : callable, optional
-        Told in words what was done.
+        Called with a sentence after each run.
 
     Returns
     -------

@@ -101,7 +101,7 @@ class Sketched:
             judged = i >= _ITERATIONS - _JUDGED
             counts = population.simulate(mixture, _DRAWN_JUDGED if judged else _DRAWN, rng)
             gradients = scores(mixture, counts)
-            mean, slope, variance = _moments(self.sketch, counts, gradients)
+            mean, jacobian, variance = _moments(self.sketch, counts, gradients)
             spread = self.tau**2 + variance * (1 / population.n_clients + 1 / len(counts)) + 1e-12
             rest = self.values - mean
             misfit = float((rest**2 / spread).sum())
@@ -110,11 +110,11 @@ class Sketched:
             softer = misfit < 1.02 * before
             damping = float(np.clip(damping / _SOFTER if softer else damping * _HARDER, *_DAMPING))
             before = misfit
-            normal = slope.T @ (slope / spread[:, None])
+            normal = jacobian.T @ (jacobian / spread[:, None])
             fisher = gradients.T @ gradients / len(counts)
             ridge = 0.02 * damping * np.trace(normal) / np.trace(fisher) * fisher
             step = np.linalg.solve(
-                normal + ridge + 0.05 * np.eye(len(normal)), slope.T @ (rest / spread)
+                normal + ridge + 0.05 * np.eye(len(normal)), jacobian.T @ (rest / spread)
             )
             mixture = population.capped(moved(mixture, step, largest=_LARGEST_STEP))
         return best
@@ -146,16 +146,16 @@ def _moments(
     joined, values = _sketched_by(sketch, counts)
     n, width = values.shape
     mean = np.zeros((sketch.n_groups, width))
-    square, slope = np.zeros_like(mean), np.zeros((*mean.shape, gradients.shape[1]))
+    square, jacobian = np.zeros_like(mean), np.zeros((*mean.shape, gradients.shape[1]))
     order = np.argsort(joined, kind="stable")
     ends = np.searchsorted(joined[order], np.arange(sketch.n_groups + 1))
     for g in range(sketch.n_groups):
         some = order[ends[g] : ends[g + 1]]
         mine = values[some]
         mean[g], square[g] = mine.sum(axis=0) / n, (mine**2).sum(axis=0) / n
-        slope[g] = mine.T @ gradients[some] / n
+        jacobian[g] = mine.T @ gradients[some] / n
     variance = np.maximum(square - mean**2, 0.1 / n)
-    return mean.ravel(), slope.reshape(mean.size, -1), variance.ravel()
+    return mean.ravel(), jacobian.reshape(mean.size, -1), variance.ravel()
 
 
 def _sketched_by(

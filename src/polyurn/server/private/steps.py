@@ -10,7 +10,7 @@ at S, with W'IW = 1: every direction of θ is measured in its own standard devia
 costs the same in each, d (σ S / n)² / 2 nats in all. Clipping biases the mean by E[clip(z) - z] and
 flattens its response to θ to D = E[clip(z) z']; both are computed under the current mixture, and the
 step W D⁻¹ (mean - bias) is Fisher scoring. Several mixtures climb in the same rounds; scores and
-comparisons are shares of one release. Which rounds there are is `fitting.py`.
+comparisons are shares of one release. Which rounds there are is `private_fit.py`.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ _LARGEST_CLIP = 10.0
 _DRAWN_PER_COORDINATE = 40
 # Directions of like noise that are shrunk together.
 _BLOCK = 8
-# Two steps agree from this cosine on, and a step is made at most this many times as long.
+# Two steps agree from this cosine on, and a step is lengthened at most this many times.
 _AGREE, _LONGEST = 0.5, 5.0
 # A step is more than noise if its square is so many times what noise alone would give.
 _SIGNAL = 2.0
@@ -253,7 +253,7 @@ class Gains:
 
 
 class PrivateRounds:
-    """The one place where a private fit asks: each round has its share of the budget.
+    """Everything that a private fit asks: each round has its share of the budget.
 
     `layer` is a private aggregator, and `sigma` the noise of a single release that spends everything.
     """

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from polyurn.errors import ParameterError
-from polyurn.partitioning.cores import n_cores
+from polyurn.memory import n_cores
 from polyurn.training.engines.batched import BatchedEngine, stacked_gradients
 from polyurn.training.engines.in_process import Engine, LocalEngine
 from polyurn.training.engines.worker import Work, alone

@@ -19,7 +19,7 @@ def test_points_of_categories_that_the_data_have_none_of_are_left_out(table):
 
 
 @given(st.integers(0, 2**32))
-def test_what_is_in_stock_can_be_cut_from_the_data(seed):
+def test_what_is_left_can_be_cut_from_the_data(seed):
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 6, 12)
     left = pu.held_categories(rng.integers(0, 3, (20, 6)) + np.eye(6, dtype=int)[labels[0]], labels)
@@ -27,5 +27,5 @@ def test_what_is_in_stock_can_be_cut_from_the_data(seed):
     assert (parts.histograms(labels, 6) == left).all()
 
 
-def test_with_every_category_in_stock_nothing_changes():
+def test_with_every_category_in_the_data_nothing_changes():
     assert (pu.held_categories(COUNTS, [0, 1, 2]) == COUNTS).all()

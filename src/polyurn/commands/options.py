@@ -286,7 +286,7 @@ class SpaceOptions:
         None, "Where points are clipped; by default 99 % of the proxy points are within."
     )
     label_effect: bool = option(
-        False, "Ask for label shares too: style and label go together.", "--label_effect"
+        False, "Ask for label shares too: style and label go together.", "--label-effect"
     )
 
 

@@ -35,7 +35,7 @@ _COMMANDS = (
         {
             "--output": OUTPUTS, "--label": NAMES, "--client": NAMES, "--features": _COLUMNS,
             "--categories": CATEGORIES, "--directions": WHOLE, "--radius": REAL,
-            "--label_effect": None, "--epsilon": REAL, "--delta": REAL, "--ledger-epsilon": REAL,
+            "--label-effect": None, "--epsilon": REAL, "--delta": REAL, "--ledger-epsilon": REAL,
         },
         idle=(("--delta", "1e-6"), ("--ledger", "ledger")),
     ),

@@ -45,8 +45,10 @@ def local(made, numbers):
 def local_fit(made, numbers, rounds):
     """What `run` would find if all clients were in one table; and these clients."""
     clients = local(made, numbers)
+    federation = made.read()
     done = fit(
-        clients, n_components=2, n_categories=10, max_size=20, max_rounds=rounds, tol=1e-3,
+        clients, n_components=2, n_categories=federation.n_categories,
+        max_size=federation.max_size, max_rounds=rounds, tol=1e-3,
         patience=3, sizes="binned", max_upload=50_000, rng=0,
     )  # fmt: skip
     return done.mdm, clients.counts

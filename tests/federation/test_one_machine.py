@@ -11,13 +11,18 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
+import polyurn as pu
 from federation_jobs import job_of
 from live_federations import (
     HOSTILE,
     PATIENCE,
     Run,
+    command,
     distance,
     histograms,
     kill_node,
@@ -29,29 +34,39 @@ from live_federations import (
     stages_of,
     wait_until,
 )
+from polyurn.client.record_tables import table_records
 from polyurn.commands.federation.following import perform
 from polyurn.federation.certificates import make_node_keys
 from polyurn.federation.flower import superlink
 from polyurn.federation.flower.processes import alive, end_processes, keep_pid
-from polyurn.federation.one_machine import federation_here, free_port
+from polyurn.federation.folder import FederationFolder
+from polyurn.federation.one_machine import federation_here, free_port, running
+from polyurn.model.style import Style
 from polyurn.storage.files import write_secret
 from polyurn.storage.models import load_saved
+from polyurn.storage.table_files import read_table
+from style_cases import drawn_world
 
-ROUNDS = 4
+ROUNDS = 3
 TIMEOUT = 30.0  # seconds that a node has for a reply, where some do not
 
 
 # ------------------------------------------------------------------------ a small one, from its
 # ------------------------------------------------------------------------ beginning to its end
 
+NAMES = ("one", "two", "three")
+
 
 @dataclass
 class Lived:
-    """What was seen of a federation of three nodes that is over."""
+    """What was seen of a federation of four nodes that is over; the fourth has histograms only."""
 
     made: object
     fits: dict = field(default_factory=dict)
     local: dict = field(default_factory=dict)
+    styles: dict = field(default_factory=dict)
+    records: list = field(default_factory=list)
+    space: object = None
     ran: dict = field(default_factory=dict)
     status: str = ""
     left: list = field(default_factory=list)
@@ -60,36 +75,107 @@ class Lived:
 
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory):
-    """A whole life: a secure and a plain fit over three nodes, then one over the one that is left."""
+    """A whole life: init, up, join; mixtures and styles over four nodes, then a fit over one; down."""
     place = tmp_path_factory.mktemp("live")
     elsewhere = [place / name for name in ("home", "temporary", "work")]
+    seen = Lived(FederationFolder(place / "fed"))
     with pytest.MonkeyPatch.context() as patch:
         for variable, folder in zip(("HOME", "TMPDIR"), elsewhere, strict=False):
             folder.mkdir()
             patch.setenv(variable, str(folder))
         elsewhere[2].mkdir()
         patch.chdir(elsewhere[2])
-        with federation_here(place / "fed", histograms(3), max_size=20, secure_only=False) as made:
-            seen = Lived(made)
-            settings = {"max_rounds": ROUNDS, "timeout": PATIENCE, "settling": PATIENCE}
-            for name in ("secure", "plain"):
-                job = job_of(made.path, secure=name == "secure", **settings)
-                seen.fits[name] = load_saved(perform(made, job).result)
-                seen.local[name] = local_fit(made, (1, 2, 3), ROUNDS)
-            seen.status = polyurn("status", made.path, "--json").stdout
-            table = made.node("node-1") / "clients.csv"
-            seen.ran["joining twice"] = polyurn("join", made.node("node-1"), table)
-            for number in (2, 3):
-                leave(made, number)
-            seen.ran["an unregistered key"] = polyurn("join", stranger(made, place), table)
-            job = job_of(made.path, secure=False, min_nodes=1, **{**settings, "settling": 0.0})
-            seen.fits["one"] = load_saved(perform(made, job).result)
-            seen.local["one"] = local_fit(made, (1,), ROUNDS)
-    seen.left = processes_of(made.path)
+        joins = set_up_files(place, seen)
+        assert polyurn("up", seen.made.path).returncode == 0
+        with running(seen.made, joins):
+            live(place, seen)
+            assert polyurn("down", seen.made.path).returncode == 0
+    seen.left = processes_of(seen.made.path)
     seen.elsewhere = [path for folder in elsewhere for path in folder.rglob("*")]
-    seen.elsewhere += [path for path in place.iterdir() if path.name not in ("fed", "stranger")]
+    ours = {"fed", "stranger", "proxy.parquet", "exact.json", "private.json"}
+    seen.elsewhere += [path for path in place.iterdir() if path.name not in ours]
     seen.elsewhere = [path for path in seen.elsewhere if path not in elsewhere]
     return seen
+
+
+def set_up_files(place, seen):
+    """The files of the federation, its nodes' tables and the server's own points; how nodes join."""
+    ran = polyurn(
+        "init", seen.made.path, "--nodes", 4, "--categories", ",".join(NAMES), "--max-size", 40,
+        "--clients-per-node", 20, "--address", f"localhost:{free_port()}",
+        "--features", "width,height",
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    for number in (1, 2, 3, 4):
+        folder = seen.made.node(f"node-{number}")
+        policy = folder / "policy.toml"
+        policy.write_text(policy.read_text().replace("secure_only = true", "secure_only = false"))
+        pyarrow.csv.write_csv(node_table(number), folder / "clients.csv")
+    features, labels = proxy_points()
+    seen.space = pu.style_space(features, labels, n_directions=2)
+    table = {"label": np.array(NAMES)[labels], "width": features[:, 0], "height": features[:, 1]}
+    pyarrow.parquet.write_table(pa.table(table), place / "proxy.parquet")
+    return [["clients.csv", "--features", "width,height"]] * 3 + [["clients.csv"]]
+
+
+def live(place, seen):
+    """Styles are asked for while the mixtures are learned: nodes serve several runs at once."""
+    made, settings = seen.made, {"max_rounds": ROUNDS, "timeout": PATIENCE, "max_size": 40}
+    guarantees = {"exact": ["--no-privacy"], "private": ["--epsilon", 200, "--delta", 1e-6]}
+    asked = {
+        name: subprocess.Popen(
+            command(
+                "style", made.path, place / "proxy.parquet", *options, "-o", place / f"{name}.json",
+                "--terms", f"timeout={PATIENCE},settling={PATIENCE}",
+            ),
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )
+        for name, options in guarantees.items()
+    }  # fmt: skip
+    for name in ("secure", "plain"):
+        job = job_of(made.path, secure=name == "secure", settling=PATIENCE, **settings)
+        seen.fits[name] = load_saved(perform(made, job).result)
+        seen.local[name] = local_fit(made, (1, 2, 3, 4), ROUNDS)
+    for name, process in asked.items():
+        seen.ran[name] = process.communicate(timeout=PATIENCE)[1]
+        assert process.returncode == 0, seen.ran[name]
+        seen.styles[name] = load_saved(place / f"{name}.json", Style)
+    seen.records = [
+        table_records(
+            read_table(made.node(f"node-{number}") / "clients.csv"), label="category",
+            categories=NAMES, features=["width", "height"],
+        )
+        for number in (1, 2, 3)
+    ]  # fmt: skip
+    seen.status = polyurn("status", made.path, "--json").stdout
+    table = made.node("node-1") / "clients.csv"
+    with_features = (table, "--features", "width,height")
+    seen.ran["joining twice"] = polyurn("join", made.node("node-1"), *with_features)
+    for number in (1, 2, 3):
+        leave(made, number)
+    seen.ran["an unregistered key"] = polyurn("join", stranger(made, place), *with_features)
+    job = job_of(made.path, secure=False, min_nodes=1, settling=0.0, **settings)
+    seen.fits["one"] = load_saved(perform(made, job).result)
+    seen.local["one"] = local_fit(made, (4,), ROUNDS)
+    leave(made, 4)
+
+
+def proxy_points():
+    """600 points of three labels, with features of different scales, which the server has."""
+    rng = np.random.default_rng(1)
+    labels = rng.integers(3, size=600)
+    return rng.normal(size=(600, 2)) * [3.0, 1.0] + labels[:, None], labels
+
+
+def node_table(number):
+    """The records of twenty clients, in the features of the proxy points."""
+    held = drawn_world(20, sizes=(20, 40), n_directions=2, n_labels=3, seed=number).records
+    some = held.of(np.arange(20))
+    values = some.features * [3.0, 1.0] + some.labels[:, None]
+    return pa.table({
+        "client": some.owner, "category": np.array(NAMES)[some.labels], "width": values[:, 0],
+        "height": values[:, 1],
+    })  # fmt: skip
 
 
 def stranger(made, place):
@@ -101,7 +187,7 @@ def stranger(made, place):
 
 
 @pytest.mark.parametrize("name", ["plain", "secure"])
-def test_a_fit_over_three_processes_is_the_local_fit_to_a_billionth_of_a_nat(lived, name):
+def test_a_fit_over_four_processes_is_the_local_fit_to_a_billionth_of_a_nat(lived, name):
     mdm, counts = lived.local[name]
     assert distance(lived.fits[name].model, mdm, counts) <= 1e-9
     crossed = lived.fits[name].provenance.traffic
@@ -109,7 +195,7 @@ def test_a_fit_over_three_processes_is_the_local_fit_to_a_billionth_of_a_nat(liv
     assert crossed.n_attempts == crossed.n_rounds == ROUNDS
     assert crossed.n_asks == ROUNDS * (5 if crossed.secure else 1)
     assert [(node.name, node.n_summed) for node in crossed.nodes] == [
-        (f"node-{i}", ROUNDS) for i in (1, 2, 3)
+        (f"node-{i}", ROUNDS) for i in (1, 2, 3, 4)
     ]
 
 
@@ -122,20 +208,25 @@ def test_a_fit_over_one_plain_process_is_the_local_fit_to_the_last_bit(lived):
 
 
 def test_every_question_stands_in_the_log_of_its_node(lived):
-    lines = (lived.made.node("node-2") / "questions.log").read_text().splitlines()
     secure = ["advertise", "share", "mask", "confirm", "reveal"]
-    assert stages_of(lived.made, 2) == secure * ROUNDS + ["plain"] * ROUNDS
-    crossed = lived.fits["plain"].provenance.traffic
-    sent = [line.split(" | ")[3] for line in lines[-ROUNDS:]]
-    assert sent == [f"{one.n_numbers} numbers sent" for one in crossed.rounds]
+    lines = (lived.made.node("node-2") / "questions.log").read_text().splitlines()
+    stages = stages_of(lived.made, 2)
+    about_style = ["style" in line.split(" | ")[2] for line in lines]
+    styles = [stage for stage, is_style in zip(stages, about_style, strict=True) if is_style]
+    assert sorted(styles) == sorted(secure * 2)  # two runs at once
+    others = [stage for stage, is_style in zip(stages, about_style, strict=True) if not is_style]
+    assert others == secure * ROUNDS + ["plain"] * ROUNDS
+    traffic = lived.fits["plain"].provenance.traffic
+    sent = [line.split(" | ")[3] for line in lines if " | plain | " in line]
+    assert sent == [f"{one.n_numbers} numbers sent" for one in traffic.rounds]
 
 
 def test_the_state_of_a_federation_is_shown(lived):
     import json
 
     state = json.loads(lived.status)
-    assert [node["status"] for node in state["nodes"]] == ["online"] * 3
-    assert [run["status"] for run in state["runs"]] == ["finished:completed"] * 2
+    assert [node["status"] for node in state["nodes"]] == ["online"] * 4
+    assert [run["status"] for run in state["runs"]] == ["finished:completed"] * 4
 
 
 @pytest.mark.parametrize(
@@ -163,6 +254,49 @@ def test_no_process_port_or_file_outside_the_folder_is_left(lived):
     port = int(lived.made.read().address.rpartition(":")[2])
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=5.0)
+
+
+def union(parts):
+    held = [part.of(np.arange(part.n_clients)) for part in parts]
+    clients = np.concatenate([1000 * i + one.owner for i, one in enumerate(held)])
+    features = np.concatenate([one.features for one in held])
+    labels = np.concatenate([one.labels for one in held])
+    return pu.Records(features, labels, clients, n_labels=3)
+
+
+def test_a_style_over_processes_is_that_of_all_their_records(lived):
+    saved = lived.styles["exact"]
+    expected = pu.fit_style(pu.LocalAggregator(union(lived.records)), lived.space)
+    assert saved.model.space == lived.space
+    assert saved.model.n_clients == expected.n_clients == 60
+    for name in ("mean", "shared", "by_label", "within"):
+        # A secure sum rounds each node's numbers to fixed point.
+        got, wanted = getattr(saved.model, name), getattr(expected, name)
+        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
+    assert (saved.categories, saved.features) == (NAMES, ("width", "height"))
+    assert (saved.provenance.traffic.secure, saved.provenance.traffic.n_attempts) == (True, 1)
+
+
+def test_a_node_with_histograms_only_is_said_and_the_others_are_lived(lived):
+    refusal = "without node-4: it has histograms only, and the question about style needs records"
+    assert refusal in lived.ran["exact"].splitlines()
+    assert [node.n_summed for node in lived.styles["exact"].provenance.traffic.nodes] == [
+        1,
+        1,
+        1,
+        0,
+    ]
+
+
+def test_a_private_style_over_processes_is_charged_once_and_states_it(lived):
+    saved = lived.styles["private"]
+    guarantee = saved.provenance.privacy.guarantee
+    assert (guarantee.trust, guarantee.n_rounds) == ("distributed", 1)
+    assert "(200, 1e-06)-differentially private for one client" in lived.ran["private"]
+    assert len(pu.open_ledger(lived.made.ledger, epsilon=200.0, delta=1e-6).charges) == 1
+    exact = lived.styles["exact"].model
+    assert abs(saved.model.n_clients - exact.n_clients) <= 2
+    assert np.abs(saved.model.within - exact.within).max() < 0.2
 
 
 # -------------------------------------------------------------------------- whatever dies on the way

@@ -180,6 +180,15 @@ _KINDS: dict[str, type[MixtureJob] | type[StyleJob]] = {
 }
 
 
+def _is_made(path: Path) -> bool:
+    """Make a folder; False if somebody else was first."""
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return False
+    return True
+
+
 class JobFolder:
     """The files of one run."""
 
@@ -194,8 +203,8 @@ class JobFolder:
         try:
             runs.mkdir(parents=True, exist_ok=True)
             number = 1 + max((int(p.name) for p in runs.iterdir() if p.name.isdecimal()), default=0)
-            folder = cls(runs / f"{number:04d}")
-            folder.path.mkdir()
+            while not _is_made((folder := cls(runs / f"{number:04d}")).path):
+                number += 1  # another command took it meanwhile
         except OSError as error:
             raise FileError(f"cannot write {runs}: {error.strerror}") from error
         folder._opened(begin=True, head={"asks": job.asks, **to_json(job)})

@@ -83,19 +83,35 @@ def federation_here(
         n_nodes=len(clients),
         secure_only=secure_only,
     )
+    federation = made.read()
+    for entry, counts in zip(federation.nodes, clients, strict=True):
+        table = made.node(entry.name) / "clients.csv"
+        write_histograms(counts, table, categories=federation.categories)
+    with running(made, [["clients.csv"]] * len(clients), durable=durable):
+        yield made
+
+
+@contextmanager
+def running(
+    made: FederationFolder, arguments: Sequence[Sequence[str]], *, durable: bool = True
+) -> Iterator[None]:
+    """The SuperLink, unless it runs already, and all nodes as processes, until the context is left.
+
+    `arguments` are those of each node's `join`: the table, in the node's folder, and options.
+    """
     nodes = [read_node(made.node(entry.name)) for entry in made.read().nodes]
     starting = []
     try:
         with ended_like_ctrl_c():
-            superlink.start(made, host="127.0.0.1", durable=durable)
-            superlink.register(made)
-            for node, counts in zip(nodes, clients, strict=True):
-                table = node.path / "clients.csv"
-                write_histograms(counts, table, categories=made.read().categories)
-                starting.append(start_node(node, [str(node.path), str(table)]))
+            if alive(made.pid) is None:
+                superlink.start(made, host="127.0.0.1", durable=durable)
+                superlink.register(made)
+            for node, (table, *options) in zip(nodes, arguments, strict=True):
+                words = [str(node.path), str(node.path / table), *options]
+                starting.append(start_node(node, words))
             for one in starting:
                 one.wait()
-            yield made
+            yield
     finally:
         end_processes([node.pid for node in nodes], within=_ENDS_WITHIN)
         for one in starting:

@@ -2,23 +2,19 @@
 
 import os
 import signal
-from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
 import pytest
 
 import polyurn as pu
 from cli_walk import assert_refused
-from polyurn.client.record_tables import table_records
-from polyurn.federation.folder import FederationFolder, read_node
+from polyurn.federation.folder import FederationFolder
 from polyurn.federation.jobs import JobFolder
 from polyurn.model.style import Style
 from polyurn.storage.models import load_saved, save
 from polyurn.storage.provenance import PrivacyProvenance
-from polyurn.storage.table_files import read_table
 from polyurn.typed.json_form import to_json
 from style_cases import drawn_world
 
@@ -294,138 +290,3 @@ def test_ctrl_c_during_the_submission_is_left_in_the_jobs_folder(run, fed, proxy
     assert ran.err.endswith("interrupted; nothing was kept\n")
     (folder,) = runs(fed)
     assert JobFolder(folder).failure == "interrupted"
-
-
-# -------------------------------------------------------------------------------- over real processes
-
-NAMES = ("one", "two", "three")
-
-
-@dataclass
-class Asked:
-    """What was seen of a federation of four nodes that is over; the fourth has histograms only."""
-
-    records: list = field(default_factory=list)
-    space: object = None
-    ran: dict = field(default_factory=dict)
-    styles: dict = field(default_factory=dict)
-    ledger: object = None
-    left: list = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory):
-    """A whole life: init, up, join, a style without and with a guarantee, down."""
-    pytest.importorskip("flwr")
-    from live_federations import PATIENCE, polyurn, processes_of
-    from polyurn.federation.flower.processes import end_processes
-    from polyurn.federation.one_machine import free_port, start_node
-
-    place, seen = tmp_path_factory.mktemp("style"), Asked()
-    made = FederationFolder(place / "fed")
-    ran = polyurn(
-        "init", made.path, "--nodes", 4, "--categories", ",".join(NAMES), "--max-size", 40,
-        "--clients-per-node", 20, "--address", f"localhost:{free_port()}",
-        "--features", "width,height",
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    pool = points_of(600, 1, NAMES)
-    pyarrow.parquet.write_table(pool, place / "proxy.parquet")
-    starting, nodes = [], [read_node(made.node(f"node-{number}")) for number in range(1, 5)]
-    try:
-        ran = polyurn("up", made.path)
-        assert ran.returncode == 0, ran.stderr
-        for node in nodes:
-            table = node.path / "records.csv"
-            pyarrow.csv.write_csv(node_table(node.number), table)
-            words = [str(node.path), str(table), "--category", "label"]
-            features = [] if node.number == 4 else ["--features", "width,height"]
-            starting.append(start_node(node, [*words, *features]))
-        for one in starting:
-            one.wait()
-        for name, options in {
-            "exact": ["--no-privacy"], "private": ["--epsilon", 200, "--delta", 1e-6],
-        }.items():  # fmt: skip
-            output = place / f"{name}.json"
-            seen.ran[name] = polyurn(
-                "style", made.path, place / "proxy.parquet", *options, "-o", output,
-                "--terms", f"timeout={PATIENCE},settling={PATIENCE}",
-            )  # fmt: skip
-            assert seen.ran[name].returncode == 0, seen.ran[name].stderr
-            seen.styles[name] = load_saved(output, Style)
-    finally:
-        end_processes([node.pid for node in nodes], within=10.0)
-        for one in starting:
-            one.process.kill()  # one that had not joined yet has no file
-            one.process.wait()
-        polyurn("down", made.path)
-    seen.records = [
-        table_records(
-            read_table(node.path / "records.csv"), label="label", categories=NAMES,
-            features=["width", "height"],
-        )
-        for node in nodes[:3]
-    ]  # fmt: skip
-    features = np.column_stack([pool["width"], pool["height"]])
-    codes = np.array([NAMES.index(name) for name in pool["label"].to_pylist()])
-    seen.space = pu.style_space(features, codes, n_directions=2)
-    seen.ledger, seen.left = made.ledger, processes_of(made.path)
-    return seen
-
-
-def node_table(number):
-    """The records of twenty clients, in the features of the pool."""
-    held = drawn_world(20, sizes=(20, 40), n_directions=2, n_labels=3, seed=number).records
-    some = held.of(np.arange(20))
-    values = some.features * [3.0, 1.0] + some.labels[:, None]
-    return pa.table({
-        "client": some.owner, "label": np.array(NAMES)[some.labels], "width": values[:, 0],
-        "height": values[:, 1],
-    })  # fmt: skip
-
-
-def union(parts):
-    held = [part.of(np.arange(part.n_clients)) for part in parts]
-    clients = np.concatenate([1000 * i + one.owner for i, one in enumerate(held)])
-    features = np.concatenate([one.features for one in held])
-    labels = np.concatenate([one.labels for one in held])
-    return pu.Records(features, labels, clients, n_labels=3)
-
-
-def test_a_style_over_processes_is_that_of_all_their_records(asked):
-    saved = asked.styles["exact"]
-    expected = pu.fit_style(pu.LocalAggregator(union(asked.records)), asked.space)
-    assert saved.model.space == asked.space
-    assert saved.model.n_clients == expected.n_clients == 60
-    for name in ("mean", "shared", "by_label", "within"):
-        # A secure sum rounds each node's numbers to fixed point.
-        got, wanted = getattr(saved.model, name), getattr(expected, name)
-        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
-    assert (saved.categories, saved.features) == (NAMES, ("width", "height"))
-    assert (saved.provenance.traffic.secure, saved.provenance.traffic.n_attempts) == (True, 1)
-
-
-def test_a_node_with_histograms_only_is_said_and_the_others_are_asked(asked):
-    refusal = "without node-4: it has histograms only, and the question about style needs records"
-    assert refusal in asked.ran["exact"].stderr.splitlines()
-    assert [node.n_summed for node in asked.styles["exact"].provenance.traffic.nodes] == [
-        1,
-        1,
-        1,
-        0,
-    ]
-
-
-def test_a_private_style_over_processes_is_charged_once_and_states_it(asked):
-    saved = asked.styles["private"]
-    guarantee = saved.provenance.privacy.guarantee
-    assert (guarantee.trust, guarantee.n_rounds) == ("distributed", 1)
-    assert "(200, 1e-06)-differentially private for one client" in asked.ran["private"].stderr
-    assert len(pu.open_ledger(asked.ledger, epsilon=200.0, delta=1e-6).charges) == 1
-    exact = asked.styles["exact"].model
-    assert abs(saved.model.n_clients - exact.n_clients) <= 2
-    assert np.abs(saved.model.within - exact.within).max() < 0.2
-
-
-def test_no_process_is_left(asked):
-    assert asked.left == []

@@ -19,6 +19,7 @@ from polyurn.report.charts import (
     LINE,
     QUIET,
     Rows,
+    Spec,
     chart,
     keyed,
     listed,
@@ -369,7 +370,7 @@ def candidate_rows(selection: Selection) -> Rows:
     ]
 
 
-def _candidates(rows: Rows) -> Figure:
+def _candidates_chart(rows: Rows) -> Spec:
     base = chart().encode(
         x=alt.X("n_components:O", title="components, K", axis=alt.Axis(labelAngle=0)),
         tooltip=tooltip(
@@ -395,6 +396,10 @@ def _candidates(rows: Rows) -> Figure:
     numbers = ("log_likelihood", "low", "high", "behind", "behind_error")
     finite = [row for row in rows if all(math.isfinite(row[name]) for name in numbers)]
     drawn = bars + dots + label.transform_filter("datum.chosen")
+    return spec_of(drawn, finite, height=260)
+
+
+def _candidates(rows: Rows) -> Figure:
     return Figure(
         name="candidates",
         title="How many components",
@@ -403,7 +408,7 @@ def _candidates(rows: Rows) -> Figure:
             "goes by the difference to the best on the same clients, which is known much better "
             "than the likelihood itself; the table has it."
         ),
-        panels=(Panel(spec_of(drawn, finite, height=260)),),
+        panels=(Panel(_candidates_chart(rows)),),
         table=Table.of(
             "Held-out log-likelihood by number of components",
             rows,

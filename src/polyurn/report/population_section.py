@@ -19,6 +19,7 @@ from polyurn.report.charts import (
     QUIET,
     Row,
     Rows,
+    Spec,
     chart,
     fills,
     listed,
@@ -100,7 +101,7 @@ def floor_rows(comparison: Comparison) -> Rows:
     ]
 
 
-def _distances(comparison: Comparison) -> Figure:
+def _distances_chart(comparison: Comparison) -> Spec:
     rows = distance_rows(comparison)
     scale = alt.Scale(type="log", nice=False, padding=14)
     floor = chart("floors").encode(y=listed("measure"))
@@ -122,6 +123,10 @@ def _distances(comparison: Comparison) -> Figure:
         + dots
     )
     height = steps(rows, "measure", 56)
+    return spec_of(drawn, rows, height=height, floors=floor_rows(comparison))
+
+
+def _distances(comparison: Comparison) -> Figure:
     measured = [
         {"population": row.name}
         | {measure: short(getattr(row, ratio)) for measure, ratio in _RATIOS.items()}
@@ -139,7 +144,7 @@ def _distances(comparison: Comparison) -> Figure:
             "95 % of the splits of true clients: a mark inside them cannot be told from true clients."
             + (f" But {comparison.few}." if comparison.few else "")
         ),
-        panels=(Panel(spec_of(drawn, rows, height=height, floors=floor_rows(comparison))),),
+        panels=(Panel(_distances_chart(comparison)),),
         table=Table.of(
             "Ratios to the noise floor",
             [*measured, {"population": "true clients, 95 % of splits", **splits}],

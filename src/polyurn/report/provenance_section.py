@@ -26,7 +26,7 @@ def provenance_section(material: Material) -> Section:
         if material.style.provenance.privacy is not None:
             facts.append(("Style: what is guaranteed", material.style.provenance.privacy_in_words))
     if material.comparison is not None:
-        facts += _made_facts("Comparison", material.comparison_made)
+        facts += _made_facts("Comparison", material.comparison_provenance)
         facts.append(("Comparison", material.comparison.standing))
     if material.runs:
         facts.append(("Sweep", _sweep_fact(material)))

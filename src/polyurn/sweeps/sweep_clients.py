@@ -23,7 +23,7 @@ from polyurn.partitioning.result import Partition
 from polyurn.sources.clients import Reading, read_clients
 from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.partitions import load_partition
-from polyurn.sweeps.categories import agreed_names, out_of_stock
+from polyurn.sweeps.categories import agreed_names, lacking_categories
 from polyurn.sweeps.config import ClientsConfig, SweepConfig
 from polyurn.sweeps.run_scores import AGAIN
 from polyurn.training.examples import Examples, check_clients
@@ -108,8 +108,8 @@ def _held(
             style = clients.style
             features = data.features if clients.features is None else clients.features
         return partition(data.labels, counts, style=style, features=features, rng=cutting)
-    made = clients(seed) if callable(clients) else clients
-    return check_clients(made, n_points=len(data), name=name)
+    held = clients(seed) if callable(clients) else clients
+    return check_clients(held, n_points=len(data), name=name)
 
 
 def streams(name: str, seed: int) -> list[np.random.Generator]:
@@ -153,7 +153,7 @@ def read_models(config: SweepConfig) -> Models:
 
 
 @dataclass(frozen=True, eq=False)
-class Stock:
+class CodedPoints:
     """The points that clients are given: the category of each, and whether none was held out."""
 
     codes: NDArray[np.int64]
@@ -202,7 +202,9 @@ class Stock:
         if name not in self.models.mdms:
             return ""
         asked = self.models.mdms[name].model.mean()
-        return out_of_stock(asked, stocked(self.codes, len(asked)), self.models.category_names)
+        return lacking_categories(
+            asked, stocked(self.codes, len(asked)), self.models.category_names
+        )
 
     def _counts(
         self, name: str, entry: ClientsConfig, earlier: Mapping[str, ClientsOfSeed]

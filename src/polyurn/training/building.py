@@ -125,7 +125,7 @@ def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> object:
         with torch.no_grad():
             return tried.eval()(_tensor(points, place.dtype).to(place.device))
     except (RuntimeError, ValueError, IndexError) as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         whole = points.dtype.kind != "f"
         advice = (
             "if they are measurements, convert them to floats"
@@ -134,7 +134,7 @@ def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> object:
         )
         raise ParameterError(
             f"the model cannot take points of shape {points.shape[1:]} and type {points.dtype}: "
-            f"{said}; {advice}"
+            f"{reason}; {advice}"
         ) from error
     finally:
         tried.train(training)

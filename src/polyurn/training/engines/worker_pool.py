@@ -61,16 +61,16 @@ class ProcessEngine:
         held = {"indices": work.clients.indices, "offsets": work.clients.offsets}
         with _SharedFolder(
             sum(a.nbytes for a in points.values()) + (n_rows + 2) * size * 8
-        ) as made:
+        ) as shared:
             for name, array in (points | held).items():
-                made.array(name, array.dtype, array.shape)[...] = array
-            self._weights = torch.from_numpy(made.array("weights", vector, (size,)))
-            self._mean = torch.from_numpy(made.array("mean", vector, (size,)))
-            made.array("rows", vector, (n_rows, size))
+                shared.array(name, array.dtype, array.shape)[...] = array
+            self._weights = torch.from_numpy(shared.array("weights", vector, (size,)))
+            self._mean = torch.from_numpy(shared.array("mean", vector, (size,)))
+            shared.array("rows", vector, (n_rows, size))
             self._workers = [_Process() for _ in range(n_workers)]
             self._threads = ThreadPoolExecutor(n_workers)
             try:
-                hello = _described(work, made.folder)
+                hello = _described(work, shared.folder)
                 list(self._threads.map(lambda worker: worker.ask(hello), self._workers))
             except BaseException:
                 self.__exit__()

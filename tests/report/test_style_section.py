@@ -9,7 +9,7 @@ import polyurn as pu
 from polyurn.report.style_section import (
     MOST_LABELS,
     PARTS,
-    PLACES,
+    POSITIONS,
     clients_along,
     direction_rows,
     floor_rows,
@@ -254,7 +254,7 @@ def test_points_along_a_direction_are_of_one_label_and_lie_in_order(shown):
     assert (shown.proxy.labels[points] == 3).all()
     places = shown.proxy.coordinates[points, 0]
     assert (np.diff(places) >= 0).all()
-    assert np.abs(places - PLACES).max() < 1
+    assert np.abs(places - POSITIONS).max() < 1
 
 
 def test_the_labels_shown_are_frequent_ones():
@@ -265,12 +265,12 @@ def test_the_labels_shown_are_frequent_ones():
 
 def test_clients_along_a_direction_are_ordered_by_the_mean_of_their_points(shown):
     rows = clients_along(shown.styled, shown.proxy, 0)
-    places = [row["place"] for row in rows]
-    assert places == sorted(places)
-    assert places[0] < -0.3 < 0.3 < places[-1]
+    positions = [row["position"] for row in rows]
+    assert positions == sorted(positions)
+    assert positions[0] < -0.3 < 0.3 < positions[-1]
     for row in rows:
         held = shown.styled.clients[row["client"]]
-        assert row["place"] == pytest.approx(shown.proxy.coordinates[held, 0].mean())
+        assert row["position"] == pytest.approx(shown.proxy.coordinates[held, 0].mean())
         assert set(row["points"]) <= set(held)
         labels = shown.proxy.labels[row["points"]]
         assert (np.diff(labels) >= 0).all()

@@ -50,15 +50,7 @@ class SavedComparison:
 
 @dataclass(frozen=True, eq=False)
 class ProxyPoints:
-    """Proxy points.
-
-    Attributes
-    ----------
-    features : array of shape (n_points, ...)
-    labels : int array of shape (n_points,)
-    coordinates : float array of shape (n_points, n_directions)
-        In the style's space.
-    """
+    """Features and labels, and coordinates (n_points, n_directions) in the style's space."""
 
     features: NDArray[Any] = field(repr=False)
     labels: NDArray[np.int64] = field(repr=False)
@@ -82,7 +74,7 @@ class StyledClients:
 class StyleMaterial:
     """A style and what can be shown of it; what there is not is None.
 
-    `labels` are names, or numbers in their place; `features` are names, where features are columns.
+    `labels` are names, or numbers instead; `features` are names, where features are columns.
     """
 
     style: Style

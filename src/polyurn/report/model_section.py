@@ -294,7 +294,7 @@ def size_rows(mdm: MDM) -> Rows:
 
 
 def _shown(reached: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The places at which a curve is drawn: where it rises and just before, or at so many of its levels.
+    """The bins at which a curve is drawn: where it rises and just before, or at so many of its levels.
 
     By levels, not evenly, the drawn steps are nowhere lower than the curve by more than one level, and a
     step that many clients make stays where it is.
@@ -302,10 +302,10 @@ def _shown(reached: NDArray[np.float64]) -> NDArray[np.int64]:
     rises = np.diff(reached, prepend=0.0) > 0
     first = max(int(np.argmax(rises)) - 1, 0)  # at 0, from where the first step rises
     last = int(np.argmax(reached >= reached[-1] - SUM_TOLERANCE))  # the rest is rounding
-    places = np.append(first, np.flatnonzero(rises))
-    places = np.unique(places[places <= last])
-    if len(places) <= _MOST_SIZES:
-        return places
+    bins = np.append(first, np.flatnonzero(rises))
+    bins = np.unique(bins[bins <= last])
+    if len(bins) <= _MOST_SIZES:
+        return bins
     levels = np.append(np.arange(1, _N_LEVELS) / _N_LEVELS, reached[last])
     return np.unique(np.append(first, np.searchsorted(reached[: last + 1], levels)))
 

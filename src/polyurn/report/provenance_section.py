@@ -1,6 +1,6 @@
 """Where everything on a page came from: versions, seeds, commands, data, and the traffic on the wire.
 
-Facts from the records, in words; nothing is measured here.
+Facts from the files, in words; nothing is measured here.
 """
 
 from polyurn.report.material import Material

@@ -38,7 +38,7 @@ from polyurn.wording.numbers import counted
 # What the three covariances are called: B, V and E.
 PARTS = ("shared by a client’s labels", "own to a client and label", "within a client and label")
 # Where along a direction points are shown, in standard deviations of the proxy data.
-PLACES = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
+POSITIONS = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
 # Clients that are shown: one of 20 lies beyond the first and the last.
 QUANTILES = (0.05, 0.5, 0.95)
 # Labels whose points are shown, points of a client, features of a direction, and labels of a chart.
@@ -133,7 +133,7 @@ def _facts(shown: StyleMaterial) -> tuple[tuple[str, str], ...]:
 def _alarm(style: Style) -> str:
     if style.alarm is not None:
         return f"{style.alarm}; take proxy data that are more like the clients"
-    return "none: the clients’ mean style is about that of the proxy data, and few of their points are far"
+    return "none: the clients’ mean style is about the proxy data’s, and few of their points lie far off"
 
 
 def _mean(style: Style) -> str:
@@ -283,16 +283,11 @@ def shown_labels(proxy: ProxyPoints, n_labels: int) -> list[int]:
 
 
 def points_along(proxy: ProxyPoints, label: int, direction: int) -> NDArray[np.int64]:
-    """The points of a label nearest to places along a direction, and to 0 in the others.
-
-    Returns
-    -------
-    int array of shape (n_places,)
-    """
+    """The points of a label nearest to `POSITIONS` along a direction, and to 0 in the others."""
     mine = np.flatnonzero(proxy.labels == label)
     mine = mine[:: max(1, len(mine) // _N_SEARCHED)]
-    targets = np.zeros((len(PLACES), proxy.coordinates.shape[1]))
-    targets[:, direction] = PLACES
+    targets = np.zeros((len(POSITIONS), proxy.coordinates.shape[1]))
+    targets[:, direction] = POSITIONS
     near = proxy.coordinates[mine]
     squared = ((near[None] - targets[:, None]) ** 2).sum(axis=2)
     return np.asarray(mine[squared.argmin(axis=1)])
@@ -309,9 +304,11 @@ def _along(shown: StyleMaterial, proxy: ProxyPoints) -> Figure:
             source = strip(proxy.features[points], black=black, white=white)
             says = f"Points of label {name} from −2 to +2 along direction {k + 1}"
             strips.append(Strip(name, source, says))
-            found = zip(PLACES, proxy.coordinates[points, k], strict=True)
+            found = zip(POSITIONS, proxy.coordinates[points, k], strict=True)
             rows.append({"direction": str(k + 1), "label": name, **dict(found)})
-        marks = tuple(_signed(place) if place == int(place) else "" for place in PLACES)
+        marks = tuple(
+            _signed(position) if position == int(position) else "" for position in POSITIONS
+        )
         title = f"direction {k + 1}: {carried:.0%} of the differences"
         blocks.append(Pictures(title, marks, tuple(strips)))
     return Figure(
@@ -327,7 +324,7 @@ def _along(shown: StyleMaterial, proxy: ProxyPoints) -> Figure:
             [
                 Column("direction"),
                 Column("label"),
-                *(Column(place, _signed(place, 1), "+.2f") for place in PLACES),
+                *(Column(position, _signed(position, 1), "+.2f") for position in POSITIONS),
             ],
         ),
         wide=True,
@@ -338,7 +335,7 @@ def _along(shown: StyleMaterial, proxy: ProxyPoints) -> Figure:
 def clients_along(styled: StyledClients, proxy: ProxyPoints, direction: int) -> Rows:
     """Simulated clients from one end of a direction to the other, with some points of each.
 
-    A client's place is the mean coordinate of its points; a row has the client at a quantile of these,
+    A client's position is the mean coordinate of its points; a row has the client at a quantile of it,
     and its points of as many labels as there are, in the order of labels.
     """
     parts = styled.clients
@@ -351,7 +348,7 @@ def clients_along(styled: StyledClients, proxy: ProxyPoints, direction: int) -> 
         rows.append(
             {
                 "client": client,
-                "place": float(means[client]),
+                "position": float(means[client]),
                 "points": _of_many_labels(parts[client], proxy.labels),
             }
         )
@@ -379,7 +376,7 @@ def _simulated(shown: StyleMaterial, proxy: ProxyPoints, styled: StyledClients) 
             labels = ", ".join(shown.labels[label] for label in proxy.labels[row["points"]])
             source = strip(proxy.features[row["points"]], black=black, white=white)
             says = f"A simulated client {where} of direction {k + 1}: labels {labels}"
-            strips.append(Strip(_signed(row["place"], 1), source, says))
+            strips.append(Strip(_signed(row["position"], 1), source, says))
             rows.append({**row, "direction": str(k + 1), "end": end, "labels": labels})
         blocks.append(Pictures(f"direction {k + 1}", (), tuple(strips)))
     return Figure(
@@ -395,7 +392,9 @@ def _simulated(shown: StyleMaterial, proxy: ProxyPoints, styled: StyledClients) 
             rows,
             [
                 *map(Column, ("direction", "end", "client")),
-                Column("place", "mean along the direction", lambda row: _signed(row["place"], 2)),
+                Column(
+                    "position", "mean along the direction", lambda row: _signed(row["position"], 2)
+                ),
                 Column("labels", "labels of the points"),
             ],
         ),

@@ -48,24 +48,11 @@ def clients_by_seed(
     true: str,
     noise_floor: bool = False,
 ) -> dict[tuple[str, int], Partition]:
-    """The clients of each population under each seed, checked.
+    """The clients of each population under each seed, checked, by (name, seed).
 
-    Parameters
-    ----------
-    populations : mapping of name to clients
-        A population is drawn anew for each seed and given points of `data` by their labels, and by
-        their features if it is `Styled`.
-    data : Examples
-    seeds : iterable of int
-    n_clients : int, optional
-        How many clients of a population are drawn; as many as `true` has by default.
-    true : str
-    noise_floor : bool
-        Add the true clients in another order as "again", if they are there and it is not.
-
-    Returns
-    -------
-    dict of (name, seed) to Partition
+    A population is drawn anew for each seed, by default as many clients as `true` has. They are given
+    points of `data` by their labels, those of a `Styled` population also by features. `noise_floor`
+    adds the true clients in another order as "again", unless there is such a population.
     """
     if n_clients is None and isinstance(of_true := populations.get(true), Partition):
         n_clients = len(of_true)

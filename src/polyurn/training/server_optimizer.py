@@ -18,14 +18,7 @@ from polyurn.typed.library_options import check_options
 
 
 class Server:
-    """Moves one vector of weights, in place.
-
-    Parameters
-    ----------
-    settings : FedAvg
-    layout : VectorLayout
-    weights : tensor of shape (size,)
-    """
+    """Moves one vector of weights, of shape (size,), in place."""
 
     def __init__(self, settings: FedAvg, layout: VectorLayout, weights: Tensor) -> None:
         self._weights = weights

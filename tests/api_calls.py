@@ -344,11 +344,13 @@ def _table_features() -> Call:
     }  # fmt: skip
 
 
+@cache
 def _tabled() -> pu.TableFeatures:
     function, arguments = _table_features()
     return function(**arguments)
 
 
+@cache
 def _difference() -> pu.FeatureDifference:
     function, arguments = _feature_differences()
     return function(**arguments)

@@ -156,7 +156,7 @@ def test_whatever_a_user_says_about_a_model_is_a_page(tmp_path, provenance):
 def test_a_style_alone_is_enough_for_a_page():
     found = gathered(style=style()).style
     assert found.labels == tuple("0123456789")
-    assert (found.pool, found.styled) == (None, None)
+    assert (found.proxy, found.styled) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_clients_of_the_model_are_drawn_with_the_style_and_hold_its_histograms()
 
 def test_without_a_model_true_clients_lend_their_histograms():
     found = gathered(**styled(clients={"true": true_clients()})).style
-    held = found.styled.clients.histograms(found.pool.labels, 10)
+    held = found.styled.clients.histograms(found.proxy.labels, 10)
     assert sorted(held.tolist()) == sorted(true_clients().tolist())
 
 
@@ -196,7 +196,7 @@ def test_a_model_of_other_categories_has_no_clients_with_that_style():
     assert gathered(truth("medium/2"), **styled()).style.styled is not None
     found = gathered(**styled(clients={"true": true_clients()[:, :4] + 1})).style
     assert found.styled is None
-    assert found.pool is not None
+    assert found.proxy is not None
 
 
 def test_a_pool_without_any_label_of_the_clients_serves_nobody():
@@ -216,7 +216,10 @@ def test_the_page_says_how_many_points_the_pool_lacks():
     material = gathered(**given)
     assert material.style.styled.n_lacking == 8
     facts = dict(style_section(material).facts)
-    assert facts["Labels that the pool lacks"] == "8 points of them were left out of these clients."
+    assert (
+        facts["Labels that the proxy data lack"]
+        == "8 points of them were left out of these clients."
+    )
 
 
 def test_names_of_labels_are_the_models_else_the_files_else_numbers():

@@ -9,7 +9,7 @@ import polyurn as pu
 from polyurn.report.style_section import (
     MOST_LABELS,
     PARTS,
-    PLACES,
+    POSITIONS,
     clients_along,
     direction_rows,
     floor_rows,
@@ -107,7 +107,7 @@ def test_far_points_are_said_where_they_are_known():
     known = dict(section(style=style(far_share=0.02)).facts)["Mean style of the clients"]
     assert "2.0% of the clients’ points lie beyond" in known
     unknown = dict(section(style=style(far_share=float("nan"))).facts)
-    assert unknown["Mean style of the clients"] == "0.00 standard deviations from the pool’s."
+    assert unknown["Mean style of the clients"] == "0.00 standard deviations from the proxy data’s."
 
 
 def test_how_much_of_the_style_follows_the_labels_is_said_where_it_was_asked():
@@ -129,7 +129,7 @@ def test_distinct_points_and_how_the_pool_serves_are_said():
     report = material.style.styled.report
     assert f"{report.n_used:,} of them distinct" in facts["Simulated clients"]
     assert "300 clients were drawn with this style" in facts["Simulated clients"]
-    assert facts["How the pool serves them"].endswith(".")
+    assert facts["How the proxy data serve them"].endswith(".")
     rows = figures(style_section(material))["style-served"].table.rows
     assert sum(int(row[5].split(" ")[0].replace(",", "")) for row in rows) == report.n_used
 
@@ -138,7 +138,7 @@ def test_a_pool_that_is_too_small_is_said_and_is_no_warning():
     features, labels = pool()
     given = styled(features=features[:60], labels=labels[:60])
     facts = dict(section(selection().mdm, **given).facts)
-    assert "use more proxy data, or smaller clients" in facts["How the pool serves them"]
+    assert "use more proxy data, or smaller clients" in facts["How the proxy data serve them"]
 
 
 def test_each_direction_has_a_row_of_pictures_for_each_of_some_labels():
@@ -238,7 +238,7 @@ def test_a_style_without_differences_carries_nothing():
 def test_the_features_that_were_given_more_variance_move_most_along_a_direction(shown):
     names = [f"column {j}" for j in range(36)]
     first, second = (
-        [row for row in loading_rows(style(), names, shown.pool) if row["direction"] == k]
+        [row for row in loading_rows(style(), names, shown.proxy) if row["direction"] == k]
         for k in ("1", "2")
     )
     assert first[0]["feature"] == "column 0"
@@ -250,45 +250,45 @@ def test_the_features_that_were_given_more_variance_move_most_along_a_direction(
 
 
 def test_points_along_a_direction_are_of_one_label_and_lie_in_order(shown):
-    points = points_along(shown.pool, 3, 0)
-    assert (shown.pool.labels[points] == 3).all()
-    places = shown.pool.coordinates[points, 0]
+    points = points_along(shown.proxy, 3, 0)
+    assert (shown.proxy.labels[points] == 3).all()
+    places = shown.proxy.coordinates[points, 0]
     assert (np.diff(places) >= 0).all()
-    assert np.abs(places - PLACES).max() < 1
+    assert np.abs(places - POSITIONS).max() < 1
 
 
 def test_the_labels_shown_are_frequent_ones():
     material = gathered(**styled(labels=np.r_[np.zeros(500, int), np.arange(400) % 3 + 4])).style
-    assert shown_labels(material.pool, 10) == [0, 4, 5, 6]
-    assert shown_labels(gathered(**styled()).style.pool, 10) == [0, 1, 2, 3, 4]
+    assert shown_labels(material.proxy, 10) == [0, 4, 5, 6]
+    assert shown_labels(gathered(**styled()).style.proxy, 10) == [0, 1, 2, 3, 4]
 
 
 def test_clients_along_a_direction_are_ordered_by_the_mean_of_their_points(shown):
-    rows = clients_along(shown.styled, shown.pool, 0)
-    places = [row["place"] for row in rows]
-    assert places == sorted(places)
-    assert places[0] < -0.3 < 0.3 < places[-1]
+    rows = clients_along(shown.styled, shown.proxy, 0)
+    positions = [row["position"] for row in rows]
+    assert positions == sorted(positions)
+    assert positions[0] < -0.3 < 0.3 < positions[-1]
     for row in rows:
         held = shown.styled.clients[row["client"]]
-        assert row["place"] == pytest.approx(shown.pool.coordinates[held, 0].mean())
+        assert row["position"] == pytest.approx(shown.proxy.coordinates[held, 0].mean())
         assert set(row["points"]) <= set(held)
-        labels = shown.pool.labels[row["points"]]
+        labels = shown.proxy.labels[row["points"]]
         assert (np.diff(labels) >= 0).all()
         assert len(row["points"]) == min(10, len(held))
 
 
 def test_a_clients_points_are_of_as_many_labels_as_it_has(shown):
-    for row in clients_along(shown.styled, shown.pool, 1):
-        held = shown.pool.labels[shown.styled.clients[row["client"]]]
-        seen = shown.pool.labels[row["points"]]
+    for row in clients_along(shown.styled, shown.proxy, 1):
+        held = shown.proxy.labels[shown.styled.clients[row["client"]]]
+        seen = shown.proxy.labels[row["points"]]
         assert len(set(seen)) == min(len(set(held)), 10)
 
 
 def test_serving_rows_are_those_of_the_partition(shown):
-    rows = serving_rows(shown.styled, shown.pool, [f"label {j}" for j in range(10)])
+    rows = serving_rows(shown.styled, shown.proxy, [f"label {j}" for j in range(10)])
     assert sum(row["used"] for row in rows) == shown.styled.report.n_used
     assert all(row["low"] <= row["median"] <= row["available"] + 1e-9 for row in rows)
-    held = shown.styled.clients.histograms(shown.pool.labels, 10)
+    held = shown.styled.clients.histograms(shown.proxy.labels, 10)
     first = held[held[:, 0] > 0, 0]
     assert rows[0]["asked"] == pytest.approx(first.mean())
 
@@ -322,5 +322,5 @@ def test_one_seed_has_no_interval():
 
 
 def test_the_pool_of_the_tests_is_the_one_that_the_space_was_made_of(shown):
-    assert shown.pool.features.shape == pool()[0].shape
-    np.testing.assert_allclose(shown.pool.coordinates.mean(axis=0), 0, atol=0.05)
+    assert shown.proxy.features.shape == pool()[0].shape
+    np.testing.assert_allclose(shown.proxy.coordinates.mean(axis=0), 0, atol=0.05)

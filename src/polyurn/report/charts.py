@@ -160,13 +160,13 @@ def listed(field: str, title: str | None = None, **axis: Any) -> alt.Y:
 
 def tooltip(*fields: str | tuple[str, str] | tuple[str, str, str]) -> list[alt.Tooltip]:
     """What is said of a mark: fields, with a format if they are numbers, and a title."""
-    said = []
+    found = []
     for one in fields:
         name, *shown = (one,) if isinstance(one, str) else one
         form: Any = {"format": shown[0]} if shown and shown[0] else {}
         title = shown[1] if len(shown) > 1 else name.replace("_", " ")
-        said.append(alt.Tooltip(f"{name}:{'Q' if form else 'N'}", title=title, **form))
-    return said
+        found.append(alt.Tooltip(f"{name}:{'Q' if form else 'N'}", title=title, **form))
+    return found
 
 
 def size_axis(rows: Rows) -> alt.X:

@@ -39,10 +39,10 @@ def headline(material: Material) -> Headline:
     """The verdict on what there is."""
     how_different, first = _heterogeneity(material)
     how_close, second = _closeness(material)
-    how_foretold, third = _training(material)
-    said = [part for part in (how_different, how_close, how_foretold) if part]
+    how_predictive, third = _training(material)
+    parts = [part for part in (how_different, how_close, how_predictive) if part]
     few = _few(material)
-    sentences = [_sentence(said), *([_capital(f"{few}.")] if few else [])]
+    sentences = [_sentence(parts), *([_capital(f"{few}.")] if few else [])]
     return Headline(" ".join(sentences), (first, second, third))
 
 
@@ -134,11 +134,11 @@ def _training(material: Material) -> tuple[str, Number]:
     about, say = verdict.reference, verdict.wording
     off = say.number(about.difference.value)
     iid = [v.population for v in verdict.simulated if v.population == "iid" and v is not about]
-    told = [*iid, about.population]
+    shown = [*iid, about.population]
     means = (
         f"How far {material.metric} on {about.population} clients is from that on true ones, over "
         f"{counted(about.n_settings, 'setting')} and {counted(about.n_seeds, 'seed')}. "
-        f"{verdict.sentence(about=told)} {verdict.regret_sentence(about=told)}"
+        f"{verdict.sentence(about=shown)} {verdict.regret_sentence(about=shown)}"
     )
     words = (
         verdict.pair_sentence("iid", about.population)
@@ -148,10 +148,10 @@ def _training(material: Material) -> tuple[str, Number]:
     return words, Number(label, f"{off} pts off" if say.in_points else f"{off} off", means)
 
 
-def _sentence(said: list[str]) -> str:
-    if not said:
+def _sentence(parts: list[str]) -> str:
+    if not parts:
         return "There are runs to look at, and no verdict yet."
-    *first, last = said
+    *first, last = parts
     text = f"{', '.join(first)}, and {last}" if first else last
     if text.split()[1] == "clients":  # the name of a population, which stays as it is spelled
         return f"{text}."

@@ -42,22 +42,15 @@ class SavedComparison:
     provenance: Provenance = field(default_factory=Provenance)
 
     @classmethod
-    def from_json(cls, record: Mapping[str, object]) -> Self:
-        """The record of a comparison file; a field that is missing or damaged is a FileError."""
-        return cls(Comparison.from_dict(record), Provenance.from_json(record.get("provenance", {})))
+    def from_json(cls, document: Mapping[str, object]) -> Self:
+        """A comparison file's document; a field that is missing or damaged is a FileError."""
+        provenance = Provenance.from_json(document.get("provenance", {}))
+        return cls(Comparison.from_dict(document), provenance)
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
-    """Proxy points.
-
-    Attributes
-    ----------
-    features : array of shape (n_points, ...)
-    labels : int array of shape (n_points,)
-    coordinates : float array of shape (n_points, n_directions)
-        In the style's space.
-    """
+class ProxyPoints:
+    """Features and labels, and coordinates (n_points, n_directions) in the style's space."""
 
     features: NDArray[Any] = field(repr=False)
     labels: NDArray[np.int64] = field(repr=False)
@@ -66,9 +59,9 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class StyledClients:
-    """Simulated clients with styles, and how well the pool could serve them.
+    """Simulated clients with styles, and how well the proxy data could serve them.
 
-    `n_lacking` are points of labels that the pool lacks, which clients were to hold and do not.
+    `n_lacking` are points of labels that the proxy data lack, which clients were to hold and do not.
     """
 
     clients: Partition
@@ -81,14 +74,14 @@ class StyledClients:
 class StyleMaterial:
     """A style and what can be shown of it; what there is not is None.
 
-    `labels` are names, or numbers in their place; `features` are names, where features are columns.
+    `labels` are names, or numbers instead; `features` are names, where features are columns.
     """
 
     style: Style
     labels: tuple[str, ...]
     features: tuple[str, ...] | None
     provenance: Provenance
-    pool: Pool | None = None
+    proxy: ProxyPoints | None = None
     styled: StyledClients | None = None
 
 
@@ -103,7 +96,7 @@ class Material:
     mdm : MDM or None
     categories : tuple of str
         The name of each category, its number if it has none.
-    provenance, comparison_made : Provenance
+    provenance, comparison_provenance : Provenance
         How the MDM and the comparison came about.
     comparison : Comparison or None
     runs : tuple of FinishedRun
@@ -124,7 +117,7 @@ class Material:
     categories: tuple[str, ...]
     provenance: Provenance
     comparison: Comparison | None
-    comparison_made: Provenance
+    comparison_provenance: Provenance
     runs: tuple[FinishedRun, ...]
     clients: Mapping[str, NDArray[np.int64]]
     n_clients: Mapping[str, int]
@@ -184,18 +177,11 @@ def gather(
             "expected something to report on: a model, a style, a comparison, runs or clients"
         )
     rng = np.random.default_rng(rng)
-    tables = {
-        name: check_counts(table, n_categories=None if mdm is None else mdm.n_categories)
-        for name, table in (clients or {}).items()
-    }
-    widths = [table.shape[1] for table in tables.values()]
-    if len({*widths}) > 1:
-        raise ParameterError("expected populations with the same categories, got different ones")
-    if mdm is not None:
-        widths = [mdm.n_categories]
+    tables = _tables(clients or {}, mdm)
     shown = _style(style, features=features, labels=labels)
-    if shown is not None:
-        widths.append(shown.style.space.n_labels)
+    widths = [] if mdm is None else [mdm.n_categories]
+    widths += [table.shape[1] for table in tables.values()]
+    widths += [] if shown is None else [shown.style.space.n_labels]
     n_categories = widths[0] if widths else 0
     names = own_categories if categories is None else tuple(categories)
     if names is not None and len(names) != n_categories:
@@ -219,7 +205,7 @@ def gather(
         categories=names or tuple(map(str, range(n_categories))),
         provenance=provenance,
         comparison=comparison.comparison if comparison else None,
-        comparison_made=comparison.provenance if comparison else Provenance(),
+        comparison_provenance=comparison.provenance if comparison else Provenance(),
         runs=tuple(runs),
         clients={name: _some(tables[name], rng=rng) for name in order},
         n_clients={name: tables[name].shape[0] for name in order},
@@ -227,6 +213,17 @@ def gather(
         style=shown,
         rng=rng,
     )
+
+
+def _tables(clients: Mapping[str, object], mdm: MDM | None) -> dict[str, Counts]:
+    """The histograms of each population, of the model's categories or all of the same ones."""
+    n_categories = None if mdm is None else mdm.n_categories
+    tables = {
+        name: check_counts(table, n_categories=n_categories) for name, table in clients.items()
+    }
+    if len({table.shape[1] for table in tables.values()}) > 1:
+        raise ParameterError("expected populations with the same categories, got different ones")
+    return tables
 
 
 def _model(model: Model | None) -> tuple[MDM | None, tuple[str, ...] | None, Provenance]:
@@ -253,11 +250,13 @@ def _style(
     if given is None:
         return None
     saved = given if isinstance(given, Saved) else Saved(given)
-    space, pool = saved.model.space, None
+    space, proxy = saved.model.space, None
     if features is not None and labels is not None:
         held = numbers(features, "features")
         coordinates = space.coordinates(held, labels)
-        pool = Pool(held, label_codes(labels, len(held), n_labels=space.n_labels), coordinates)
+        proxy = ProxyPoints(
+            held, label_codes(labels, len(held), n_labels=space.n_labels), coordinates
+        )
     # Features of one column with lists have no names of their own.
     named = saved.features is not None and len(saved.features) == space.n_features
     return StyleMaterial(
@@ -265,7 +264,7 @@ def _style(
         labels=saved.categories or tuple(map(str, range(space.n_labels))),
         features=saved.features if named else None,
         provenance=saved.provenance,
-        pool=pool,
+        proxy=proxy,
     )
 
 
@@ -288,21 +287,21 @@ def _completed(
         counts = mdm.sample(_MOST_CLIENTS, rng=rng)
     elif mdm is None and true is not None and true.shape[1] == n_labels:
         counts = _some(true, rng=rng)
-    if counts is None or shown.pool is None:
+    if counts is None or shown.proxy is None:
         return shown
-    return replace(shown, styled=_styled(shown.style, shown.pool, counts, rng=rng))
+    return replace(shown, styled=_styled(shown.style, shown.proxy, counts, rng=rng))
 
 
 def _styled(
-    style: Style, pool: Pool, counts: Counts, *, rng: np.random.Generator
+    style: Style, proxy: ProxyPoints, counts: Counts, *, rng: np.random.Generator
 ) -> StyledClients | None:
-    """Clients of these histograms with a style, if the pool has points for any of them."""
-    wanted = held_categories(counts, pool.labels)
+    """Clients of these histograms with a style, if the proxy data have points for any of them."""
+    wanted = held_categories(counts, proxy.labels)
     if wanted.shape[0] == 0:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StyleWarning)  # the page says it
-        drawn = partition(pool.labels, wanted, style=style, features=pool.features, rng=rng)
+        drawn = partition(proxy.labels, wanted, style=style, features=proxy.features, rng=rng)
     report = drawn.report
     if report is None or report.style is None:
         return None

@@ -19,6 +19,7 @@ from polyurn.report.charts import (
     LINE,
     QUIET,
     Rows,
+    Spec,
     chart,
     keyed,
     listed,
@@ -293,7 +294,7 @@ def size_rows(mdm: MDM) -> Rows:
 
 
 def _shown(reached: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The places at which a curve is drawn: where it rises and just before, or at so many of its levels.
+    """The bins at which a curve is drawn: where it rises and just before, or at so many of its levels.
 
     By levels, not evenly, the drawn steps are nowhere lower than the curve by more than one level, and a
     step that many clients make stays where it is.
@@ -301,10 +302,10 @@ def _shown(reached: NDArray[np.float64]) -> NDArray[np.int64]:
     rises = np.diff(reached, prepend=0.0) > 0
     first = max(int(np.argmax(rises)) - 1, 0)  # at 0, from where the first step rises
     last = int(np.argmax(reached >= reached[-1] - SUM_TOLERANCE))  # the rest is rounding
-    places = np.append(first, np.flatnonzero(rises))
-    places = np.unique(places[places <= last])
-    if len(places) <= _MOST_SIZES:
-        return places
+    bins = np.append(first, np.flatnonzero(rises))
+    bins = np.unique(bins[bins <= last])
+    if len(bins) <= _MOST_SIZES:
+        return bins
     levels = np.append(np.arange(1, _N_LEVELS) / _N_LEVELS, reached[last])
     return np.unique(np.append(first, np.searchsorted(reached[: last + 1], levels)))
 
@@ -369,7 +370,7 @@ def candidate_rows(selection: Selection) -> Rows:
     ]
 
 
-def _candidates(rows: Rows) -> Figure:
+def _candidates_chart(rows: Rows) -> Spec:
     base = chart().encode(
         x=alt.X("n_components:O", title="components, K", axis=alt.Axis(labelAngle=0)),
         tooltip=tooltip(
@@ -395,6 +396,10 @@ def _candidates(rows: Rows) -> Figure:
     numbers = ("log_likelihood", "low", "high", "behind", "behind_error")
     finite = [row for row in rows if all(math.isfinite(row[name]) for name in numbers)]
     drawn = bars + dots + label.transform_filter("datum.chosen")
+    return spec_of(drawn, finite, height=260)
+
+
+def _candidates(rows: Rows) -> Figure:
     return Figure(
         name="candidates",
         title="How many components",
@@ -403,7 +408,7 @@ def _candidates(rows: Rows) -> Figure:
             "goes by the difference to the best on the same clients, which is known much better "
             "than the likelihood itself; the table has it."
         ),
-        panels=(Panel(spec_of(drawn, finite, height=260)),),
+        panels=(Panel(_candidates_chart(rows)),),
         table=Table.of(
             "Held-out log-likelihood by number of components",
             rows,

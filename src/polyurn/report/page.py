@@ -154,7 +154,7 @@ def report_on(
     notes : sequence of (str, str)
         Facts that are added to where things came from.
     rng : int or numpy.random.Generator
-        For the clients that are drawn, and for their place in the plane.
+        For the clients that are drawn, and for their positions in the plane.
 
     Returns
     -------

@@ -110,18 +110,8 @@ class Pictures:
 class Figure:
     """Charts or pictures, what they say, and the table behind them.
 
-    Attributes
-    ----------
-    name : str
-        Its anchor in the page.
-    title, says : str
-    table : Table
-    panels : tuple of Panel
-    wide : bool
-        Whether it takes the whole width of the page.
-    legend : tuple of (str, str)
-        Names and the colours, as in CSS, that stand for them.
-    pictures : tuple of Pictures
+    `name` is its anchor in the page, `legend` are names and their colours in CSS; a `wide` figure takes
+    the whole width of the page.
     """
 
     name: str

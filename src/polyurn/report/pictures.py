@@ -54,9 +54,9 @@ def strip(images: NDArray[Any], *, black: float, white: float) -> str:
     n, height, width, channels = pixels.shape
     row = np.zeros((height, n * (width + _GAP) - _GAP, channels + 1), np.uint8)
     for i, image in enumerate(pixels):
-        place = slice(i * (width + _GAP), i * (width + _GAP) + width)
-        row[:, place, :channels] = image
-        row[:, place, channels] = 255
+        columns = slice(i * (width + _GAP), i * (width + _GAP) + width)
+        row[:, columns, :channels] = image
+        row[:, columns, channels] = 255
     return f"data:image/png;base64,{base64.b64encode(_png(row)).decode()}"
 
 

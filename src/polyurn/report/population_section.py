@@ -19,6 +19,7 @@ from polyurn.report.charts import (
     QUIET,
     Row,
     Rows,
+    Spec,
     chart,
     fills,
     listed,
@@ -100,7 +101,7 @@ def floor_rows(comparison: Comparison) -> Rows:
     ]
 
 
-def _distances(comparison: Comparison) -> Figure:
+def _distances_chart(comparison: Comparison) -> Spec:
     rows = distance_rows(comparison)
     scale = alt.Scale(type="log", nice=False, padding=14)
     floor = chart("floors").encode(y=listed("measure"))
@@ -122,6 +123,10 @@ def _distances(comparison: Comparison) -> Figure:
         + dots
     )
     height = steps(rows, "measure", 56)
+    return spec_of(drawn, rows, height=height, floors=floor_rows(comparison))
+
+
+def _distances(comparison: Comparison) -> Figure:
     measured = [
         {"population": row.name}
         | {measure: short(getattr(row, ratio)) for measure, ratio in _RATIOS.items()}
@@ -139,7 +144,7 @@ def _distances(comparison: Comparison) -> Figure:
             "95 % of the splits of true clients: a mark inside them cannot be told from true clients."
             + (f" But {comparison.few}." if comparison.few else "")
         ),
-        panels=(Panel(spec_of(drawn, rows, height=height, floors=floor_rows(comparison))),),
+        panels=(Panel(_distances_chart(comparison)),),
         table=Table.of(
             "Ratios to the noise floor",
             [*measured, {"population": "true clients, 95 % of splits", **splits}],
@@ -157,12 +162,12 @@ def joint_plane(
 ) -> dict[str, NDArray[np.float64]]:
     """Places of all clients in one plane, by t-SNE of their normalised histograms.
 
-    Counts of shape (n_clients, n_categories) by name; places of shape (n_clients, 2) by name.
+    Counts of shape (n_clients, n_categories) by name; positions of shape (n_clients, 2) by name.
 
     Examples
     --------
     >>> tables = {"a": np.eye(20, dtype=int) + 1, "b": np.ones((20, 20), dtype=int)}
-    >>> {name: places.shape for name, places in joint_plane(tables, rng=0).items()}
+    >>> {name: positions.shape for name, positions in joint_plane(tables, rng=0).items()}
     {'a': (20, 2), 'b': (20, 2)}
     """
     together = np.concatenate([*counts.values()])
@@ -170,21 +175,21 @@ def joint_plane(
         raise ParameterError(f"expected at least four clients for a plane, got {len(together)}")
     shares = together / together.sum(axis=1, keepdims=True)
     perplexity = min(_PERPLEXITY, (len(shares) - 1) / 3)
-    places = tsne(shares, perplexity=perplexity, rng=rng)
+    positions = tsne(shares, perplexity=perplexity, rng=rng)
     ends = np.cumsum([len(table) for table in counts.values()])[:-1]
-    return dict(zip(counts, np.split(places, ends), strict=True))
+    return dict(zip(counts, np.split(positions, ends), strict=True))
 
 
-def plane_rows(places: Mapping[str, NDArray[np.float64]]) -> Rows:
-    """Every client's place in the plane."""
+def plane_rows(positions: Mapping[str, NDArray[np.float64]]) -> Rows:
+    """Every client's position in the plane."""
     return [
         {"population": name, "x": round(float(x), 2), "y": round(float(y), 2)}
-        for name, points in places.items()
+        for name, points in positions.items()
         for x, y in points
     ]
 
 
-def neighbour_rows(places: Mapping[str, NDArray[np.float64]]) -> Rows:
+def neighbour_rows(positions: Mapping[str, NDArray[np.float64]]) -> Rows:
     """Of the nearest neighbours of each population's clients in the plane, whose they are.
 
     Where populations are alike, every row has the shares of the populations themselves.
@@ -195,9 +200,9 @@ def neighbour_rows(places: Mapping[str, NDArray[np.float64]]) -> Rows:
     >>> [(r["population"], r["neighbour"], r["share"]) for r in neighbour_rows(apart)]
     [('a', 'a', 1.0), ('a', 'b', 0.0), ('b', 'a', 0.0), ('b', 'b', 1.0)]
     """
-    names = [*places]
-    points = np.concatenate([*places.values()])
-    owner = np.repeat(np.arange(len(names)), [len(part) for part in places.values()])
+    names = [*positions]
+    points = np.concatenate([*positions.values()])
+    owner = np.repeat(np.arange(len(names)), [len(part) for part in positions.values()])
     k = min(_N_NEIGHBOURS, len(points) - 1)
     _, near = cKDTree(points).query(points, k=k + 1)
     others = [row[row != i][:k] for i, row in enumerate(np.asarray(near))]
@@ -213,8 +218,8 @@ def neighbour_rows(places: Mapping[str, NDArray[np.float64]]) -> Rows:
     ]
 
 
-def _plane(places: Mapping[str, NDArray[np.float64]]) -> Figure:
-    rows = plane_rows(places)
+def _plane(positions: Mapping[str, NDArray[np.float64]]) -> Figure:
+    rows = plane_rows(positions)
     hidden = alt.Axis(labels=False, ticks=False, domain=False, grid=False, title=None)
     # A margin of its own, so that nothing moves when the reader hides a population.
     x, y = (
@@ -228,7 +233,7 @@ def _plane(places: Mapping[str, NDArray[np.float64]]) -> Figure:
         shape=looks["shape"],
         tooltip=tooltip("population"),
     )  # fmt: skip
-    near = pivoted(neighbour_rows(places), "population", "neighbour", "share")
+    near = pivoted(neighbour_rows(positions), "population", "neighbour", "share")
     return Figure(
         name="plane",
         title="Clients in one plane",
@@ -243,8 +248,8 @@ def _plane(places: Mapping[str, NDArray[np.float64]]) -> Figure:
             near,
             [
                 Column("population", "clients"),
-                Column("", "how many", lambda row: f"{len(places[row['population']]):,}"),
-                *across("neighbour", places, ".0%", "{} nearby"),
+                Column("", "how many", lambda row: f"{len(positions[row['population']]):,}"),
+                *across("neighbour", positions, ".0%", "{} nearby"),
             ],
         ),
     )
@@ -315,14 +320,16 @@ def strip_rows(
         shares = some / some.sum(axis=1, keepdims=True)
         largest = shares.argmax(axis=1)
         order = np.lexsort((-shares.max(axis=1), rank[largest]))
-        for place, i in enumerate(order):
+        for position, i in enumerate(order):
             held = frequent[shares[i, frequent] > 0]
             held = held[(shares[i, held] >= _FINEST) | (rank[held] < N_COLOURS)]
             for j in held:
-                rows.append(_strip_row(name, place + 1, categories[j], int(rank[j]), shares[i, j]))
+                rows.append(
+                    _strip_row(name, position + 1, categories[j], int(rank[j]), shares[i, j])
+                )
             rest = 1 - shares[i, held].sum()
             if rest > _FINEST / 10:
-                rows.append(_strip_row(name, place + 1, OTHER, len(categories), rest))
+                rows.append(_strip_row(name, position + 1, OTHER, len(categories), rest))
     return rows
 
 
@@ -332,14 +339,14 @@ def _strip_row(population: str, client: int, held: str, rank: int, share: float)
         "client": client,
         "category": held if rank < N_COLOURS else OTHER,
         "held": held,
-        "place": rank,
+        "position": rank,
         "share": round(float(share), 4),
     }
 
 
 def strip_categories(rows: Rows) -> list[str]:
     """The categories that have a colour in the strips, the most frequent first, and perhaps "other"."""
-    ranks = {row["place"]: row["category"] for row in rows}
+    ranks = {row["position"]: row["category"] for row in rows}
     return [*dict.fromkeys(ranks[rank] for rank in sorted(ranks))]
 
 
@@ -350,7 +357,7 @@ def _strips(rows: Rows) -> Figure:
         x=alt.X("client:O", axis=None, scale=alt.Scale(paddingInner=0.08, paddingOuter=0)),
         y=alt.Y("share:Q", stack="zero", axis=None, scale=alt.Scale(domain=[0, 1])),
         color=alt.Color("category:N", sort=None, scale=colours, legend=None),
-        order=alt.Order("place:Q"),
+        order=alt.Order("position:Q"),
         tooltip=tooltip("client", ("held", "", "category"), ("share", ".0%")),
     )  # fmt: skip
     by_population = {

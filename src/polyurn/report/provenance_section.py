@@ -1,6 +1,6 @@
 """Where everything on a page came from: versions, seeds, commands, data, and the traffic on the wire.
 
-Facts from the records, in words; nothing is measured here.
+Facts from the files, in words; nothing is measured here.
 """
 
 from polyurn.report.material import Material
@@ -26,7 +26,7 @@ def provenance_section(material: Material) -> Section:
         if material.style.provenance.privacy is not None:
             facts.append(("Style: what is guaranteed", material.style.provenance.privacy_in_words))
     if material.comparison is not None:
-        facts += _made_facts("Comparison", material.comparison_made)
+        facts += _made_facts("Comparison", material.comparison_provenance)
         facts.append(("Comparison", material.comparison.standing))
     if material.runs:
         facts.append(("Sweep", _sweep_fact(material)))

@@ -1,6 +1,6 @@
 """Styles on the page: what clients differ in besides their labels.
 
-What directions carry, what they look like in pictures or features, how the pool serves simulated
+What directions carry, what they look like in pictures or features, how the proxy data serve simulated
 clients, and what training on these promises.
 """
 
@@ -29,7 +29,7 @@ from polyurn.report.charts import (
     tone,
     tooltip,
 )
-from polyurn.report.material import Material, Pool, StyledClients, StyleMaterial
+from polyurn.report.material import Material, ProxyPoints, StyledClients, StyleMaterial
 from polyurn.report.parts import Column, Figure, Panel, Pictures, Section, Strip, Table
 from polyurn.report.pictures import brightness, is_image, strip
 from polyurn.sweeps.verdict import SIMULATED, Verdict
@@ -37,8 +37,8 @@ from polyurn.wording import counted
 
 # What the three covariances are called: B, V and E.
 PARTS = ("shared by a client’s labels", "own to a client and label", "within a client and label")
-# Where along a direction points are shown, in standard deviations of the pool.
-PLACES = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
+# Where along a direction points are shown, in standard deviations of the proxy data.
+POSITIONS = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
 # Clients that are shown: one of 20 lies beyond the first and the last.
 QUANTILES = (0.05, 0.5, 0.95)
 # Labels whose points are shown, points of a client, features of a direction, and labels of a chart.
@@ -57,15 +57,15 @@ def style_section(material: Material) -> Section | None:
     if shown is None:
         return None
     figures = [_directions(shown.style)]
-    pool, styled = shown.pool, shown.styled
-    if pool is not None and is_image(pool.features.shape[1:]):
-        figures.append(_along(shown, pool))
+    proxy, styled = shown.proxy, shown.styled
+    if proxy is not None and is_image(proxy.features.shape[1:]):
+        figures.append(_along(shown, proxy))
         if styled is not None:
-            figures.append(_simulated(shown, pool, styled))
-    elif pool is not None or shown.features is not None:
+            figures.append(_simulated(shown, proxy, styled))
+    elif proxy is not None or shown.features is not None:
         figures.append(_loadings(shown))
-    if pool is not None and styled is not None:
-        figures.append(_serving(serving_rows(styled, pool, shown.labels)))
+    if proxy is not None and styled is not None:
+        figures.append(_serving(serving_rows(styled, proxy, shown.labels)))
     verdict = material.verdict
     styled_names = {run.population for run in material.runs if run.styled}
     if verdict is not None and any(v.population in styled_names for v in verdict.simulated):
@@ -109,37 +109,40 @@ def _facts(shown: StyleMaterial) -> tuple[tuple[str, str], ...]:
         )
     if styled is not None:
         report = styled.report
-        n_pool = int(report.available.sum())
+        n_proxy = int(report.available.sum())
         facts += [
             (
                 "Simulated clients",
                 f"{counted(len(styled.clients), 'client')} were drawn with this style; they hold "
                 f"{counted(report.n_given, 'point')}, {report.n_used:,} of them distinct "
-                f"({report.n_used / n_pool:.0%} of the {n_pool:,} in the pool)",
+                f"({report.n_used / n_proxy:.0%} of the {n_proxy:,} proxy points)",
             ),
-            ("How the pool serves them", _served(styled)),
+            ("How the proxy data serve them", _served(styled)),
         ]
         if styled.n_lacking:
             lacking = counted(styled.n_lacking, "point")
             facts.append(
-                ("Labels that the pool lacks", f"{lacking} of them were left out of these clients")
+                (
+                    "Labels that the proxy data lack",
+                    f"{lacking} of them were left out of these clients",
+                )
             )
-    return tuple((term, f"{_capital(said)}.") for term, said in facts)
+    return tuple((term, f"{_capital(text)}.") for term, text in facts)
 
 
 def _alarm(style: Style) -> str:
     if style.alarm is not None:
         return f"{style.alarm}; take proxy data that are more like the clients"
-    return "none: the clients’ mean style is about the pool’s, and few of their points lie far off"
+    return "none: the clients’ mean style is about the proxy data’s, and few of their points lie far off"
 
 
 def _mean(style: Style) -> str:
     away = float(np.linalg.norm(style.mean))
-    said = f"{away:.2f} standard deviations from the proxy data’s"
+    distance = f"{away:.2f} standard deviations from the proxy data’s"
     if np.isnan(style.far_share):
-        return said
+        return distance
     return (
-        f"{said}; {style.far_share:.1%} of the clients’ points lie beyond {style.space.radius:.3g}, "
+        f"{distance}; {style.far_share:.1%} of the clients’ points lie beyond {style.space.radius:.3g}, "
         f"where {style.space.proxy_far_share:.1%} of the proxy points do"
     )
 
@@ -248,7 +251,7 @@ def _variance_chart(rows: Rows) -> Spec:
     looks = _parts(rows)
     base = chart().encode(y=y, color=looks["color"], yOffset=alt.YOffset("part:N", sort=None))
     bars = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title="variance (the pool’s points have 1)"), x2="high:Q"
+        x=alt.X("low:Q", title="variance (proxy points have 1)"), x2="high:Q"
     )
     dots = base.mark_point(size=70).encode(
         x="variance:Q",
@@ -272,50 +275,47 @@ def _with_error(value: float, error: float | None) -> str:
 # ------------------------------------------------------------------------ pictures
 
 
-def shown_labels(pool: Pool, n_labels: int) -> list[int]:
-    """The labels that most of the pool's points have, in their order."""
-    frequent = np.argsort(-np.bincount(pool.labels, minlength=n_labels), kind="stable")
-    there = [int(label) for label in frequent[:N_LABELS] if (pool.labels == label).any()]
+def shown_labels(proxy: ProxyPoints, n_labels: int) -> list[int]:
+    """The labels that most proxy points have, in their order."""
+    frequent = np.argsort(-np.bincount(proxy.labels, minlength=n_labels), kind="stable")
+    there = [int(label) for label in frequent[:N_LABELS] if (proxy.labels == label).any()]
     return sorted(there)
 
 
-def points_along(pool: Pool, label: int, direction: int) -> NDArray[np.int64]:
-    """The points of a label nearest to places along a direction, and to 0 in the others.
-
-    Returns
-    -------
-    int array of shape (n_places,)
-    """
-    mine = np.flatnonzero(pool.labels == label)
+def points_along(proxy: ProxyPoints, label: int, direction: int) -> NDArray[np.int64]:
+    """The points of a label nearest to `POSITIONS` along a direction, and to 0 in the others."""
+    mine = np.flatnonzero(proxy.labels == label)
     mine = mine[:: max(1, len(mine) // _N_SEARCHED)]
-    targets = np.zeros((len(PLACES), pool.coordinates.shape[1]))
-    targets[:, direction] = PLACES
-    near = pool.coordinates[mine]
+    targets = np.zeros((len(POSITIONS), proxy.coordinates.shape[1]))
+    targets[:, direction] = POSITIONS
+    near = proxy.coordinates[mine]
     squared = ((near[None] - targets[:, None]) ** 2).sum(axis=2)
     return np.asarray(mine[squared.argmin(axis=1)])
 
 
-def _along(shown: StyleMaterial, pool: Pool) -> Figure:
-    black, white = brightness(pool.features)
+def _along(shown: StyleMaterial, proxy: ProxyPoints) -> Figure:
+    black, white = brightness(proxy.features)
     blocks: list[Pictures] = []
     rows: Rows = []
     for k, carried in enumerate(shown.style.carried):
         strips = []
-        for label in shown_labels(pool, len(shown.labels)):
-            points, name = points_along(pool, label, k), shown.labels[label]
-            source = strip(pool.features[points], black=black, white=white)
+        for label in shown_labels(proxy, len(shown.labels)):
+            points, name = points_along(proxy, label, k), shown.labels[label]
+            source = strip(proxy.features[points], black=black, white=white)
             says = f"Points of label {name} from −2 to +2 along direction {k + 1}"
             strips.append(Strip(name, source, says))
-            found = zip(PLACES, pool.coordinates[points, k], strict=True)
+            found = zip(POSITIONS, proxy.coordinates[points, k], strict=True)
             rows.append({"direction": str(k + 1), "label": name, **dict(found)})
-        marks = tuple(_signed(place) if place == int(place) else "" for place in PLACES)
+        marks = tuple(
+            _signed(position) if position == int(position) else "" for position in POSITIONS
+        )
         title = f"direction {k + 1}: {carried:.0%} of the differences"
         blocks.append(Pictures(title, marks, tuple(strips)))
     return Figure(
         name="style-along",
         title="Points along each direction",
         says=(
-            "Points of the pool, label by label: from two standard deviations on one side of a "
+            "Proxy points, label by label: from two standard deviations on one side of a "
             "direction to two on the other, and as near as there are to 0 in the other directions."
         ),
         table=Table.of(
@@ -324,7 +324,7 @@ def _along(shown: StyleMaterial, pool: Pool) -> Figure:
             [
                 Column("direction"),
                 Column("label"),
-                *(Column(place, _signed(place, 1), "+.2f") for place in PLACES),
+                *(Column(position, _signed(position, 1), "+.2f") for position in POSITIONS),
             ],
         ),
         wide=True,
@@ -332,14 +332,14 @@ def _along(shown: StyleMaterial, pool: Pool) -> Figure:
     )
 
 
-def clients_along(styled: StyledClients, pool: Pool, direction: int) -> Rows:
+def clients_along(styled: StyledClients, proxy: ProxyPoints, direction: int) -> Rows:
     """Simulated clients from one end of a direction to the other, with some points of each.
 
-    A client's place is the mean coordinate of its points; a row has the client at a quantile of these,
+    A client's position is the mean coordinate of its points; a row has the client at a quantile of it,
     and its points of as many labels as there are, in the order of labels.
     """
     parts = styled.clients
-    along = pool.coordinates[parts.indices, direction]
+    along = proxy.coordinates[parts.indices, direction]
     means = np.bincount(parts.clients, weights=along, minlength=len(parts)) / parts.sizes
     order = np.argsort(means, kind="stable")
     rows: Rows = []
@@ -348,8 +348,8 @@ def clients_along(styled: StyledClients, pool: Pool, direction: int) -> Rows:
         rows.append(
             {
                 "client": client,
-                "place": float(means[client]),
-                "points": _of_many_labels(parts[client], pool.labels),
+                "position": float(means[client]),
+                "points": _of_many_labels(parts[client], proxy.labels),
             }
         )
     return rows
@@ -366,17 +366,17 @@ def _of_many_labels(points: NDArray[np.int64], labels: NDArray[np.int64]) -> NDA
     return np.asarray(points[some[np.argsort(mine[some], kind="stable")]])
 
 
-def _simulated(shown: StyleMaterial, pool: Pool, styled: StyledClients) -> Figure:
-    black, white = brightness(pool.features)
+def _simulated(shown: StyleMaterial, proxy: ProxyPoints, styled: StyledClients) -> Figure:
+    black, white = brightness(proxy.features)
     blocks: list[Pictures] = []
     rows: Rows = []
     for k in range(shown.style.n_directions):
         strips = []
-        for (end, where), row in zip(_ENDS.items(), clients_along(styled, pool, k), strict=True):
-            labels = ", ".join(shown.labels[label] for label in pool.labels[row["points"]])
-            source = strip(pool.features[row["points"]], black=black, white=white)
+        for (end, where), row in zip(_ENDS.items(), clients_along(styled, proxy, k), strict=True):
+            labels = ", ".join(shown.labels[label] for label in proxy.labels[row["points"]])
+            source = strip(proxy.features[row["points"]], black=black, white=white)
             says = f"A simulated client {where} of direction {k + 1}: labels {labels}"
-            strips.append(Strip(_signed(row["place"], 1), source, says))
+            strips.append(Strip(_signed(row["position"], 1), source, says))
             rows.append({**row, "direction": str(k + 1), "end": end, "labels": labels})
         blocks.append(Pictures(f"direction {k + 1}", (), tuple(strips)))
     return Figure(
@@ -392,7 +392,9 @@ def _simulated(shown: StyleMaterial, pool: Pool, styled: StyledClients) -> Figur
             rows,
             [
                 *map(Column, ("direction", "end", "client")),
-                Column("place", "mean along the direction", lambda row: _signed(row["place"], 2)),
+                Column(
+                    "position", "mean along the direction", lambda row: _signed(row["position"], 2)
+                ),
                 Column("labels", "labels of the points"),
             ],
         ),
@@ -416,18 +418,18 @@ def _signed(value: float, digits: int = 0) -> str:
 # ------------------------------------------------------------------------ features
 
 
-def loading_rows(style: Style, names: Sequence[str], pool: Pool | None) -> Rows:
+def loading_rows(style: Style, names: Sequence[str], proxy: ProxyPoints | None) -> Rows:
     """The features that move most along each direction.
 
     By how much a feature moves for one standard deviation of the direction, the mean over labels: the
-    columns of P W_l^(1/2). With a pool it is in standard deviations of the feature within labels, else
-    in the feature's own unit.
+    columns of P W_l^(1/2). With proxy points it is in standard deviations of the feature within labels,
+    else in the feature's own unit.
     """
     space = style.space
     roots = np.linalg.inv(space.whitening).mean(axis=0)
     moves = space.basis @ roots
-    if pool is not None:
-        spread = _spread_within_labels(pool, space.n_labels)
+    if proxy is not None:
+        spread = _spread_within_labels(proxy, space.n_labels)
         moves = moves / np.where(spread > 0, spread, 1.0)[:, None]
     rows: Rows = []
     for k in range(style.n_directions):
@@ -439,10 +441,10 @@ def loading_rows(style: Style, names: Sequence[str], pool: Pool | None) -> Rows:
     return rows
 
 
-def _spread_within_labels(pool: Pool, n_labels: int) -> NDArray[np.float64]:
-    some = slice(None, None, max(1, len(pool.features) // _N_SEARCHED))
-    rows = pool.features[some].reshape(len(pool.features[some]), -1)
-    labels = pool.labels[some]
+def _spread_within_labels(proxy: ProxyPoints, n_labels: int) -> NDArray[np.float64]:
+    some = slice(None, None, max(1, len(proxy.features) // _N_SEARCHED))
+    rows = proxy.features[some].reshape(len(proxy.features[some]), -1)
+    labels = proxy.labels[some]
     sums = np.zeros((n_labels, rows.shape[1]))
     np.add.at(sums, labels, rows)
     means = sums / np.maximum(np.bincount(labels, minlength=n_labels), 1)[:, None]
@@ -453,8 +455,8 @@ def _spread_within_labels(pool: Pool, n_labels: int) -> NDArray[np.float64]:
 def _loadings(shown: StyleMaterial) -> Figure:
     n = shown.style.space.n_features
     names = shown.features or tuple(f"feature {j}" for j in range(n))
-    rows = loading_rows(shown.style, names, shown.pool)
-    unit = "in its own unit" if shown.pool is None else "in standard deviations of the feature"
+    rows = loading_rows(shown.style, names, shown.proxy)
+    unit = "in its own unit" if shown.proxy is None else "in standard deviations of the feature"
     drawn = chart().mark_bar(cornerRadiusEnd=2).encode(
         y=listed("feature"),
         x=alt.X("moves:Q", title=unit, axis=alt.Axis(tickCount=4, format="~g")),
@@ -483,14 +485,14 @@ def _loadings(shown: StyleMaterial) -> Figure:
     )
 
 
-# ------------------------------------------------------------------------ how the pool serves them
+# ------------------------------------------------------------------------ how the proxy data serve them
 
 
-def serving_rows(styled: StyledClients, pool: Pool, names: Sequence[str]) -> Rows:
-    """For each label that clients ask for: what they ask for, and what the pool has in their style."""
+def serving_rows(styled: StyledClients, proxy: ProxyPoints, names: Sequence[str]) -> Rows:
+    """For each label that clients ask for: how many points, and how many proxy points suit them."""
     parts, served = styled.clients, styled.style
-    used = np.bincount(pool.labels[np.unique(parts.indices)], minlength=len(names))
-    held = parts.histograms(pool.labels, len(names))
+    used = np.bincount(proxy.labels[np.unique(parts.indices)], minlength=len(names))
+    held = parts.histograms(proxy.labels, len(names))
     rows: Rows = []
     for label, name in enumerate(names):
         asking = held[held[:, label] > 0, label]
@@ -520,12 +522,12 @@ def _serving(rows: Rows) -> Figure:
     some = f" The {MOST_LABELS} labels that are served worst." if len(worst) < len(rows) else ""
     return Figure(
         name="style-served",
-        title="How many points the pool has for a client’s style",
+        title="How many proxy points there are for a client’s style",
         says=(
             "The effective sample size: so many points a client chooses from, in effect. Dots are "
             "medians over clients, triangles what 19 of 20 clients have at least; the upright tick is "
-            "what a client asks for, in the mean. A triangle to the left of its tick: the pool is too "
-            f"small.{some}"
+            "what a client asks for, in the mean. A triangle to the left of its tick: there are too "
+            f"few.{some}"
         ),
         panels=(Panel(_serving_chart(worst)),),
         table=Table.of(
@@ -536,7 +538,7 @@ def _serving(rows: Rows) -> Figure:
                 Column("asked", "points a client asks for, mean", ".1f"),
                 Column("low", "effective, 5 % quantile", ",.0f"),
                 Column("median", "effective, median", ",.0f"),
-                Column("available", "in the pool", ","),
+                Column("available", "proxy points", ","),
                 Column(
                     "used", "distinct points in use",
                     lambda row: f"{row['used']:,} ({row['used'] / max(row['available'], 1):.0%})",
@@ -548,7 +550,7 @@ def _serving(rows: Rows) -> Figure:
 
 
 def _serving_chart(rows: Rows) -> Spec:
-    """For each label: what clients ask for, and the effective sample sizes that the pool has."""
+    """For each label: what clients ask for, and the effective sample sizes that the proxy data have."""
 
     def points(field: str) -> alt.X:
         scale = alt.Scale(type="log", nice=False, padding=12)
@@ -562,7 +564,7 @@ def _serving_chart(rows: Rows) -> Spec:
             ("asked", ",.1f", "points asked for, mean"),
             ("low", ",.1f", "effective, 5 % quantile"),
             ("median", ",.1f", "effective, median"),
-            ("available", ",", "in the pool"),
+            ("available", ",", "proxy points"),
         ),
     )
     spans = base.mark_rule(strokeWidth=5, color=LINE, strokeCap="round")
@@ -665,10 +667,10 @@ def _paired(verdict: Verdict, styled: Collection[str]) -> str:
     names = [found.population for found in verdict.simulated]
     is_there = SIMULATED in names and SIMULATED not in styled
     with_style = [name for name in names if name in styled and is_there]
-    said = [verdict.pair_sentence(SIMULATED, name) for name in with_style]
+    sentences = [verdict.pair_sentence(SIMULATED, name) for name in with_style]
     # The name of a population stays as it is spelled.
     return (
-        " ".join(f"{_capital(one) if one.startswith('it ') else one}." for one in said)
+        " ".join(f"{_capital(one) if one.startswith('it ') else one}." for one in sentences)
         or f"No population {SIMULATED!r} without a style was trained beside it."
     )
 

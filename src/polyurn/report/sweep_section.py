@@ -62,10 +62,10 @@ def varied(runs: Sequence[FinishedRun]) -> dict[str, list[Any]]:
 
     Texts stand for values that are not numbers.
     """
-    records = [run.settings.to_json() for run in runs]
+    settings = [run.settings.to_json() for run in runs]
     values: dict[str, list[Any]] = {}
-    for name in records[0] if records else ():
-        seen = {json.dumps(r[name], sort_keys=True): _plain(r[name]) for r in records}
+    for name in settings[0] if settings else ():
+        seen = {json.dumps(r[name], sort_keys=True): _plain(r[name]) for r in settings}
         if len(seen) > 1:
             values[name] = sorted(seen.values(), key=_numbers_first)
     return values

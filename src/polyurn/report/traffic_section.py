@@ -14,7 +14,7 @@ from polyurn.wording import counted, in_bytes, in_time
 
 # As many as there are shapes that an eye tells apart; further kinds of question are drawn as one.
 MOST_KINDS = 6
-# Of a larger federation only nodes of whom something is to be said have a row, and so many of these: the
+# In a larger federation only nodes that were excluded or refused have a row, and at most so many: the
 # table fits on a screen with the row of all the others.
 MOST_NODES, MOST_ODD = 24, 10
 OTHER = "other"
@@ -79,15 +79,15 @@ def _sent(traffic: Traffic) -> str:
 
 
 def _rounds(traffic: Traffic) -> str:
-    said = f"{counted(traffic.n_rounds, 'sum')} in {counted(traffic.n_attempts, 'attempt')}"
+    text = f"{counted(traffic.n_rounds, 'sum')} in {counted(traffic.n_attempts, 'attempt')}"
     if traffic.sums:
-        said += f", over {span([one.n_nodes for one in traffic.sums])} nodes each"
-    said += f"; {counted(traffic.n_asks, 'exchange')} of messages, {_timeouts(traffic.n_timeouts)}"
-    said += f"; {in_time(traffic.seconds)} in all."
+        text += f", over {span([one.n_nodes for one in traffic.sums])} nodes each"
+    text += f"; {counted(traffic.n_asks, 'exchange')} of messages, {_timeouts(traffic.n_timeouts)}"
+    text += f"; {in_time(traffic.seconds)} in all."
     if traffic.n_earlier:
         rounds = counted(traffic.n_earlier, "round was", "rounds were")
-        said += f" {rounds} before the run was resumed, and what was sent then is not known here."
-    return said
+        text += f" {rounds} before the run was resumed, and what was sent then is not known here."
+    return text
 
 
 def _timeouts(n: int) -> str:
@@ -97,12 +97,12 @@ def _timeouts(n: int) -> str:
 
 def _volume(traffic: Traffic) -> str:
     up, down = traffic.bytes_up, traffic.bytes_down
-    said = f"{in_bytes(up)} from nodes and {in_bytes(down)} to them"
+    text = f"{in_bytes(up)} from nodes and {in_bytes(down)} to them"
     n_heard = sum(node.n_summed > 0 for node in traffic.nodes)
     if n_heard:
         each = f"{in_bytes(round(up / n_heard))} and {in_bytes(round(down / n_heard))}"
-        said += f"; for each of the {counted(n_heard, 'node')} in some sum {each}, on average"
-    return f"{said}. What the transport adds (TLS, acknowledgements) is not counted."
+        text += f"; for each of the {counted(n_heard, 'node')} in some sum {each}, on average"
+    return f"{text}. What the transport adds (TLS, acknowledgements) is not counted."
 
 
 # ------------------------------------------------------------------------ rounds
@@ -199,8 +199,8 @@ def _bytes_chart(rows: Rows, way: str, title: str) -> Spec:
 def _meanings(rows: Rows) -> str:
     """What the kinds of question that are drawn stand for."""
     there = dict.fromkeys(name for row in rows for name in row["asked"].split(", "))
-    said = [f"“{name}”: {_MEANINGS[name]}" for name in there if name in _MEANINGS]
-    text = "; ".join(said)
+    meanings = [f"“{name}”: {_MEANINGS[name]}" for name in there if name in _MEANINGS]
+    text = "; ".join(meanings)
     return f"{text}." if text else ""
 
 
@@ -220,7 +220,7 @@ class ShownNodes:
 
 
 def shown_nodes(traffic: Traffic) -> ShownNodes:
-    """All nodes of a small federation; of a large one those of whom something is to be said.
+    """All nodes of a small federation; of a large one those that were excluded or refused.
 
     Excluded ones come first, then those whose replies were not used most often.
     """

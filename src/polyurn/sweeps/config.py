@@ -32,7 +32,7 @@
     local_learning_rate = [0.01, 0.1]
 
 A class for each table says its keys and their types; one reader walks them. How clients are drawn is
-`clients.py`; the data that the file names are read by `inputs.py`.
+`sweep_clients.py`; the data that the file names are read by `inputs.py`.
 """
 
 import tomllib

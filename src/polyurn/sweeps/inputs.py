@@ -23,7 +23,7 @@ from polyurn.sweeps.categories import (
     modelled_names,
 )
 from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
-from polyurn.sweeps.sweep_clients import ClientsOfSeed, Stock, read_models
+from polyurn.sweeps.sweep_clients import ClientsOfSeed, CodedPoints, read_models
 from polyurn.training.examples import Examples, class_labels
 from polyurn.typed.arrays import ids_of
 from polyurn.typed.json_form import shown
@@ -111,7 +111,7 @@ def read_inputs(config: SweepConfig) -> Inputs:
     columns = {name: table.column(name) for name in parts}
     coded = category_codes(modelled_column(columns, where=table.where), column_text(parts), names)
     codes, remarks = coded.codes[chosen], [*coded.remarks]
-    there = Stock(codes, models, config.folder, len(chosen) == len(table.features))
+    there = CodedPoints(codes, models, config.folder, len(chosen) == len(table.features))
     populations: dict[str, ClientsOfSeed] = {}
     for name, entry in config.clients.items():
         try:

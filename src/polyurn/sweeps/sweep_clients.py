@@ -23,7 +23,7 @@ from polyurn.partitioning.result import Partition
 from polyurn.sources.clients import Reading, read_clients
 from polyurn.storage.models import Saved, load_saved
 from polyurn.storage.partitions import load_partition
-from polyurn.sweeps.categories import agreed_names, out_of_stock
+from polyurn.sweeps.categories import agreed_names, lacking_categories
 from polyurn.sweeps.config import ClientsConfig, SweepConfig
 from polyurn.sweeps.run_scores import AGAIN
 from polyurn.training.examples import Examples, check_clients
@@ -48,24 +48,11 @@ def clients_by_seed(
     true: str,
     noise_floor: bool = False,
 ) -> dict[tuple[str, int], Partition]:
-    """The clients of each population under each seed, checked.
+    """The clients of each population under each seed, checked, by (name, seed).
 
-    Parameters
-    ----------
-    populations : mapping of name to clients
-        A population is drawn anew for each seed and given points of `data` by their labels, and by
-        their features if it is `Styled`.
-    data : Examples
-    seeds : iterable of int
-    n_clients : int, optional
-        How many clients of a population are drawn; as many as `true` has by default.
-    true : str
-    noise_floor : bool
-        Add the true clients in another order as "again", if they are there and it is not.
-
-    Returns
-    -------
-    dict of (name, seed) to Partition
+    A population is drawn anew for each seed, by default as many clients as `true` has. They are given
+    points of `data` by their labels, those of a `Styled` population also by features. `noise_floor`
+    adds the true clients in another order as "again", unless there is such a population.
     """
     if n_clients is None and isinstance(of_true := populations.get(true), Partition):
         n_clients = len(of_true)
@@ -108,8 +95,8 @@ def _held(
             style = clients.style
             features = data.features if clients.features is None else clients.features
         return partition(data.labels, counts, style=style, features=features, rng=cutting)
-    made = clients(seed) if callable(clients) else clients
-    return check_clients(made, n_points=len(data), name=name)
+    held = clients(seed) if callable(clients) else clients
+    return check_clients(held, n_points=len(data), name=name)
 
 
 def streams(name: str, seed: int) -> list[np.random.Generator]:
@@ -153,7 +140,7 @@ def read_models(config: SweepConfig) -> Models:
 
 
 @dataclass(frozen=True, eq=False)
-class Stock:
+class CodedPoints:
     """The points that clients are given: the category of each, and whether none was held out."""
 
     codes: NDArray[np.int64]
@@ -202,7 +189,9 @@ class Stock:
         if name not in self.models.mdms:
             return ""
         asked = self.models.mdms[name].model.mean()
-        return out_of_stock(asked, has_points(self.codes, len(asked)), self.models.category_names)
+        return lacking_categories(
+            asked, has_points(self.codes, len(asked)), self.models.category_names
+        )
 
     def _counts(
         self, name: str, entry: ClientsConfig, earlier: Mapping[str, ClientsOfSeed]

@@ -35,11 +35,11 @@ def prepare(
 ) -> Work:
     """The model with its first weights, and the data as tensors of its type, on the device."""
     module = build(model, data, seed=seed, loss=loss)
-    place = _device(device)
+    target = _device(device)
     dtype = layout(module).dtype
     points = TensorPoints(
         *(
-            _tensor(array, dtype).to(place)
+            _tensor(array, dtype).to(target)
             for array in (data.features, data.labels, data.test_features, data.test_labels)
         )
     )
@@ -100,10 +100,10 @@ def _check_range(data: Examples, dtype: torch.dtype) -> None:
             continue
         beyond = np.isfinite(array) & (np.abs(array) > largest)
         if beyond.any():
-            place = np.unravel_index(int(beyond.argmax()), array.shape)
+            index = np.unravel_index(int(beyond.argmax()), array.shape)
             raise ParameterError(
                 f"expected {name} of at most {largest:.3g}, the largest number that the model's type "
-                f"has, got {array[place]:g} at position {tuple(map(int, place))}; scale the data"
+                f"has, got {array[index]:g} at position {tuple(map(int, index))}; scale the data"
             )
 
 
@@ -119,13 +119,13 @@ def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> object:
             tried = copy.deepcopy(module)
         except (RuntimeError, TypeError):  # it keeps a result or a handle
             return None
-    place = _some_float(module)
+    like = _some_float(module)
     training = module.training
     try:
         with torch.no_grad():
-            return tried.eval()(_tensor(points, place.dtype).to(place.device))
+            return tried.eval()(_tensor(points, like.dtype).to(like.device))
     except (RuntimeError, ValueError, IndexError) as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         whole = points.dtype.kind != "f"
         advice = (
             "if they are measurements, convert them to floats"
@@ -134,7 +134,7 @@ def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> object:
         )
         raise ParameterError(
             f"the model cannot take points of shape {points.shape[1:]} and type {points.dtype}: "
-            f"{said}; {advice}"
+            f"{reason}; {advice}"
         ) from error
     finally:
         tried.train(training)

@@ -57,11 +57,7 @@ def convolutional(
     The paper gives no sizes. These are common for FEMNIST: 1,206,590 parameters at 28 x 28 with 62
     classes.
 
-    Parameters
-    ----------
-    input_shape : (n_channels, height, width), or (height, width) for one channel
-    n_classes : int
-    channels, hidden : sizes of the layers
+    `input_shape` is (n_channels, height, width), or (height, width) for one channel.
 
     Examples
     --------

@@ -28,15 +28,11 @@ def orders(
     seed: int,
     round_: int,
 ) -> NDArray[np.int64]:
-    """The order of some clients' points in each epoch.
+    """The order of some clients' points in each epoch, (n_clients, local_epochs, largest size).
 
-    Points are sorted by a hash of (seed, round, client, epoch, point), since a generator for each
-    client would take as long as training it does on the engine "batched".
-
-    Returns
-    -------
-    int array of shape (n_clients, local_epochs, largest size)
-        The first `size` entries of a row are the client's; the others are numbers from `size` on.
+    The first `size` entries of a row are the client's; the others are numbers from `size` on. Points are
+    sorted by a hash of (seed, round, client, epoch, point), since a generator for each client would take
+    as long as training it does on the engine "batched".
 
     Examples
     --------

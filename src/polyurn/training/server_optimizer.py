@@ -18,14 +18,7 @@ from polyurn.typed.json_form import shown
 
 
 class Server:
-    """Moves one vector of weights, in place.
-
-    Parameters
-    ----------
-    settings : FedAvg
-    layout : VectorLayout
-    weights : tensor of shape (size,)
-    """
+    """Moves one vector of weights, of shape (size,), in place."""
 
     def __init__(self, settings: FedAvg, layout: VectorLayout, weights: Tensor) -> None:
         self._weights = weights
@@ -53,7 +46,7 @@ class Server:
 
 
 def check_server(settings: FedAvg, layout: VectorLayout, weights: Tensor) -> None:
-    """Raise a `ParameterError` if the optimiser cannot be made, or cannot take a step."""
+    """Raise a `ParameterError` if the optimiser cannot be class_, or cannot take a step."""
     copy = weights.clone()
     server = Server(settings, layout, copy)
     try:
@@ -63,11 +56,11 @@ def check_server(settings: FedAvg, layout: VectorLayout, weights: Tensor) -> Non
 
 
 def _optimizer(settings: FedAvg, parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
-    made = _optimizer_class(settings.server_optimizer)
+    class_ = _optimizer_class(settings.server_optimizer)
     name = f"torch.optim.{settings.server_optimizer}"
-    check_options(name, made, settings.server_options, ours=("params", "lr"))
+    check_options(name, class_, settings.server_options, ours=("params", "lr"))
     try:
-        optimizer: torch.optim.Optimizer = made(
+        optimizer: torch.optim.Optimizer = class_(
             parameters, lr=settings.server_learning_rate, **settings.server_options
         )
     except (RuntimeError, TypeError, ValueError) as error:

@@ -162,14 +162,8 @@ def check_batches(settings: FedAvg, model: nn.Module, sizes: NDArray[np.int64]) 
 def batch_lengths(size: int, batch_size: int, *, joined: bool) -> list[int]:
     """How many points each batch of an epoch has.
 
-    Parameters
-    ----------
-    size, batch_size : int
-    joined : bool
-        Whether a single point that is left over joins the batch before it, as batch norm needs.
+    `joined`: a single point that is left over joins the batch before it, as batch norm needs.
 
-    Examples
-    --------
     >>> batch_lengths(7, 3, joined=False), batch_lengths(7, 3, joined=True)
     ([3, 3, 1], [3, 4])
     """

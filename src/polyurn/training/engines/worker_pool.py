@@ -28,7 +28,7 @@ from polyurn.training.engines.in_process import ordered_sum
 from polyurn.training.engines.worker import TEST_CHUNK, Work, blocks, shares
 from polyurn.training.fedavg import FedAvg
 
-_MEMORY = Path("/dev/shm")  # files here are memory, where the system has such a place
+_MEMORY = Path("/dev/shm")  # files here are memory, where the system has it
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -42,15 +42,7 @@ _TILE = 65_536  # numbers of a sum that are added up together: they stay in the 
 
 
 class ProcessEngine:
-    """Workers in processes of their own.
-
-    Parameters
-    ----------
-    work : Work
-    n_workers : int
-    cohort_size : int
-        The largest cohort that will be asked.
-    """
+    """Workers in processes of their own, for cohorts of at most `cohort_size` clients."""
 
     def __init__(self, work: Work, *, n_workers: int, cohort_size: int) -> None:
         self._work, self._n_workers = work, n_workers
@@ -61,16 +53,16 @@ class ProcessEngine:
         held = {"indices": work.clients.indices, "offsets": work.clients.offsets}
         with _SharedFolder(
             sum(a.nbytes for a in points.values()) + (n_rows + 2) * size * 8
-        ) as made:
+        ) as shared:
             for name, array in (points | held).items():
-                made.array(name, array.dtype, array.shape)[...] = array
-            self._weights = torch.from_numpy(made.array("weights", vector, (size,)))
-            self._mean = torch.from_numpy(made.array("mean", vector, (size,)))
-            made.array("rows", vector, (n_rows, size))
+                shared.array(name, array.dtype, array.shape)[...] = array
+            self._weights = torch.from_numpy(shared.array("weights", vector, (size,)))
+            self._mean = torch.from_numpy(shared.array("mean", vector, (size,)))
+            shared.array("rows", vector, (n_rows, size))
             self._workers = [_Process() for _ in range(n_workers)]
             self._threads = ThreadPoolExecutor(n_workers)
             try:
-                hello = _described(work, made.folder)
+                hello = _described(work, shared.folder)
                 list(self._threads.map(lambda worker: worker.ask(hello), self._workers))
             except BaseException:
                 self.__exit__()
@@ -171,7 +163,7 @@ class _Process:
 
 
 class _SharedFolder:
-    """A folder of arrays, in memory where the system has a place for that and it is large enough."""
+    """A folder of arrays, in memory where the system has a folder for that and it is large enough."""
 
     def __init__(self, n_bytes: int) -> None:
         roomy = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 1.1 * n_bytes + 2**20

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.bins import Bins
-from polyurn.datasets.installed import MISSING, ColumnArrays, column_names, read_columns
 from polyurn.datasets.dataset import Dataset, LabelledPoints
+from polyurn.datasets.installed import MISSING, ColumnArrays, column_names, read_columns
 from polyurn.errors import FileError, ParameterError
 from sources.download import OnProgress
 from sources.local import Layout, Source, locate

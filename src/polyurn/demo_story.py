@@ -43,7 +43,7 @@ FEW_CANDIDATES = (1, 2, 3, 4)
 
 
 @dataclass(frozen=True, eq=False)
-class Flights:
+class DemoFederation:
     """True clients, and what a server has of its own.
 
     Attributes
@@ -85,7 +85,7 @@ def federation(
     *,
     n_clients: int | None = None,
     rng: int | np.random.Generator | None = None,
-) -> Flights:
+) -> DemoFederation:
     """Natural clients from the flights data if they are installed, else digits cut by a hidden mixture.
 
     Parameters
@@ -108,7 +108,7 @@ def federation(
     return _flights(n_clients, rng) if source == "flights" else _digits(n_clients, rng)
 
 
-def split(there: Flights, n_nodes: int) -> list[NDArray[np.int64]]:
+def split(there: DemoFederation, n_nodes: int) -> list[NDArray[np.int64]]:
     """The live clients' histograms, dealt to nodes of a federation as evenly as can be."""
     if not 3 <= n_nodes <= len(there.live_counts):
         raise ParameterError(
@@ -118,7 +118,7 @@ def split(there: Flights, n_nodes: int) -> list[NDArray[np.int64]]:
 
 
 def learn(
-    there: Flights,
+    there: DemoFederation,
     *,
     max_rounds: int = 100,
     rng: int | np.random.Generator | None = None,
@@ -138,7 +138,7 @@ def learn(
 
 
 def simulate(
-    there: Flights, mdm: MDM, *, rng: int | np.random.Generator | None = None
+    there: DemoFederation, mdm: MDM, *, rng: int | np.random.Generator | None = None
 ) -> dict[str, NDArray[np.int64]]:
     """As many clients as there are live ones: from the model, and IID with their sizes and marginal."""
     n = len(there.live_counts)
@@ -150,7 +150,7 @@ def simulate(
 
 
 def judge(
-    there: Flights,
+    there: DemoFederation,
     mdm: MDM,
     clients: dict[str, NDArray[np.int64]],
     *,
@@ -164,7 +164,7 @@ def judge(
 
 
 def tune(
-    there: Flights,
+    there: DemoFederation,
     mdm: MDM,
     *,
     n_rounds: int = 24,
@@ -215,12 +215,12 @@ def tune(
     )  # fmt: skip
 
 
-def _populations(there: Flights, mdm: MDM) -> dict[str, Population]:
+def _populations(there: DemoFederation, mdm: MDM) -> dict[str, Population]:
     return {"mdm": mdm, "iid": IID.like(there.live_counts)}
 
 
-def _flights(n_clients: int | None, rng: np.random.Generator) -> Flights:
-    """Aeroplanes; the model is told where a flight goes from and to, the network learns where to."""
+def _flights(n_clients: int | None, rng: np.random.Generator) -> DemoFederation:
+    """Aeroplanes; the model is of where a flight goes from and to, the network learns where to."""
     data, routes = flights(features="air_time"), flights(features="air_time", category="route")
     assert data.train.clients is not None
     rows = _some_of_each(data.train.clients, rng)
@@ -233,7 +233,7 @@ def _flights(n_clients: int | None, rng: np.random.Generator) -> Flights:
     live, held_out, proxy = (flown.take(np.flatnonzero(of_row == i)) for i in range(3))
     by_route = Dataset(routes.name, routes.categories, routes.train.take(rows))
     counts = by_route.histograms()
-    return Flights(
+    return DemoFederation(
         name="flights",
         story=(
             f"{live.n_clients:,} aeroplanes that left New York in 2013 are the clients; a "
@@ -251,7 +251,7 @@ def _flights(n_clients: int | None, rng: np.random.Generator) -> Flights:
     )
 
 
-def _digits(n_clients: int | None, rng: np.random.Generator) -> Flights:
+def _digits(n_clients: int | None, rng: np.random.Generator) -> DemoFederation:
     data = digits()
     hidden = truth("medium/3")
     n = 1_000 if n_clients is None else n_clients
@@ -263,7 +263,7 @@ def _digits(n_clients: int | None, rng: np.random.Generator) -> Flights:
     rows = parts.indices
     assert live.features is not None
     ids = np.array([str(i) for i in range(n_live)])
-    return Flights(
+    return DemoFederation(
         name="digits",
         story=(
             f"{n_live:,} clients hold handwritten digits; who holds which follows a hidden mixture of "
@@ -292,9 +292,9 @@ def _some_of_each(clients: NDArray[np.int64], rng: np.random.Generator) -> NDArr
     order = rng.permutation(len(clients))
     order = order[np.argsort(clients[order], kind="stable")]
     sizes = np.bincount(clients)
-    place = np.arange(len(clients)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    index = np.arange(len(clients)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     enough = np.repeat(sizes >= _FEWEST_FLIGHTS, sizes)
-    return np.sort(order[enough & (place < _MOST_FLIGHTS)])
+    return np.sort(order[enough & (index < _MOST_FLIGHTS)])
 
 
 def _some(records: LabelledPoints, rng: np.random.Generator) -> LabelledPoints:

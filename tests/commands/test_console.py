@@ -18,7 +18,7 @@ from polyurn.commands.console import (
     show,
     visible,
     warn,
-    warnings_told,
+    warnings_as_sentences,
 )
 from polyurn.commands.progress import sweep_progress
 from polyurn.errors import StyleWarning
@@ -141,7 +141,7 @@ def test_a_table_and_json_go_to_stdout(capsys):
 
 
 def test_a_warning_is_a_sentence_and_is_said_once(capsys):
-    with warnings_told(StyleWarning):
+    with warnings_as_sentences(StyleWarning):
         for _ in range(2):
             warnings.warn("too few points", StyleWarning, stacklevel=1)
         with pytest.raises(UserWarning, match="another"):  # warnings are errors here, but for these

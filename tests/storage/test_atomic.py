@@ -8,9 +8,9 @@ import pytest
 from full_disk import full_disk
 from polyurn import MDM, SizeBins, Sizes
 from polyurn.errors import FileError
-from polyurn.storage.files import check_place
+from polyurn.storage.files import check_writable
 from polyurn.storage.models import load, save
-from polyurn.storage.table_files import check_table_place, read_table, write_histograms
+from polyurn.storage.table_files import check_table_writable, read_table, write_histograms
 
 BINNED = MDM([0.6, 0.4], [[1.0, 2.0], [3.0, 0.1]], Sizes(SizeBins([1, 3, 9]), [[0.5, 0.5]] * 2))
 TABLE = np.array([[3, 0, 1], [0, 2, 0]])
@@ -100,9 +100,9 @@ def test_a_link_stays_a_link_and_its_file_keeps_its_permissions(tmp_path, name, 
 def test_a_place_can_be_checked_before_there_is_anything_to_write(tmp_path, place):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="cannot write"):
-        check_place(tmp_path / place)
-    check_place(tmp_path / "file")
-    check_table_place(tmp_path / "clients.csv")
+        check_writable(tmp_path / place)
+    check_writable(tmp_path / "file")
+    check_table_writable(tmp_path / "clients.csv")
     with pytest.raises(FileError, match=r"expected a \.parquet, \.csv or \.tsv file"):
-        check_table_place(tmp_path / "clients.txt")
+        check_table_writable(tmp_path / "clients.txt")
     assert os.listdir(tmp_path) == ["file"]

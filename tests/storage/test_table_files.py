@@ -9,7 +9,7 @@ import pytest
 
 from polyurn.errors import FileError
 from polyurn.storage.table_files import (
-    check_table_place,
+    check_table_writable,
     read_table,
     table_kind,
     table_text,
@@ -43,4 +43,4 @@ def test_a_name_that_is_too_long_for_a_file_is_refused_by_its_suffix():
 
 def test_a_place_for_no_kind_of_table_is_refused(tmp_path):
     with pytest.raises(FileError, match=r"expected a \.parquet, \.csv or \.tsv file"):
-        check_table_place(tmp_path / "table.json")
+        check_table_writable(tmp_path / "table.json")

@@ -1,6 +1,7 @@
 """`polyurn compare`: how alike populations are to held-out clients, in what they hold or in training."""
 
 import os
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from polyurn.errors import ParameterError, StyleWarning
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from polyurn.comparison.comparison_results import Comparison
+    from polyurn.comparison.likeness import Compared
     from polyurn.comparison.style_comparison import StyleRow
     from polyurn.model.mdm import MDM
     from polyurn.sources.clients import ClientTable, Declared
@@ -76,58 +79,48 @@ def compare_command(
 
     packed = is_shard_folder(held_out)
     if os.path.isdir(held_out) and not packed:  # pathlib stops at a name that is too long
-        if populations:
-            raise ParameterError(f"expected nothing but the folder of a sweep with {held_out}")
-        unheard = set(context.params) - _OF_BOTH - _OF_SWEEPS
-        refuse_options(context, unheard, f"with the folder of a sweep, {held_out}")
+        _check_sweep(context, held_out, populations)
         from polyurn.commands.verdicts import compare_runs
 
         compare_runs(held_out, true=true, metric=metric, last=last, target=target, as_json=as_json)
         return
     refuse_options(context, _OF_SWEEPS, f"with the table {held_out}")
-    from polyurn.commands.views import comparison_table, read_model, styles_table
     from polyurn.comparison.likeness import compare
-    from polyurn.sources.clients import Reading, read_some
-    from polyurn.sources.points import style_columns
-    from polyurn.storage.documents import save_document
 
     _check_style(style, proxy, held_out, packed=packed)
-    places = _places(populations or [], held_out)
-    saved = {name: read_model(path) for name, path in places.items() if path.suffix == ".json"}
-    if saved:
-        refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
-    else:
-        refuse_options(context, ["clients"], "without an MDM file to draw them from")
-    later = () if style is None else style_columns(style, features, held_out)
-    asked = columns.reading(elsewhere=later)
-    reading = reduce(Reading.like, saved.values(), asked)
-    read = read_some(held_out, reading, _declared(saved) or columns.declared(), seed=seed)
-
-    def like_it(path: Path) -> "ClientTable":
-        everything = read.categories or read.shape[1]
-        return read_some(path, reading.after(read), everything, seed=seed)
-
-    mdms = {name: one.model for name, one in saved.items()}
-    tables = {name: like_it(path).counts for name, path in places.items() if name not in saved}
-    known = None if fitted is None else _ids(like_it(fitted))
+    inputs = _read(context, held_out, columns, _paths(populations or [], held_out))
     rows: list[StyleRow] = []
     if style is not None and proxy is not None:
-        n_drawn = clients or read.shape[0]
-        rows = _style_rows(style, proxy, features, read, mdms, n_clients=n_drawn, seed=seed)
+        n_drawn = clients or inputs.held_out.shape[0]
+        rows = _style_rows(style, proxy, features, inputs, n_clients=n_drawn, seed=seed)
     verdict = compare(
-        {name: mdms[name] if name in mdms else tables[name] for name in places},
-        read.counts,
-        clients=None if packed and known is None else _ids(read),
-        fitted=known,
+        inputs.populations,
+        inputs.held_out.counts,
+        clients=None if packed and fitted is None else _ids(inputs.held_out),
+        fitted=inputs.fitted,
         n_clients=clients,
         max_clients=max_clients,
         n_splits=splits,
         n_folds=folds,
         rng=seed,
     )
+    _write(verdict, rows, output, made_by(context, seed), as_json=as_json)
+
+
+def _write(
+    verdict: "Comparison",
+    rows: "list[StyleRow]",
+    output: Path | None,
+    provenance: dict[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """The comparison: as a file, as the command's result, and in words."""
+    from polyurn.commands.views import comparison_table, styles_table
+    from polyurn.storage.documents import save_document
+
     document = verdict.to_dict() | _styles_json(rows)
     if output is not None:
-        provenance = made_by(context, seed)
         save_document(document, output, kind="comparison", provenance=provenance)
         say(f"wrote {output}")
     if as_json:
@@ -138,6 +131,53 @@ def compare_command(
             show(styles_table(rows))
     for sentence in verdict.sentences():
         say(sentence)
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """The held-out clients, the populations by name, those of them that are MDMs, and who was fitted."""
+
+    held_out: "ClientTable"
+    populations: "dict[str, Compared]"
+    mdms: "dict[str, MDM]"
+    fitted: list[str] | None
+
+
+def _read(
+    context: typer.Context, held_out: Path, columns: TableOptions, paths: dict[str, Path]
+) -> _Inputs:
+    """Read the MDM files first, whose categories and columns are those of the tables, too."""
+    from polyurn.commands.views import read_model
+    from polyurn.sources.clients import Reading, read_some
+    from polyurn.sources.points import style_columns
+
+    asked = context.params
+    saved = {name: read_model(path) for name, path in paths.items() if path.suffix == ".json"}
+    if saved:
+        refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
+    else:
+        refuse_options(context, ["clients"], "without an MDM file to draw them from")
+    style, seed = asked["style"], asked["seed"]
+    later = () if style is None else style_columns(style, asked["features"], held_out)
+    reading = reduce(Reading.like, saved.values(), columns.reading(elsewhere=later))
+    read = read_some(held_out, reading, _declared(saved) or columns.declared(), seed=seed)
+
+    def like_it(path: Path) -> "ClientTable":
+        everything = read.categories or read.shape[1]
+        return read_some(path, reading.after(read), everything, seed=seed)
+
+    mdms = {name: one.model for name, one in saved.items()}
+    tables = {name: like_it(path).counts for name, path in paths.items() if name not in saved}
+    fitted = None if asked["fitted"] is None else _ids(like_it(asked["fitted"]))
+    return _Inputs(read, {name: (mdms | tables)[name] for name in paths}, mdms, fitted)
+
+
+def _check_sweep(context: typer.Context, folder: Path, populations: list[str] | None) -> None:
+    """Refuse what has no effect with the folder of a sweep."""
+    if populations:
+        raise ParameterError(f"expected nothing but the folder of a sweep with {folder}")
+    unheard = set(context.params) - _OF_BOTH - _OF_SWEEPS
+    refuse_options(context, unheard, f"with the folder of a sweep, {folder}")
 
 
 def _check_style(style: Path | None, proxy: Path | None, held_out: Path, *, packed: bool) -> None:
@@ -157,18 +197,18 @@ def _declared(saved: "Mapping[str, Saved[MDM]]") -> "Declared":
     return declared.pop() if declared else None
 
 
-def _places(populations: list[str], held_out: Path) -> dict[str, Path]:
+def _paths(populations: list[str], held_out: Path) -> dict[str, Path]:
     if not populations:
         raise ParameterError(f"expected populations as NAME=FILE to compare with {held_out}")
-    places: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for text in populations:
         name, equals, path = text.partition("=")
         if not (name and equals and path):
             raise ParameterError(f"expected a population as NAME=FILE, got {text!r}")
-        if name in places:
+        if name in paths:
             raise ParameterError(f"expected a name for each population, got {name!r} twice")
-        places[name] = Path(path)
-    return places
+        paths[name] = Path(path)
+    return paths
 
 
 def _ids(read: "ClientTable") -> list[str]:
@@ -182,8 +222,7 @@ def _style_rows(
     style: Path,
     proxy: Path,
     columns: str | None,
-    held_out: "ClientTable",
-    mdms: "Mapping[str, MDM]",
+    inputs: _Inputs,
     *,
     n_clients: int,
     seed: int,
@@ -195,6 +234,7 @@ def _style_rows(
     from polyurn.partitioning.assign import partition
     from polyurn.sources.points import PointFile, style_columns, styled_features
 
+    held_out = inputs.held_out
     label, client = held_out.columns.category, held_out.columns.client
     by_point = held_out.columns.count in (None, "1")
     if not (isinstance(label, str) and isinstance(client, str) and by_point):
@@ -211,10 +251,10 @@ def _style_rows(
     held = records.of(np.arange(records.n_clients))
     measured: dict[str, Any] = {"space": found.space, "rng": seed}
     done = [StyleRow.of("true", held.features, held.labels, held.owner, **measured)]
-    for name, mdm in mdms.items():
+    for name, mdm in inputs.mdms.items():
         counts = mdm.sample(n_clients, rng=np.random.default_rng(seed))
         with catch_warnings():
-            simplefilter("ignore", StyleWarning)  # whoever partitions is told
+            simplefilter("ignore", StyleWarning)  # `partition` reports it
             styled = partition(labels, counts, style=found, features=features, rng=seed)
         plain = partition(labels, counts, rng=seed)
         for called, parts in ((name, styled), (f"{name}, labels only", plain)):

@@ -83,9 +83,9 @@ def warn(text: str) -> None:
 
 
 @contextmanager
-def warnings_told(kind: type[Warning]) -> Iterator[None]:
+def warnings_as_sentences(kind: type[Warning]) -> Iterator[None]:
     """Say warnings of a kind as sentences, each once, without the line of code they are from."""
-    told: set[str] = set()
+    shown: set[str] = set()
     with catch_warnings():
         simplefilter("always", kind)
         others = warnings.showwarning
@@ -100,8 +100,8 @@ def warnings_told(kind: type[Warning]) -> Iterator[None]:
         ) -> None:
             if not issubclass(category, kind):
                 others(message, category, filename, lineno, file, line)
-            elif str(message) not in told:
-                told.add(str(message))
+            elif str(message) not in shown:
+                shown.add(str(message))
                 warn(str(message))
 
         warnings.showwarning = show_warning
@@ -120,9 +120,9 @@ def fits(table: "Table") -> bool:
     return Measurement.get(terminal, unbounded, table).maximum <= terminal.width
 
 
-def print_json(record: dict[str, Any]) -> None:
-    """A record as the command's result, on one line."""
-    print_data([json.dumps(record, allow_nan=False).encode(), b"\n"])
+def print_json(document: dict[str, Any]) -> None:
+    """A document as the command's result, on one line."""
+    print_data([json.dumps(document, allow_nan=False).encode(), b"\n"])
 
 
 def print_data(pieces: Iterable[bytes]) -> None:

@@ -169,9 +169,9 @@ def refuse_overwriting(context: typer.Context) -> None:
         if name not in ("output", "checkpoint"):
             read += value if isinstance(value, list | tuple) else [value]
     for thing in read:
-        place = str(thing).split("=", 1)[-1]  # some are NAME=FILE
+        path = str(thing).split("=", 1)[-1]  # some are NAME=FILE
         # os.path takes a name that is too long for a file's as none; pathlib stops there.
-        if os.path.isfile(place) and os.path.samefile(output, place):
+        if os.path.isfile(path) and os.path.samefile(output, path):
             raise ParameterError(f"{output} is read by this command; write to another file")
 
 

@@ -1,14 +1,13 @@
 """`polyurn demo`: the whole story on built-in data, stage by stage.
 
-What happens in each stage is `demo.py`.
+What happens in each stage is `demo_story.py`.
 """
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -21,13 +20,15 @@ from polyurn.wording import counted
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
-    from polyurn.demo_story import Flights
+    from polyurn.comparison.comparison_results import Comparison
+    from polyurn.demo_story import DemoFederation
     from polyurn.model.mdm import MDM
     from polyurn.server.fit_results import Selection
+    from polyurn.storage.models import Saved
     from polyurn.storage.provenance import DataProvenance
     from polyurn.storage.run_log import FinishedRun
-    from polyurn.wire.traffic import Traffic
 
 
 def demo_command(
@@ -55,13 +56,10 @@ def demo_command(
     from polyurn import demo_story as demo
     from polyurn.commands.verdicts import verdict_json
     from polyurn.commands.views import mdm_json
-    from polyurn.report.page import report_on
-    from polyurn.storage.files import check_place, write_whole
-    from polyurn.storage.models import Saved
-    from polyurn.storage.provenance import Provenance
+    from polyurn.storage.files import check_writable
     from polyurn.sweeps.verdict import compare_sweeps
 
-    check_place(output)
+    check_writable(output)
     began = time.monotonic()
     streams = np.random.default_rng(seed).spawn(6)
     with _stage("1 True clients") as end:
@@ -73,30 +71,11 @@ def demo_command(
         learned = _learned(there, rounds, streams[1])
     else:
         learned = _learned_over_nodes(there, federation, rounds, seed, output)
-    with _stage("3 Simulated clients") as end:
-        simulated = demo.simulate(there, learned.mdm, rng=streams[2])
-        n_simulated = counted(len(simulated["mdm"]), "client")
-        end(f"{n_simulated} cut from {there.proxy.n_records:,} proxy records")
-    with _stage("4 Comparison with true clients that were never fitted") as end:
-        likeness = demo.judge(there, learned.mdm, simulated, rng=streams[3])
-        close, iid = (likeness[name].energy_ratio for name in ("mdm", "iid"))
-        end(f"{close:.2f} times the distance that chance alone makes; IID clients {iid:.2f}")
-    runs = _trained(there, learned.mdm, training_rounds)
+    simulated, likeness = _simulated(there, learned.model, streams[2], streams[3])
+    runs = _trained(there, learned.model, training_rounds)
     with _stage("6 Report") as end:
-        made = Provenance(
-            **made_by(context, seed), data=_data(there), selection=learned.selection,
-            traffic=learned.traffic,
-        )  # fmt: skip
-        page = report_on(
-            Saved(learned.mdm, there.categories, made),
-            comparison=likeness,
-            runs=runs,
-            clients={"true": there.held_out, "mdm": simulated["mdm"], "iid": simulated["iid"]},
-            title=f"What the federation of {there.name} looks like",
-            rng=streams[5],
-        ).html()
-        write_whole(output, lambda file: file.write(page.encode()))
-        end(f"{output.resolve().as_uri()} ({len(page.encode()) / 1e6:.1f} MB)")
+        made_of = {"comparison": likeness, "runs": runs, "rng": streams[5]}
+        end(_written(output, there, learned, simulated, made_by(context, seed), **made_of))
     seconds = time.monotonic() - began
     say(f"done in {seconds:.0f} s: open {output}")
     if as_json:
@@ -106,27 +85,20 @@ def demo_command(
                 "n_clients": len(there.live_counts),
                 "report": str(output),
                 "seconds": seconds,
-                "selection": to_json(learned.selection),
-                "learned": mdm_json(learned.mdm, there.categories),
+                "selection": to_json(learned.provenance.selection),
+                "learned": mdm_json(learned.model, there.categories),
                 "comparison": likeness.to_dict(),
                 "sweep": verdict_json(compare_sweeps(runs)) if runs else None,
             }
         )
 
 
-@dataclass(frozen=True)
-class _Learned:
-    """What the clients were asked for, wherever they are."""
-
-    mdm: "MDM"
-    selection: "Selection"
-    traffic: "Traffic | None" = None
-
-
-def _learned(there: "Flights", rounds: int, rng: "np.random.Generator") -> _Learned:
+def _learned(there: "DemoFederation", rounds: int, rng: "np.random.Generator") -> "Saved[MDM]":
     """Stage 2, in this process."""
     from polyurn import demo_story as demo
     from polyurn.commands.progress import selection_progress
+    from polyurn.storage.models import Saved
+    from polyurn.storage.provenance import Provenance
 
     with _stage("2 Federated fit, all K in the same rounds") as end:
         with selection_progress(talk) as on_round:
@@ -134,12 +106,12 @@ def _learned(there: "Flights", rounds: int, rng: "np.random.Generator") -> _Lear
         end(f"{_came_to(choice)}, and the server saw only sums")
         if choice.stopped:
             say(f"  {choice.stopped}")
-    return _Learned(choice.mdm, choice)
+    return Saved(choice.mdm, there.categories, Provenance(selection=choice))
 
 
 def _learned_over_nodes(
-    there: "Flights", n_nodes: int, rounds: int, seed: int, output: Path
-) -> _Learned:
+    there: "DemoFederation", n_nodes: int, rounds: int, seed: int, output: Path
+) -> "Saved[MDM]":
     """Stage 2, over a federation of processes, whose files stay beside the report."""
     from polyurn import demo_story as demo
     from polyurn.commands.federation.following import perform
@@ -154,10 +126,10 @@ def _learned_over_nodes(
         warm_up()  # once, before the nodes do it all at the same time
         with federation_here(
             folder, parts, max_size=there.max_size, categories=there.categories, durable=False
-        ) as place:
+        ) as federation:
             say(f"  {counted(n_nodes, 'node')} have joined over TLS, files in {folder}")
             job = MixtureJob(
-                federation=str(place.path),
+                federation=str(federation.path),
                 command=None,
                 selects=True,
                 components=demo.FEW_CANDIDATES,
@@ -165,22 +137,38 @@ def _learned_over_nodes(
                 max_rounds=rounds,
                 seed=seed,
             )
-            saved = load_saved(perform(place, job).result)
-        record, crossed = saved.provenance.selection, saved.provenance.traffic
-        assert record is not None
-        assert crossed is not None
-        end(f"{_came_to(record)}, and the server saw only masked sums")
-    return _Learned(saved.model, record, crossed)
+            saved = load_saved(perform(federation, job).result)
+        assert saved.provenance.selection is not None
+        end(f"{_came_to(saved.provenance.selection)}, and the server saw only masked sums")
+    return saved
 
 
-def _came_to(record: "Selection") -> str:
+def _came_to(selection: "Selection") -> str:
+    components, rounds = selection.n_components, selection.n_rounds
     return (
-        f"{counted(record.n_components, 'component')} after {counted(record.n_rounds, 'round')}; a "
-        f"client sent at most {max(one.n_numbers for one in record.rounds):,} numbers a round"
+        f"{counted(components, 'component')} after {counted(rounds, 'round')}; a client sent at most "
+        f"{max(one.n_numbers for one in selection.rounds):,} numbers a round"
     )
 
 
-def _trained(there: "Flights", mdm: "MDM", n_rounds: int) -> "tuple[FinishedRun, ...]":
+def _simulated(
+    there: "DemoFederation", mdm: "MDM", *streams: "np.random.Generator"
+) -> "tuple[dict[str, NDArray[np.int64]], Comparison]":
+    """Stages 3 and 4: simulated clients, and how alike they are to true ones."""
+    from polyurn import demo_story as demo
+
+    with _stage("3 Simulated clients") as end:
+        simulated = demo.simulate(there, mdm, rng=streams[0])
+        n_simulated = counted(len(simulated["mdm"]), "client")
+        end(f"{n_simulated} cut from {there.proxy.n_records:,} proxy records")
+    with _stage("4 Comparison with true clients that were never fitted") as end:
+        likeness = demo.judge(there, mdm, simulated, rng=streams[1])
+        close, iid = (likeness[name].energy_ratio for name in ("mdm", "iid"))
+        end(f"{close:.2f} times the distance that chance alone makes; IID clients {iid:.2f}")
+    return simulated, likeness
+
+
+def _trained(there: "DemoFederation", mdm: "MDM", n_rounds: int) -> "tuple[FinishedRun, ...]":
     """Stage 5: the runs, and what they say; none without torch."""
     from polyurn import demo_story as demo
     from polyurn.commands.progress import sweep_progress
@@ -199,7 +187,35 @@ def _trained(there: "Flights", mdm: "MDM", n_rounds: int) -> "tuple[FinishedRun,
     return runs
 
 
-def _data(there: "Flights") -> "DataProvenance":
+def _written(
+    output: Path,
+    there: "DemoFederation",
+    learned: "Saved[MDM]",
+    simulated: "dict[str, NDArray[np.int64]]",
+    command: dict[str, Any],
+    **material: Any,
+) -> str:
+    """Stage 6: write the page; where it is, and how large."""
+    from polyurn.report.page import report_on
+    from polyurn.storage.files import write_whole
+    from polyurn.storage.models import Saved
+    from polyurn.storage.provenance import Provenance
+
+    known = learned.provenance
+    provenance = Provenance(
+        **command, data=_data(there), selection=known.selection, traffic=known.traffic
+    )
+    page = report_on(
+        Saved(learned.model, there.categories, provenance),
+        clients={"true": there.held_out, **simulated},
+        title=f"What the federation of {there.name} looks like",
+        **material,
+    ).html()
+    write_whole(output, lambda file: file.write(page.encode()))
+    return f"{output.resolve().as_uri()} ({len(page.encode()) / 1e6:.1f} MB)"
+
+
+def _data(there: "DemoFederation") -> "DataProvenance":
     """The true clients' records, as the page names them."""
     from polyurn.storage.provenance import DataProvenance
 

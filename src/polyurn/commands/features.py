@@ -76,7 +76,7 @@ def features_command(
     if not found.bins:
         refuse_options(context, ["bins", "ranges"], "without a column of many numbers")
     if as_json:
-        print_json(_record(found, label))
+        print_json(_features_json(found, label))
     else:
         show(_table(found))
     for sentence in found.sentences:
@@ -128,12 +128,12 @@ def _table(found: "TableFeatures") -> "Table":
 
 
 def _most_given_label(item: "tuple[str, FeatureDifference]") -> float:
-    """For sorting: most different first, and last what cannot be told (NaN)."""
+    """For sorting: most different first, and last what is not known (NaN)."""
     value = item[1].given_label.value
     return float("inf") if isnan(value) else -value
 
 
-def _record(found: "TableFeatures", label: str) -> dict[str, Any]:
+def _features_json(found: "TableFeatures", label: str) -> dict[str, Any]:
     from polyurn.typed.json_form import to_json
 
     return {

@@ -32,9 +32,11 @@ from polyurn.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from polyurn.model.mdm import MDM
     from polyurn.server.fit_results import Round
     from polyurn.sources.clients import ClientTable, PackedClients
-    from polyurn.storage.provenance import Provenance
+    from polyurn.storage.models import Saved
+    from polyurn.storage.provenance import PrivacyProvenance, Provenance
     from polyurn.wire import Aggregator
 
 # Where the paper's method starts, unless at the moments of the first category.
@@ -98,13 +100,10 @@ def fit_command(
     `polyurn fit clients.csv --components 1:6 -o mdm.json`
     """
     from polyurn.commands.progress import learning_progress
-    from polyurn.commands.views import say_learned, show_learned
-    from polyurn.privacy.private_aggregator import PrivateAggregator
-    from polyurn.server.fit_settings import few_clients
     from polyurn.server.learning import learn, selects
     from polyurn.sources.clients import read_all
-    from polyurn.storage.models import Saved, save
-    from polyurn.storage.provenance import PrivacyProvenance, Provenance
+    from polyurn.storage.models import Saved
+    from polyurn.storage.provenance import Provenance
 
     numbers = component_numbers(components)
     cohort_size, sampling = drawn_cohort(cohort)
@@ -118,10 +117,8 @@ def fit_command(
     read = read_all(table, columns.reading(), columns.declared())
     clients = read.aggregator(seed=seed, sampling=sampling, threads=threads, scheduler=scheduler)
     asked = _asked(clients, context, scored, read, budget)
-    few = "" if numbers == "auto" or scored else few_clients(cohort_size or read.shape[0], numbers)
-    if few:
-        say(few)
-    begun = Provenance(**made_by(context, seed))
+    if numbers != "auto" and not scored:
+        _say_few(cohort_size or read.shape[0], numbers)
     kept: list[Round] = []
     try:
         with learning_progress(talk, search.max_rounds, scored, bool(budget), kept) as on_round:
@@ -143,18 +140,23 @@ def fit_command(
             )
     except KeyboardInterrupt:
         last = None if scored else kept  # the rounds of a selection are those of several mixtures
-        spent = asked.guarantee() if isinstance(asked, PrivateAggregator) else None
-        begun = replace(begun, privacy=PrivacyProvenance.of(spent))
+        begun = Provenance(**made_by(context, seed), privacy=_spent(asked))
         _keep_interrupted(last, begun, read.categories, output, checkpoint)
         raise typer.Exit(INTERRUPTED) from None
     # How many clients and points there are is private too.
-    data = table.name if budget else read.record
-    saved = Saved(
-        learned.mdm, read.categories, Provenance.of(learned, data=data, **made_by(context, seed))
-    )
+    data = table.name if budget else read.provenance
+    provenance = Provenance.of(learned, data=data, **made_by(context, seed))
+    _write(Saved(learned.mdm, read.categories, provenance), output, as_json=as_json)
+
+
+def _write(saved: "Saved[MDM]", output: Path | None, *, as_json: bool) -> None:
+    """What was learned: in words, as a file, and as the command's result."""
+    from polyurn.commands.views import say_learned, show_learned
+    from polyurn.storage.models import save
+
     say_learned(saved)
     if output is not None:
-        save(saved.model, output, categories=read.categories, provenance=saved.provenance)
+        save(saved.model, output, categories=saved.categories, provenance=saved.provenance)
         say(f"wrote {output}")
     show_learned(saved, as_json=as_json, is_kept=output is not None)
 
@@ -170,6 +172,22 @@ def _check_declared(columns: TableOptions, max_size: int | None, sizes: str | No
         raise ParameterError("expected --sizes binned or shared with --epsilon, got exact")
 
 
+def _say_few(n_clients: int, numbers: tuple[int, ...]) -> None:
+    """Say what so few clients cannot tell about so many components."""
+    from polyurn.server.fit_settings import few_clients
+
+    if few := few_clients(n_clients, numbers):
+        say(few)
+
+
+def _spent(asked: "Aggregator") -> "PrivacyProvenance":
+    """What is guaranteed to clients by what was released so far."""
+    from polyurn.privacy.private_aggregator import PrivateAggregator
+    from polyurn.storage.provenance import PrivacyProvenance
+
+    return PrivacyProvenance.of(asked.guarantee() if isinstance(asked, PrivateAggregator) else None)
+
+
 def _largest_size(read: "ClientTable | PackedClients") -> int:
     say(f"max_size {read.max_size}, from the table; declare it with --max-size")
     return read.max_size
@@ -182,7 +200,7 @@ def _asked(
     read: "ClientTable | PackedClients",
     budget: "Mapping[str, Any]",
 ) -> "Aggregator":
-    """The same clients, behind their ledger; or with a record of what they say, in a folder."""
+    """The same clients, behind their ledger; or with a log of their sums, in a folder."""
     if budget:
         from polyurn.privacy.ledger import PrivacyLedger
         from polyurn.privacy.private_aggregator import PrivateAggregator
@@ -211,7 +229,7 @@ def _keep_interrupted(
     output: Path | None,
     checkpoint: Path | None,
 ) -> None:
-    """Write the parameters of the last round, if there are any and a place; say what is kept."""
+    """Write the parameters of the last round, if there are any and a file for them; say what is kept."""
     from polyurn.storage.models import save
 
     again = f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"

@@ -62,13 +62,13 @@ def histogram_command(
     if named is not None and cut is not None:
         raise ParameterError("expected --categories or --bins, got both")
     declared = cut if named is None else named
-    made = histograms_of(table, records, reading, declared)
-    counts = made.counts if cap is None else cap_sizes(made.counts, cap, rng=seed)
-    names = {"clients": made.clients.tolist(), "categories": made.categories}
+    found = histograms_of(table, records, reading, declared)
+    counts = found.counts if cap is None else cap_sizes(found.counts, cap, rng=seed)
+    names = {"clients": found.clients.tolist(), "categories": found.categories}
     if output is not None:
         write_histograms(counts, output, provenance=made_by(context, seed), **names)
         n_empty = int((client_sizes(counts) == 0).sum())
-        say(f"wrote {counted(len(made.clients) - n_empty, 'client')} to {output}")
+        say(f"wrote {counted(len(found.clients) - n_empty, 'client')} to {output}")
         if n_empty:
             hold = counted(n_empty, "client holds", "clients hold")
             say(f"{hold} no points, and a long table has no rows of theirs")
@@ -76,4 +76,4 @@ def histogram_command(
         print_data([csv_text(counts, **names)])
     if as_json:
         rows = counts if isinstance(counts, np.ndarray) else counts.toarray()
-        print_json({"n_clients": len(made.clients), **names, "counts": rows.tolist()})
+        print_json({"n_clients": len(found.clients), **names, "counts": rows.tolist()})

@@ -31,9 +31,9 @@ def _check_seed(seed: int) -> int:
 
 
 def _writable(path: Path) -> None:
-    from polyurn.storage.files import check_place
+    from polyurn.storage.files import check_writable
 
-    check_place(path)
+    check_writable(path)
 
 
 def _writable_json(path: Path) -> None:
@@ -43,19 +43,19 @@ def _writable_json(path: Path) -> None:
 
 
 def _writable_table(path: Path) -> None:
-    from polyurn.storage.table_files import check_table_place
+    from polyurn.storage.table_files import check_table_writable
 
-    check_table_place(path)
+    check_table_writable(path)
 
 
 def _writable_partition(path: Path) -> None:
-    from polyurn.storage.partitions import check_partition_place
+    from polyurn.storage.partitions import check_partition_writable
 
-    check_partition_place(path)
+    check_partition_writable(path)
 
 
 def _output(check: Callable[[Path], None]) -> Any:
-    """`--output`, whose place is checked before the work and not after it."""
+    """`--output`, a path that is checked before the work and not after it."""
 
     def checked(path: Path | None) -> Path | None:
         if path is not None:
@@ -112,7 +112,7 @@ class ColumnOptions:
     count: str | None = COUNT
 
     def reading(self, **more: Any) -> "Reading":
-        """How tables are to be read."""
+        """How to read tables."""
         from polyurn.client.layout import Columns
         from polyurn.sources.clients import Reading
 

@@ -81,15 +81,17 @@ def pack_command(
 
 def _sentences(totals: "Totals") -> list[str]:
     """What there is to say about the tables."""
-    said = [
+    sentences = [
         f"{counted(totals.n_clients, 'client')} with {counted(totals.n_points, 'point')}, "
         f"{totals.min_size:,} to {totals.max_size:,} each"
     ]
     if totals.n_duplicates:
         rows = counted(totals.n_duplicates, "row has", "rows have")
-        said.append(f"{rows} the client and category of an earlier one; their counts were added")
+        sentences.append(
+            f"{rows} the client and category of an earlier one; their counts were added"
+        )
     if totals.n_empty:
-        said.append(f"left out {counted(totals.n_empty, 'client')} without points")
+        sentences.append(f"left out {counted(totals.n_empty, 'client')} without points")
     if totals.n_capped:
-        said.append(f"left out points of {counted(totals.n_capped, 'client')} beyond the cap")
-    return said
+        sentences.append(f"left out points of {counted(totals.n_capped, 'client')} beyond the cap")
+    return sentences

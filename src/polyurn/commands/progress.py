@@ -51,7 +51,7 @@ def fit_progress(
 ) -> Iterator[Callable[["Round"], None]]:
     """A function that shows each round as it ends: a bar on a terminal, lines when piped.
 
-    `unseen` is what is said of a round whose parameters are not there, or not here.
+    `unseen` is the text for a round whose parameters are not there, or not here.
     """
     previous = float("nan")
 

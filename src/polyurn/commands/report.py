@@ -4,6 +4,7 @@ Parses, calls one library function, writes.
 """
 
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,12 @@ from polyurn.commands.options import AS_JSON, SEED, TableOptions, listed_names
 from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
+    from polyurn.counts import Counts
     from polyurn.model.mdm import MDM
+    from polyurn.model.style import Style
     from polyurn.report.material import SavedComparison
     from polyurn.storage.models import Saved
     from polyurn.storage.run_log import FinishedRun
-
-_COMPARISON = 1  # the newest version of a comparison file that this can read
 
 
 def report_command(
@@ -55,68 +56,36 @@ def report_command(
 ) -> None:
     """Write one self-contained page about a model, a style, a comparison, a sweep, or all of them.
 
-    Files are told apart by what is in them. With true clients (`true=held-out.csv`) populations are
+    Each file says what it is. With true clients (`true=held-out.csv`) populations are
     shown side by side; clients of the model and IID ones are drawn unless they are given. A style is
     shown by proxy points along its directions, as pictures where they are some.
 
     Example: `polyurn report mdm.json comparison.json runs/ true=held-out.csv -o report.html`
     """
-    from polyurn.commands.views import read_model
-    from polyurn.model.style import Style
     from polyurn.report.page import report_on
-    from polyurn.sources.clients import read_clients
     from polyurn.sources.points import read_pictures
-    from polyurn.storage.files import check_place, write_whole
-    from polyurn.storage.models import load_saved
-    from polyurn.storage.run_log import read_runs
+    from polyurn.storage.files import check_writable, write_whole
 
-    check_place(output)
-    model: Saved[MDM] | None = None
-    comparison: SavedComparison | None = None
-    style: Saved[Style] | None = None
-    runs: list[FinishedRun] = []
-    tables: dict[str, Path] = {}
-    for thing in things:
-        match _kind(thing):
-            case "mdm" if model is None:
-                model = read_model(Path(thing))
-            case "comparison" if comparison is None:
-                comparison = _comparison(thing, alone=len(things) == 1)
-            case "style" if style is None:
-                style = load_saved(thing, Style)
-            case "runs":
-                runs += read_runs(thing)
-            case "clients":
-                name, _, path = thing.partition("=")
-                if name in tables:
-                    raise ParameterError(f"expected a name for each population, got {name!r} twice")
-                tables[name] = Path(path)
-            case kind:
-                raise ParameterError(f"expected one {kind} file, got {thing!r} as well")
-    _check_options(context, model is not None, bool(runs), bool(tables), proxy)
+    check_writable(output)
+    given = _read(things)
+    _check_options(context, given, proxy)
     points = labels = None
     if proxy is not None:
-        if style is None:
+        if given.style is None:
             raise ParameterError(
                 "--proxy has no effect without a style file: add one, or leave it out"
             )
         points, labels = read_pictures(
-            proxy, style, label=label, features=listed_names(features), shape=shape
+            proxy, given.style, label=label, features=listed_names(features), shape=shape
         )
-    names = columns.declared() or (model and model.declared)
-    clients = {}
-    reading = columns.reading() if model is None else columns.reading().like(model)
-    for name, table in tables.items():
-        read = read_clients(table, reading, names or None)
-        reading = reading.after(read)
-        clients[name], names = read.counts, read.categories or read.shape[1]
+    clients, names = _read_tables(given, columns)
     page = report_on(
-        model,
-        categories=names if isinstance(names, tuple) else None,
-        comparison=comparison,
-        runs=runs,
+        given.model,
+        categories=names,
+        comparison=given.comparison,
+        runs=given.runs,
         clients=clients,
-        style=style,
+        style=given.style,
         features=points,
         labels=labels,
         true=true,
@@ -132,20 +101,75 @@ def report_command(
         print_json({"file": str(output), "bytes": size})
 
 
-def _check_options(
-    context: typer.Context, model: bool, runs: bool, tables: bool, proxy: Path | None
-) -> None:
+@dataclass
+class _Given:
+    """What the arguments stand for."""
+
+    model: "Saved[MDM] | None" = None
+    comparison: "SavedComparison | None" = None
+    style: "Saved[Style] | None" = None
+    runs: "list[FinishedRun]" = field(default_factory=list)
+    tables: dict[str, Path] = field(default_factory=dict)
+
+
+def _read(things: list[str]) -> _Given:
+    """Read all files but the tables, which may need the categories of the others."""
+    from polyurn.commands.views import read_model
+    from polyurn.model.style import Style
+    from polyurn.storage.models import load_saved
+    from polyurn.storage.run_log import read_runs
+
+    given = _Given()
+    for thing in things:
+        match _kind(thing):
+            case "mdm" if given.model is None:
+                given.model = read_model(Path(thing))
+            case "comparison" if given.comparison is None:
+                given.comparison = _comparison(thing, alone=len(things) == 1)
+            case "style" if given.style is None:
+                given.style = load_saved(thing, Style)
+            case "runs":
+                given.runs += read_runs(thing)
+            case "clients":
+                name, _, path = thing.partition("=")
+                if name in given.tables:
+                    raise ParameterError(f"expected a name for each population, got {name!r} twice")
+                given.tables[name] = Path(path)
+            case kind:
+                raise ParameterError(f"expected one {kind} file, got {thing!r} as well")
+    return given
+
+
+def _read_tables(
+    given: _Given, columns: TableOptions
+) -> "tuple[dict[str, Counts], tuple[str, ...] | None]":
+    """The histograms of all tables, and the names of their categories, if they have some."""
+    from polyurn.sources.clients import read_clients
+
+    clients: dict[str, Counts] = {}
+    names = columns.declared() or (given.model and given.model.declared)
+    reading = columns.reading()
+    if given.model is not None:
+        reading = reading.like(given.model)
+    for name, table in given.tables.items():
+        read = read_clients(table, reading, names or None)
+        reading = reading.after(read)
+        clients[name], names = read.counts, read.categories or read.shape[1]
+    return clients, names if isinstance(names, tuple) else None
+
+
+def _check_options(context: typer.Context, given: _Given, proxy: Path | None) -> None:
     """Refuse options about what is not there."""
-    if not tables:
+    if not given.tables:
         of_tables = ["client", "category", "count", "categories", "drop_empty"]
         # With proxy points, clients with styles are drawn.
         of_tables += ["seed"] if proxy is None else []
         refuse_options(context, of_tables, "without a table of clients")
-    if model:
+    if given.model is not None:
         refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
-    if not runs:
+    if not given.runs:
         refuse_options(context, ["metric"], "without the folder of a sweep")
-    if not runs and not tables:
+    if not given.runs and not given.tables:
         refuse_options(context, ["true"], "without a table of clients or the folder of a sweep")
 
 

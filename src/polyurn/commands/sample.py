@@ -34,7 +34,7 @@ def sample_command(
     from polyurn.commands.progress import drawing_progress
     from polyurn.commands.views import read_model
     from polyurn.storage.drawn_clients import write_drawn
-    from polyurn.storage.table_files import check_table_place, csv_text, write_histograms
+    from polyurn.storage.table_files import check_table_writable, csv_text, write_histograms
 
     if clients < 1:
         raise ParameterError(f"expected at least one client, got {clients}")
@@ -51,7 +51,7 @@ def sample_command(
         say(f"wrote {counted(clients, 'client')} to {counted(n_files, 'file')} in {output}")
         return
     if output is not None:
-        check_table_place(output)
+        check_table_writable(output)
     saved = read_model(mdm)
     counts, names = saved.model.sample(clients, rng=seed), saved.categories
     if output is not None:
@@ -64,5 +64,5 @@ def sample_command(
 
 
 def _is_folder(output: Path) -> bool:
-    """Whether a place is a folder, or a name that no kind of file has: `simulated/`."""
+    """Whether a path is a folder, or a name that no kind of file has: `simulated/`."""
     return os.path.isdir(output) or not (output.suffix or os.path.exists(output))

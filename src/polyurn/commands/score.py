@@ -39,8 +39,8 @@ def score_command(
         given_size.add(saved.model.logpmf_given_size(counts))
     result = {
         "n_clients": read.shape[0],
-        **joint.record("log_likelihood"),
-        **given_size.record("log_likelihood_given_size"),
+        **joint.to_json("log_likelihood"),
+        **given_size.to_json("log_likelihood_given_size"),
     }
     if as_json:
         print_json({name: value if isfinite(value) else None for name, value in result.items()})
@@ -68,7 +68,7 @@ class _Mean:
         self._mean = (self._mean * self._n + mean * n) / both if self._n else mean
         self._n = both
 
-    def record(self, name: str) -> dict[str, float]:
+    def to_json(self, name: str) -> dict[str, float]:
         """The mean and its standard error, for JSON."""
         many = self._n > 1
         error = (self._squares / (self._n - 1) / self._n) ** 0.5 if many else nan

@@ -5,7 +5,7 @@ Parses, calls the library, writes.
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -29,7 +29,10 @@ from polyurn.errors import CountsError, ParameterError
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
+    from polyurn.client.records import Records
     from polyurn.model.style import Style
+    from polyurn.model.style_coordinates import StyleSpace
+    from polyurn.privacy.statement import Guarantee
     from polyurn.sources.points import Points
     from polyurn.storage.models import Saved
 
@@ -59,13 +62,9 @@ def style_command(
 
     Example: `polyurn style proxy.parquet records.parquet --label digit --client writer -o style.json`
     """
-    from polyurn.aggregate.local import LocalAggregator
     from polyurn.client.counting import category_names
     from polyurn.commands.views import style_json, style_table
     from polyurn.model.style_coordinates import style_space
-    from polyurn.privacy.ledger import PrivacyLedger
-    from polyurn.privacy.private_aggregator import PrivateAggregator
-    from polyurn.server.style_fit import fit_style
     from polyurn.sources.points import read_records
     from polyurn.storage.models import Saved, save
     from polyurn.storage.provenance import PrivacyProvenance, Provenance
@@ -75,7 +74,7 @@ def style_command(
         proxy, clients, label=label, client=client, features=listed_names(features),
         declared=declared_categories(categories), say=say,
     )  # fmt: skip
-    if not budget and records.n_clients < 2:  # with ε, how many there are is not told
+    if not budget and records.n_clients < 2:  # with ε, how many there are is private
         raise CountsError(
             f"{clients}: expected two clients at least, got 1: a style is how they differ"
         )
@@ -90,14 +89,7 @@ def style_command(
         points.features, points.labels, n_labels=records.n_labels, radius=measured.radius,
         n_directions=n_directions or min(DIRECTIONS, n_features),
     )  # fmt: skip
-    guarantee = None
-    if budget:
-        ledger = budget.pop("ledger", None) or PrivacyLedger(**budget)
-        private = PrivateAggregator(LocalAggregator(records), ledger=ledger)
-        style = fit_style(private, space, label_effect=measured.label_effect, **budget)
-        guarantee = private.guarantee()
-    else:
-        style = fit_style(LocalAggregator(records), space, label_effect=measured.label_effect)
+    style, guarantee = _fitted(records, space, budget, label_effect=measured.label_effect)
     provenance = Provenance(
         command=context.obj, data=clients.name, privacy=PrivacyProvenance.of(guarantee)
     )  # without a seed: nothing is drawn
@@ -110,6 +102,23 @@ def style_command(
         print_json(style_json(saved))
     elif output is None:
         show(style_table(style))
+
+
+def _fitted(
+    records: "Records", space: "StyleSpace", budget: dict[str, Any], *, label_effect: bool
+) -> "tuple[Style, Guarantee | None]":
+    """The style of the clients, and what is guaranteed to them, if there is a budget."""
+    from polyurn.aggregate.local import LocalAggregator
+    from polyurn.privacy.ledger import PrivacyLedger
+    from polyurn.privacy.private_aggregator import PrivateAggregator
+    from polyurn.server.style_fit import fit_style
+
+    if not budget:
+        return fit_style(LocalAggregator(records), space, label_effect=label_effect), None
+    ledger = budget.pop("ledger", None) or PrivacyLedger(**budget)
+    private = PrivateAggregator(LocalAggregator(records), ledger=ledger)
+    style = fit_style(private, space, label_effect=label_effect, **budget)
+    return style, private.guarantee()
 
 
 def say_style(saved: "Saved[Style]") -> None:

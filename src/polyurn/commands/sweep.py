@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polyurn.commands.console import say, talk, warnings_told
+from polyurn.commands.console import say, talk, warnings_as_sentences
 from polyurn.commands.declare import argument, option
 from polyurn.commands.options import AS_JSON
 from polyurn.errors import StyleWarning
@@ -40,7 +40,7 @@ def sweep_command(
     inputs = read_inputs(asked)
     for remark in inputs.remarks:
         say(remark)
-    with warnings_told(StyleWarning), sweep_progress(talk) as on_run:
+    with warnings_as_sentences(StyleWarning), sweep_progress(talk) as on_run:
         done = sweep(
             asked.fedavg,
             asked.model,

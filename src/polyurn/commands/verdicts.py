@@ -20,7 +20,7 @@ from polyurn.sweeps.run_scores import AGAIN, LAST
 from polyurn.sweeps.verdict import Verdict, compare_sweeps
 
 # population → measure → number, interval
-_Told: TypeAlias = Mapping[str, Mapping[str, tuple[str, str]]]
+_Cells: TypeAlias = Mapping[str, Mapping[str, tuple[str, str]]]
 
 # Columns of a terminal: longer names go on in the next line.
 _NAME_WIDTH, _HEAD_WIDTH = 24, 12
@@ -76,17 +76,19 @@ def verdict_tables(verdict: Verdict) -> list[Table]:
     One column per population and one line per measure. Where that is wider than the terminal, one line
     per population, in as many tables as the measures need.
     """
-    places = 2 if verdict.wording.in_points else 3
-    told = {
+    digits = 2 if verdict.wording.in_points else 3
+    cells = {
         found.population: {
-            name: _with_interval(said, places) if isinstance(said, Estimate) else (said, "")
-            for name, said in verdict.measures(found).items()
+            name: _with_interval(measured, digits)
+            if isinstance(measured, Estimate)
+            else (measured, "")
+            for name, measured in verdict.measures(found).items()
         }
         for found in verdict.populations
     }
-    tables = [_by_column(told)]
+    tables = [_by_column(cells)]
     if not fits(tables[0]):
-        tables = [_by_line(told, measures) for measures in _parts(told)]
+        tables = [_by_line(cells, measures) for measures in _parts(cells)]
     unit = ", in points" if verdict.wording.in_points else ""
     tables[0].title = f"{verdict.metric}{unit}: what simulated clients say about {verdict.true!r}"
     if verdict.floor is not None:
@@ -94,44 +96,44 @@ def verdict_tables(verdict: Verdict) -> list[Table]:
     return tables
 
 
-def _by_column(told: _Told) -> Table:
+def _by_column(cells: _Cells) -> Table:
     table = Table()
     table.add_column("")
-    for population in told:
+    for population in cells:
         table.add_column(population, justify="right")
-    for name in _names(told):
-        numbers, intervals = zip(*(measures[name] for measures in told.values()), strict=True)
+    for name in _names(cells):
+        numbers, intervals = zip(*(measures[name] for measures in cells.values()), strict=True)
         table.add_row(name, *numbers)
         if any(intervals):
             table.add_row("", *intervals)
     return table
 
 
-def _by_line(told: _Told, names: Sequence[str]) -> Table:
+def _by_line(cells: _Cells, names: Sequence[str]) -> Table:
     table = Table()
     table.add_column("", max_width=_NAME_WIDTH, overflow="fold")
     for name in names:
         head = "\n".join(textwrap.wrap(visible(name), _HEAD_WIDTH))
         table.add_column(Text(head), justify="right", overflow="fold")
-    for population, measures in told.items():
-        cells = ("\n".join(filter(None, measures[name])) for name in names)
-        table.add_row(population, *map(Text, cells))
+    for population, measures in cells.items():
+        texts = ("\n".join(filter(None, measures[name])) for name in names)
+        table.add_row(population, *map(Text, texts))
     return table
 
 
-def _parts(told: _Told) -> Iterator[list[str]]:
+def _parts(cells: _Cells) -> Iterator[list[str]]:
     """The measures in order, as many at a time as fit the terminal, and at least one."""
     part: list[str] = []
-    for name in _names(told):
-        if part and not fits(_by_line(told, [*part, name])):
+    for name in _names(cells):
+        if part and not fits(_by_line(cells, [*part, name])):
             yield part
             part = []
         part.append(name)
     yield part
 
 
-def _names(told: _Told) -> list[str]:
-    return [*next(iter(told.values()))]
+def _names(cells: _Cells) -> list[str]:
+    return [*next(iter(cells.values()))]
 
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:
@@ -150,14 +152,14 @@ def verdict_json(verdict: Verdict) -> dict[str, Any]:
     return document
 
 
-def _with_interval(found: Estimate, places: int) -> tuple[str, str]:
+def _with_interval(found: Estimate, digits: int) -> tuple[str, str]:
     """A number, and its interval if it has one."""
     ends = [] if math.isnan(found.low) else [found.low, found.high]
-    return _number(found.value, places), " to ".join(_number(end, places) for end in ends)
+    return _number(found.value, digits), " to ".join(_number(end, digits) for end in ends)
 
 
-def _number(value: float, places: int) -> str:
-    return "–" if math.isnan(value) else f"{round(value, places) + 0.0:.{places}f}"
+def _number(value: float, digits: int) -> str:
+    return "–" if math.isnan(value) else f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def _without_nan(value: Any) -> Any:

@@ -41,7 +41,7 @@ def table_of(
 
 
 def read_model(path: Path) -> Saved[MDM]:
-    """What an MDM file holds; a line for each document that is left out."""
+    """What an MDM file holds; a line for each part that could not be read."""
     saved = load_saved(path)
     for line in saved.provenance.left_out:
         warn(f"left out of {path}: {line}")
@@ -82,42 +82,42 @@ def say_learned(saved: Saved[MDM]) -> None:
 def _fit_sentences(saved: Saved[MDM]) -> list[str]:
     fit, privacy = saved.provenance.fit, saved.provenance.privacy
     assert fit is not None
-    told = [f"{counted(fit.n_rounds, 'round')}; {fit.stopped}"]
+    sentences = [f"{counted(fit.n_rounds, 'round')}; {fit.stopped}"]
     if privacy is not None and privacy.guarantee is not None:
-        told = [f"stopped {fit.stopped}", saved.provenance.privacy_in_words]
+        sentences = [f"stopped {fit.stopped}", saved.provenance.privacy_in_words]
     if "candidates" in saved.provenance.more:
-        told.insert(0, counted(saved.model.n_components, "component"))
+        sentences.insert(0, counted(saved.model.n_components, "component"))
     if fit.n_agreeing is not None and saved.model.n_components > 1:
-        told.append(f"starts that ended at this optimum: {fit.n_agreeing}")
-    return told + _component_sentences(fit)
+        sentences.append(f"starts that ended at this optimum: {fit.n_agreeing}")
+    return sentences + _component_sentences(fit)
 
 
 def _choice_sentences(saved: Saved[MDM]) -> list[str]:
     choice = saved.provenance.selection
     assert choice is not None
     judges = counted(choice.n_held_out, "held-out client")
-    told = [f"{counted(choice.n_components, 'component')}, by {judges}"]
+    sentences = [f"{counted(choice.n_components, 'component')}, by {judges}"]
     if choice.caution:
-        told.append(choice.caution)
+        sentences.append(choice.caution)
     if choice.unfinished:
-        told.append(choice.stopped)
+        sentences.append(choice.stopped)
     if choice.skipped:
         which = ", ".join(map(str, choice.skipped))
-        told.append(f"left out K = {which}: there are not as many clients to fit")
-    return told + _component_sentences(choice.chosen)
+        sentences.append(f"left out K = {which}: there are not as many clients to fit")
+    return sentences + _component_sentences(choice.chosen)
 
 
 def _component_sentences(done: "Fit | Candidate") -> list[str]:
-    told = []
+    sentences = []
     if done.n_dropped:
-        told.append(
+        sentences.append(
             f"dropped {counted(done.n_dropped, 'component that was', 'components that were')} left with "
             "less than half a client"
         )
     if done.multinomial:
         which = ", ".join(str(k + 1) for k in done.multinomial)
-        told.append(f"plain multinomials (concentration at the cap): component {which}")
-    return told
+        sentences.append(f"plain multinomials (concentration at the cap): component {which}")
+    return sentences
 
 
 def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:

@@ -181,14 +181,14 @@ class Dataset:
                 f"{self.name} has no clients of its own, so that there are no histograms; "
                 "give its records to simulated clients"
             )
-        made = tally(
+        found = tally(
             records.clients,
             records.labels,
             np.ones(records.n_records, np.int64),
             clients=records.client_ids,
             categories=self.categories,
         )
-        return np.asarray(made.counts.toarray(), dtype=np.int64)
+        return np.asarray(found.counts.toarray(), dtype=np.int64)
 
     def hold_out(self, share: float, *, rng: int | np.random.Generator) -> "Dataset":
         """The same dataset with some of its train records as test records.

@@ -6,17 +6,19 @@ process and for the nodes of a federation.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
-from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.statement import Guarantee
 from polyurn.server.fit_results import Fit, Selection
 from polyurn.server.fitting import fit, select
 from polyurn.server.paper import fit_paper
-from polyurn.server.private.private_fit import PrivateCandidate, fit_private, select_private
 from polyurn.wire import Aggregator
+
+if TYPE_CHECKING:  # a fit with exact sums does not wait for the private one to be loaded
+    from polyurn.privacy.ledger import PrivacyLedger
+    from polyurn.server.private.private_fit import PrivateCandidate
 
 Components: TypeAlias = Sequence[int] | Literal["auto"]
 
@@ -28,7 +30,7 @@ class Learned:
     mdm: MDM
     fit: Fit | None = None
     selection: Selection | None = None
-    candidates: tuple[PrivateCandidate, ...] = ()
+    candidates: "tuple[PrivateCandidate, ...]" = ()
     guarantee: Guarantee | None = None
 
 
@@ -47,7 +49,7 @@ def learn(
     moments: Literal["first", "most_frequent", "pooled"] = "first",
     epsilon: float | None = None,
     delta: float | None = None,
-    ledger: PrivacyLedger | None = None,
+    ledger: "PrivacyLedger | None" = None,
     held_out: float | None = None,
     max_rounds: int = 50,
     tol: float = 1e-3,
@@ -69,6 +71,8 @@ def learn(
     common: dict[str, Any] = {name: value for name, value in model.items() if value is not None}
     common |= {"n_categories": n_categories, "max_size": max_size, "on_round": on_round}
     if epsilon is not None:
+        from polyurn.server.private.private_fit import fit_private, select_private
+
         common |= {"epsilon": epsilon, "delta": delta, "ledger": ledger, "rng": rng}
         candidates: tuple[PrivateCandidate, ...] = ()
         if components == "auto":

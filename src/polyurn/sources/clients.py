@@ -23,7 +23,7 @@ from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved
 from polyurn.storage.provenance import DataProvenance
 from polyurn.storage.shards import ShardFolder, draw_clients, is_shard_folder, open_shards
-from polyurn.storage.table_files import place_of_row, read_table
+from polyurn.storage.table_files import read_table, row_location
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _COMPARED = 50_000  # packed clients that stand for all of them, at the most
 
 @dataclass(frozen=True)
 class Reading:
-    """How tables are to be read.
+    """How to read tables.
 
     `asked` are the columns that options name; `remembered`, those of a model file or an earlier table;
     `elsewhere`, those that are read for something else, as features.
@@ -85,9 +85,9 @@ class ClientTable(Histograms):
         return digest(self.counts)
 
     @property
-    def record(self) -> DataProvenance:
+    def provenance(self) -> DataProvenance:
         """What a model that is fitted to them keeps of them: names and sums, no client."""
-        return _data_json(self)
+        return _data_provenance(self)
 
     def aggregator(
         self, *, seed: int, sampling: Any, threads: int, scheduler: str | None = None
@@ -141,8 +141,8 @@ class PackedClients:
         return self.folder.digest
 
     @property
-    def record(self) -> DataProvenance:
-        return _data_json(self)
+    def provenance(self) -> DataProvenance:
+        return _data_provenance(self)
 
     def aggregator(
         self, *, seed: int, sampling: Any, threads: int, scheduler: str | None = None
@@ -232,12 +232,12 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except RowError as error:
-        raise CountsError(f"{path}: {error.at(place_of_row(path, error.row))}") from None
+        raise CountsError(f"{path}: {error.at(row_location(path, error.row))}") from None
     except CountsError as error:
         raise CountsError(f"{path}: {error}") from None
 
 
-def _data_json(read: "ClientTable | PackedClients") -> DataProvenance:
+def _data_provenance(read: "ClientTable | PackedClients") -> DataProvenance:
     category = read.columns.category
     return DataProvenance(
         file=read.path.name,

@@ -52,9 +52,9 @@ def load_document(path: str | os.PathLike[str], *, kind: str) -> dict[str, Any]:
 
 def check_head(document: Any, kind: str, is_other: str, is_damaged: str) -> None:
     """Refuse what is not of this format and version; the last two say so in an error."""
-    said = document.get("format") if isinstance(document, dict) else None
-    if said != f"polyurn.{kind}":
-        got = f"got {shown(said)}" if isinstance(said, str) else "and the file names none"
+    format_ = document.get("format") if isinstance(document, dict) else None
+    if format_ != f"polyurn.{kind}":
+        got = f"got {shown(format_)}" if isinstance(format_, str) else "and the file names none"
         raise FileError(f"{is_other}: expected format 'polyurn.{kind}', {got}")
     found = document.get("version")
     if type(found) is not int or found < 1:
@@ -110,8 +110,8 @@ def parse_json(text: bytes | str, *, on_pairs: Callable[[Any], Any] | None = Non
     try:
         return json.loads(text, object_pairs_hook=on_pairs)
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, character {error.colno}"
-        raise ValueError(f"expected JSON, got something else from {place} on") from error
+        where = f"line {error.lineno}, character {error.colno}"
+        raise ValueError(f"expected JSON, got something else from {where} on") from error
     except UnicodeDecodeError as error:
         raise ValueError("expected JSON, got bytes that are not UTF-8") from error
     except RecursionError as error:

@@ -67,13 +67,13 @@ def write_drawn(
     --------
     >>> import tempfile
     >>> from polyurn.model.paper_truths import truth
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     write_drawn(truth("low/1"), 250, place, clients_per_file=100)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_drawn(truth("low/1"), 250, folder, clients_per_file=100)
     3
     """
     if n_clients < 1:
         raise ParameterError(f"expected at least one client, got {n_clients}")
-    place = Path(folder)
+    folder = Path(folder)
     labels = check_names(categories, mdm.n_categories)
     n_files = -(-n_clients // clients_per_file)
     names = [f"clients-{i:06d}.parquet" for i in range(n_files)]
@@ -81,7 +81,7 @@ def write_drawn(
         "n_clients": n_clients, "rng": rng, "per_file": clients_per_file,
         "mdm": _name_of(mdm), "categories": None if labels is None else list(labels),
     }  # fmt: skip
-    done = _begin(place, names, drawn)
+    done = _begin(folder, names, drawn)
     streams = SeedSequence(rng).spawn(n_files)
 
     def one(i: int) -> int:
@@ -90,7 +90,7 @@ def write_drawn(
         if names[i] not in done:
             note = json.dumps({"drawn": drawn, **(provenance or {})})
             write_whole(
-                place / names[i], lambda file: _write(file, mdm, some, streams[i], labels, note)
+                folder / names[i], lambda file: _write(file, mdm, some, streams[i], labels, note)
             )
         return len(some)
 
@@ -131,22 +131,24 @@ def _write(
     writer.close()
 
 
-def _begin(place: Path, names: list[str], drawn: dict[str, Any]) -> set[str]:
+def _begin(folder: Path, names: list[str], drawn: dict[str, Any]) -> set[str]:
     """The files that an earlier run has left; what it did not draw is refused."""
     pa = arrow("writing tables")
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        there = others_in(place)
+        folder.mkdir(parents=True, exist_ok=True)
+        there = others_in(folder)
     except OSError as error:
-        raise FileError(f"cannot use {place}: {error.strerror}") from error
+        raise FileError(f"cannot use {folder}: {error.strerror}") from error
     wanted = set(names)
     for name in there:
         try:
-            known = pa.parquet.read_metadata(place / name).metadata if name in wanted else None
+            known = pa.parquet.read_metadata(folder / name).metadata if name in wanted else None
             if not known or json.loads(known[b"polyurn"])["drawn"] != drawn:
                 raise ValueError
         except (pa.ArrowException, ValueError, KeyError, OSError):
-            raise FileError(f"{place} holds something else, {name}; take an empty folder") from None
+            raise FileError(
+                f"{folder} holds something else, {name}; take an empty folder"
+            ) from None
     return set(there)
 
 

@@ -55,7 +55,7 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         raise FileError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def check_place(path: str | os.PathLike[str]) -> None:
+def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise a `FileError` where nothing can be written: before the work, not after it."""
     if os.path.isdir(path):
         raise FileError(f"cannot write {path}: Is a directory")

@@ -26,7 +26,7 @@ from polyurn.client.tables import (
     table_layout,
 )
 from polyurn.errors import CountsError, FileError, MissingDependencyError, RowError
-from polyurn.storage.table_files import arrow, place_of_row, table_batches
+from polyurn.storage.table_files import arrow, row_location, table_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,7 @@ class RowBlock:
     clients : int64 array or Arrow array of texts, of shape (n_rows,)
     codes, counts : int arrays of shape (n_rows,)
     file, first_row : int
-        The place of the file among all, and that of the first row in it, both counted from 0.
+        The index of the file among all, and that of the first row in it, both counted from 0.
     """
 
     clients: Any
@@ -137,7 +137,7 @@ def open_tables(
     return LongTables(files, layout, declared), remarks
 
 
-def by_client(tables: LongTables, place: Path, *, memory: int, n_threads: int) -> tuple[int, int]:
+def by_client(tables: LongTables, path: Path, *, memory: int, n_threads: int) -> tuple[int, int]:
     """Write the rows of all files to one Parquet file, in the order of clients, each category once.
 
     Its columns are `client`, `category` (the number) and `count`.
@@ -145,7 +145,7 @@ def by_client(tables: LongTables, place: Path, *, memory: int, n_threads: int) -
     Parameters
     ----------
     tables : LongTables
-    place : Path
+    path : Path
         The file; what does not fit into memory stands in files beside it meanwhile.
     memory : int
         Bytes.
@@ -182,7 +182,7 @@ def by_client(tables: LongTables, place: Path, *, memory: int, n_threads: int) -
     reader = pa.RecordBatchReader.from_batches(schema, batches(_chained(first, blocks)))
     settings: dict[str, Any] = {
         "memory_limit": f"{int(memory * _SHARE_OF_ENGINE)}B",
-        "temp_directory": str(place.parent / "engine"),
+        "temp_directory": str(path.parent / "engine"),
         "threads": n_threads,
         "preserve_insertion_order": False,
     }
@@ -193,7 +193,7 @@ def by_client(tables: LongTables, place: Path, *, memory: int, n_threads: int) -
             engine.execute(
                 "COPY (SELECT client, category, sum(count)::BIGINT AS count FROM blocks "
                 "GROUP BY client, category ORDER BY client) "
-                f"TO '{str(place).replace(chr(39), chr(39) * 2)}' (FORMAT parquet)"
+                f"TO '{str(path).replace(chr(39), chr(39) * 2)}' (FORMAT parquet)"
             )
     except (duckdb.Error, RuntimeError) as error:
         if stopped:
@@ -202,8 +202,8 @@ def by_client(tables: LongTables, place: Path, *, memory: int, n_threads: int) -
             raise KeyboardInterrupt from None
         if not isinstance(error, duckdb.Error):
             raise
-        raise FileError(f"cannot sort the rows in {place.parent}: {_first_line(error)}") from None
-    return n_rows, int(pa.parquet.read_metadata(place).num_rows)
+        raise FileError(f"cannot sort the rows in {path.parent}: {_first_line(error)}") from None
+    return n_rows, int(pa.parquet.read_metadata(path).num_rows)
 
 
 def _chained(first: RowBlock, others: Iterator[RowBlock]) -> Iterator[RowBlock]:
@@ -256,7 +256,7 @@ def _naming(path: Path, first_row: int) -> Iterator[None]:
     try:
         yield
     except RowError as error:
-        place = place_of_row(path, first_row + error.row)
-        raise CountsError(f"{path}: {error.at(place)}") from None
+        where = row_location(path, first_row + error.row)
+        raise CountsError(f"{path}: {error.at(where)}") from None
     except CountsError as error:
         raise CountsError(f"{path}: {error}") from None

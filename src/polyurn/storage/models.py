@@ -101,15 +101,17 @@ def save(
     """
     if guarantee is not None and isinstance(model, StyleSpace):
         raise ParameterError("expected no guarantee with a style space: it is made of proxy data")
-    told = provenance.to_json() if isinstance(provenance, Provenance) else dict(provenance or {})
+    document = (
+        provenance.to_json() if isinstance(provenance, Provenance) else dict(provenance or {})
+    )
     if guarantee is not None:
-        told["privacy"] = to_json(PrivacyProvenance.of(guarantee))
+        document["privacy"] = to_json(PrivacyProvenance.of(guarantee))
     if not isinstance(provenance, Provenance):
-        Provenance.check(told, model)
+        Provenance.check(document, model)
     saved = Saved(model, categories, features=features)  # type: ignore[arg-type]
     names = {"categories": saved.categories, "features": saved.features}
     kind = next(name for name, cls in _KINDS.items() if isinstance(model, cls))
-    save_document({**names, **to_json(model)}, path, kind=kind, provenance=told)
+    save_document({**names, **to_json(model)}, path, kind=kind, provenance=document)
 
 
 @checked

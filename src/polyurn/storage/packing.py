@@ -142,9 +142,9 @@ def pack_shards(
     --------
     >>> import tempfile
     >>> import numpy as np, polyurn as pu
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     pu.write_histograms(np.array([[3, 1], [0, 2]]), f"{place}/clients.csv")
-    ...     pu.pack_shards(f"{place}/clients.csv", f"{place}/packed", categories=2).totals.n_points
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pu.write_histograms(np.array([[3, 1], [0, 2]]), f"{folder}/clients.csv")
+    ...     pu.pack_shards(f"{folder}/clients.csv", f"{folder}/packed", categories=2).totals.n_points
     6
     """
     if clients_per_shard < 1 or memory < _LEAST_MEMORY:
@@ -157,7 +157,7 @@ def pack_shards(
     if rng < 0:
         raise ParameterError(f"expected rng as a seed of at least 0, got {rng}")
     given = [tables] if isinstance(tables, str | os.PathLike) else list(tables)
-    files, place = find_files(given), Path(folder)
+    files, folder = find_files(given), Path(folder)
     say = on_remark or _nothing
     settings = {
         "files": [[str(path), *_stamp(path)] for path in files],
@@ -165,24 +165,26 @@ def pack_shards(
         "categories": repr(categories), "cap": cap, "drop_empty": drop_empty, "rng": rng,
         "clients_per_shard": clients_per_shard,
     }  # fmt: skip
-    if (place / MANIFEST).exists():
-        raise FileError(f"{place} holds packed clients already; take an empty folder, or delete it")
+    if (folder / MANIFEST).exists():
+        raise FileError(
+            f"{folder} holds packed clients already; take an empty folder, or delete it"
+        )
     found, remarks = open_tables(files, Columns(client, category, count), categories)
     for remark in remarks:
         say(remark)
-    log = _begin(place, settings, say)
-    job = _Job(place, log, found, cap, drop_empty, clients_per_shard, memory, n_threads, rng)
+    log = _begin(folder, settings, say)
+    job = _Job(folder, log, found, cap, drop_empty, clients_per_shard, memory, n_threads, rng)
     totals = _pack(job, on_progress or _nothing, say)
     columns = found.layout
     names = category_names(found.categories)
     packed = ShardFolder(
-        place, names, not isinstance(found.categories, int), totals, log.shards,
+        folder, names, not isinstance(found.categories, int), totals, log.shards,
         columns.client, _text(columns), columns.count,
     )  # fmt: skip
-    save_document(packed, place / MANIFEST, kind="shards", provenance=provenance)
+    save_document(packed, folder / MANIFEST, kind="shards", provenance=provenance)
     log.remove()
-    shutil.rmtree(place / _SORTING, ignore_errors=True)
-    return open_shards(place)
+    shutil.rmtree(folder / _SORTING, ignore_errors=True)
+    return open_shards(folder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,7 +242,7 @@ class PackingLog:
         return tuple(step.shard for step in self.steps if step.shard is not None)
 
     @property
-    def next_place(self) -> tuple[int, int]:
+    def next_position(self) -> tuple[int, int]:
         """The file and the row where the rows that are in no shard begin."""
         return (self.steps[-1].next_file, self.steps[-1].next_row) if self.steps else (0, 0)
 
@@ -304,15 +306,15 @@ def pieces(blocks: Iterator[RowBlock], n_clients: int) -> Iterator[Piece]:
             new,
         ) in held:  # each keeps its own file: the rows of a client may stand in several
             first, before = max(at - before, 0), before + len(block.codes)
-            place = block.file, block.first_row + first
+            start = block.file, block.first_row + first
             if first < len(block.codes):
                 left.append(
-                    (RowBlock(None, block.codes[first:], block.counts[first:], *place), new[first:])
+                    (RowBlock(None, block.codes[first:], block.counts[first:], *start), new[first:])
                 )
         if left:
-            place = left[0][0].file, left[0][0].first_row
+            start = left[0][0].file, left[0][0].first_row
         held = left
-        return Piece(is_new, codes, counts, *place)
+        return Piece(is_new, codes, counts, *start)
 
     held_clients = held_rows = 0
     most_rows = max(_MOST_ROWS, _ROWS_PER_CLIENT * n_clients)
@@ -360,7 +362,7 @@ def _first_rows(clients: Any, last: Any) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class _Job:
-    place: Path
+    folder: Path
     log: PackingLog
     tables: LongTables
     cap: int | None
@@ -371,10 +373,10 @@ class _Job:
     rng: int
 
 
-def _begin(place: Path, settings: dict[str, Any], say: Callable[[str], None]) -> PackingLog:
+def _begin(folder: Path, settings: dict[str, Any], say: Callable[[str], None]) -> PackingLog:
     """The log of an empty folder, or of one that a run with the same settings has left."""
-    own_folder(place, UNFINISHED)
-    log = PackingLog(place, settings)
+    own_folder(folder, UNFINISHED)
+    log = PackingLog(folder, settings)
     if log.shards:
         say(f"going on after {len(log.shards)} shards of {log.totals.n_clients:,} clients")
     return log
@@ -388,7 +390,7 @@ def _pack(job: _Job, on_progress: Callable[[Packed], None], say: Callable[[str],
         except OutOfOrder:
             say("the rows are not in the order of clients: they are sorted first")
             job.log.restart()
-        sorting = job.place / _SORTING
+        sorting = job.folder / _SORTING
         shutil.rmtree(sorting, ignore_errors=True)
         try:
             sorting.mkdir()
@@ -401,7 +403,7 @@ def _pack(job: _Job, on_progress: Callable[[Packed], None], say: Callable[[str],
     assert job.log.is_sorted is not None
     n_rows, n_distinct = job.log.is_sorted
     in_order = LongTables(
-        (job.place / _SORTING / "rows.parquet",),
+        (job.folder / _SORTING / "rows.parquet",),
         Layout("client", "category", "count", certain=True),
         len(category_names(job.tables.categories)),
     )
@@ -427,7 +429,7 @@ def _pack_in_order(job: _Job, tables: LongTables, on_progress: Callable[[Packed]
 
     with ThreadPoolExecutor(job.n_threads) as pool:
         try:
-            file, row = log.next_place
+            file, row = log.next_position
             blocks = tables.blocks(file=file, row=row)
             number = len(log.steps)
             for piece in pieces(blocks, job.clients_per_shard):
@@ -482,7 +484,7 @@ def _write_piece(job: _Job, piece: Piece, number: int, n_categories: int, has_co
     shard = None
     if len(sizes):
         try:
-            shard = write_shard(job.place, f"shard-{number:06d}.rows", pack(cells))
+            shard = write_shard(job.folder, f"shard-{number:06d}.rows", pack(cells))
         except FileError as error:
             raise FileError(
                 f"{error}; the shards before it are kept: repeat the command, or the call, when there "

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from polyurn.errors import FileError, ParameterError
 from polyurn.partitioning.result import Partition, check_ids
 from polyurn.storage.documents import json_bytes, parse_json
-from polyurn.storage.files import AGAIN, check_place, read_regular, write_whole
+from polyurn.storage.files import AGAIN, check_writable, read_regular, write_whole
 from polyurn.storage.table_files import arrow, read_table
 from polyurn.typed.arguments import Json, checked
 
@@ -41,7 +41,7 @@ def save_partition(
         Client ids, all different, also as text; the partition's own, or 0, 1, ..., by default.
     provenance : mapping, optional
         How it came about; kept in a Parquet file's metadata, with how well the proxy data could serve
-        clients' styles if they have some. JSON has no place for it.
+        clients' styles if they have some. JSON cannot keep it.
     """
     path = Path(path)
     kind = _kind(path)
@@ -63,10 +63,10 @@ def partition_json(
     yield b"\n}\n"
 
 
-def check_partition_place(path: str | os.PathLike[str]) -> None:
+def check_partition_writable(path: str | os.PathLike[str]) -> None:
     """Raise a `FileError` where `save_partition` cannot write: before the work, not after it."""
     _kind(Path(path))
-    check_place(path)
+    check_writable(path)
 
 
 @checked

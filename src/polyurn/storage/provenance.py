@@ -141,11 +141,11 @@ class Provenance:
         return in_words(None) if self.rounds is not None else UNKNOWN_ORIGIN
 
     def to_json(self) -> dict[str, Any]:
-        """What is said, for JSON."""
+        """What is known, for JSON."""
         document = to_json(self)
         del document["more"], document["left_out"]
-        said = {name: value for name, value in document.items() if value is not None}
-        return {**said, **self.more}
+        known = {name: value for name, value in document.items() if value is not None}
+        return {**known, **self.more}
 
     @classmethod
     def from_json(cls, document: object, *, model: Any = None, where: str = "provenance") -> Self:
@@ -165,7 +165,7 @@ class Provenance:
         left_out = []
         for name, kind in _SECTIONS.items():
             value = document.get(name)
-            place = f"{where}.{name}"
+            at = f"{where}.{name}"
             try:
                 if value is None or (name == "data" and not _is_table(value)):
                     values[name] = _text(value)
@@ -173,9 +173,9 @@ class Provenance:
                     known = {"mdm": model}
                     if name == "fit" and (privacy := values.get("privacy")) is not None:
                         known["guarantee"] = privacy.guarantee
-                    values[name] = from_json(kind, value, where=place, parsed=known)
+                    values[name] = from_json(kind, value, where=at, parsed=known)
                 else:
-                    values[name] = read_value(kind, value, place)
+                    values[name] = read_value(kind, value, at)
             except FileError as error:
                 left_out.append(str(error))
         more = {name: value for name, value in document.items() if name not in _KNOWN}

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from polyurn.counts import check_counts, check_names
 from polyurn.errors import FileError, MissingDependencyError, ParameterError
-from polyurn.storage.files import AGAIN, check_place, check_regular, write_whole
+from polyurn.storage.files import AGAIN, check_regular, check_writable, write_whole
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.arrays import ids_of
 
@@ -129,7 +129,7 @@ def _reading(path: Path) -> Iterator[tuple[Any, str]]:
         raise FileError(f"cannot read {path}: {reason}") from error
 
 
-def place_of_row(path: str | os.PathLike[str], row: int) -> str:
+def row_location(path: str | os.PathLike[str], row: int) -> str:
     """Where the reader of a file finds a row: the line of a text file, the row of a Parquet file.
 
     Parameters
@@ -174,7 +174,7 @@ def write_histograms(
     categories : sequence of str, optional
         Category names; their numbers by default.
     provenance : mapping, optional
-        How it came about; kept in a Parquet file's metadata. CSV has no place for it.
+        How it came about; kept in a Parquet file's metadata. CSV cannot keep it.
     """
     write_table(
         long_table(counts, clients=clients, categories=categories), path, provenance=provenance
@@ -221,7 +221,7 @@ def write_table(
     table : pyarrow.Table
     path : path ending in .parquet, .csv, .csv.gz, .tsv or .tsv.gz
     provenance : mapping, optional
-        How it came about; kept in a Parquet file's metadata. CSV has no place for it.
+        How it came about; kept in a Parquet file's metadata. CSV cannot keep it.
     """
     from polyurn import __version__
 
@@ -251,10 +251,10 @@ def table_text(table: "pa.Table") -> bytes:
     return bytes(stream.getvalue())
 
 
-def check_table_place(path: str | os.PathLike[str]) -> None:
-    """`check_place` for `write_table`, which goes by the suffix."""
+def check_table_writable(path: str | os.PathLike[str]) -> None:
+    """`check_writable` for `write_table`, which goes by the suffix."""
     table_kind(Path(path))
-    check_place(path)
+    check_writable(path)
 
 
 def arrow(purpose: str) -> Any:
@@ -375,8 +375,8 @@ def _refuse_second_header(pa: Any, table: "pa.Table", path: Path, first_row: int
         same &= np.asarray(pa.compute.equal(table.column(i), pa.scalar(name)).fill_null(False))
         if not same.any():
             return
-    place = place_of_row(path, first_row + int(np.argmax(same)))
-    raise FileError(f"{path}: {place} is the header once more; delete it")
+    where = row_location(path, first_row + int(np.argmax(same)))
+    raise FileError(f"{path}: {where} is the header once more; delete it")
 
 
 def _reason(error: ValueError, path: Path) -> str:
@@ -390,5 +390,5 @@ def _reason(error: ValueError, path: Path) -> str:
     if ragged is None:
         return text.splitlines()[0]
     number, what = ragged.groups()  # counts the header, from 1
-    place = place_of_row(path, int(number) - 2)
-    return f"{what.lower()} in {place}; put quotes around texts that hold the separator"
+    where = row_location(path, int(number) - 2)
+    return f"{what.lower()} in {where}; put quotes around texts that hold the separator"

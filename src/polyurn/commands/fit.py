@@ -109,11 +109,7 @@ def fit_command(
     cohort_size, sampling = drawn_cohort(cohort)
     prior = named_values(priors, Priors, "--priors")
     scored, budget = selects(numbers, search.held_out), privacy.budget()
-    if scored:
-        why = "several numbers of components" if selects(numbers) else "--held-out"
-        refuse_options(context, ["method"], f"with {why}")
-    if budget:
-        _check_declared(columns, max_size, sizes)
+    _check_options(context, columns, several=selects(numbers), scored=scored, private=bool(budget))
     read = read_all(table, columns.reading(), columns.declared())
     clients = read.aggregator(seed=seed, sampling=sampling, threads=threads, scheduler=scheduler)
     asked = _asked(clients, context, scored, read, budget)
@@ -161,14 +157,21 @@ def _write(saved: "Saved[MDM]", output: Path | None, *, as_json: bool) -> None:
     show_learned(saved, as_json=as_json, is_kept=output is not None)
 
 
-def _check_declared(columns: TableOptions, max_size: int | None, sizes: str | None) -> None:
-    """Refuse what would be released without noise."""
-    if columns.categories is None or max_size is None:
+def _check_options(
+    context: typer.Context, columns: TableOptions, *, several: bool, scored: bool, private: bool
+) -> None:
+    """Refuse a method that a choice would not use, and what would be released without noise."""
+    if scored:
+        why = "several numbers of components" if several else "--held-out"
+        refuse_options(context, ["method"], f"with {why}")
+    if not private:
+        return
+    if columns.categories is None or context.params["max_size"] is None:
         raise ParameterError(
             "expected --categories and --max-size with --epsilon: what is taken from the table would "
             "be released without noise"
         )
-    if sizes == "exact":
+    if context.params["sizes"] == "exact":
         raise ParameterError("expected --sizes binned or shared with --epsilon, got exact")
 
 

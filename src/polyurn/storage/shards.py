@@ -45,16 +45,10 @@ _PIECE = 2**20  # bytes that are hashed at once
 
 @dataclass(frozen=True, kw_only=True)
 class Shard:
-    """One file of a folder.
+    """One file of a folder, with its BLAKE2b checksum.
 
-    Attributes
-    ----------
-    name : str
-    n_clients, n_bytes : int
-    modified : int
-        Nanoseconds since 1970; where the file system says another time, the checksum decides.
-    checksum : str
-        BLAKE2b of the file.
+    `modified` is in nanoseconds since 1970; where the file system says another time, the checksum
+    decides.
     """
 
     name: str
@@ -332,17 +326,7 @@ def draw_clients(
 ) -> tuple["sparse.csr_array[Any]", NDArray[np.int64]]:
     """The histograms of some clients, drawn at random without replacement, and their positions.
 
-    Parameters
-    ----------
-    folder : ShardFolder
-    n_clients : int
-    rng : int or numpy.random.Generator
-
-    Returns
-    -------
-    counts : csr_array of shape (n_clients, n_categories)
-    positions : int array of shape (n_clients,)
-        Of the clients in the folder, in increasing order.
+    A csr_array of shape (n_clients, n_categories), and an int array in increasing order.
     """
     drawn = np.random.default_rng(rng).choice(folder.n_clients, size=n_clients, replace=False)
     drawn.sort()

@@ -20,12 +20,15 @@ RULED_OUT = {
 } - {"not"}
 
 
+OTHERS = {"ThreadPoolExecutor", "MaxPool2d"}  # names of other libraries
+
+
 def names(tree):
     """Every name that a module defines or uses."""
     for node in ast.walk(tree):
         for field in ("id", "attr", "name", "arg"):
             name = getattr(node, field, None)
-            if isinstance(name, str):
+            if isinstance(name, str) and name not in OTHERS:
                 yield name
 
 

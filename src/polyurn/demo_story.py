@@ -46,25 +46,11 @@ FEW_CANDIDATES = (1, 2, 3, 4)
 class DemoFederation:
     """True clients, and what a server has of its own.
 
-    Attributes
-    ----------
-    name : str
-    story : str
-        Who the clients are, in a sentence.
-    categories : tuple of str
-        Of the feature that is modelled.
-    max_size : int
-        What no client can hold more of: known of the source, not measured from clients.
-    live : LabelledPoints
-        What the true clients hold.
-    live_counts, held_out : int array of shape (n_clients, n_categories)
-        The histograms of live clients, and of those that are never fitted.
-    proxy, test : LabelledPoints
-        The server's data, without clients, and the held-out clients' records.
-    proxy_codes : int array of shape (n_proxy_records,)
-        The modelled category of each proxy record.
-    learning_rates : tuple of float
-        Those that are tried.
+    Of the clients there are the records (`live`) and the histograms (`live_counts`), of those that are
+    never fitted the histograms alone (`held_out`), all of shape (n_clients, n_categories). `proxy` are
+    the server's records, without clients, `proxy_codes` their categories, and `test` the held-out
+    clients' records. `categories` are those of the feature that is modelled, and no client can hold
+    more than `max_size` points: that is known of the source, not measured from clients.
     """
 
     name: str
@@ -88,12 +74,7 @@ def federation(
 ) -> DemoFederation:
     """Natural clients from the flights data if they are installed, else digits cut by a hidden mixture.
 
-    Parameters
-    ----------
-    source : {"flights", "digits"}, optional
-    n_clients : int, optional
-        How many clients there are at most, all parts together; 100 or more.
-    rng : int or numpy.random.Generator
+    There are at most `n_clients`, all parts together; 100 or more.
     """
     if n_clients is not None and n_clients < _FEWEST_CLIENTS:
         raise ParameterError(
@@ -171,13 +152,7 @@ def tune(
     seeds: Sequence[int] = (0, 1, 2, 3),
     on_run: "Callable[[SweepProgress], object] | None" = None,
 ) -> "Sweep":
-    """Train every learning rate on true clients and on simulated ones, drawn anew for each seed.
-
-    Raises
-    ------
-    MissingDependencyError
-        torch is not installed.
-    """
+    """Train every learning rate on true clients and on simulated ones, drawn anew for each seed."""
     from polyurn.sweeps.grid import sweep
 
     live, proxy = there.live, there.proxy

@@ -162,14 +162,7 @@ class ZeroLikelihoodError(FitError):
 
 
 class NodesError(FitError):
-    """Too few nodes of a federation are there, or answer.
-
-    Parameters
-    ----------
-    text : str
-    n_nodes, n_needed : int
-        How many there are, and how many are needed.
-    """
+    """Too few nodes of a federation are there (`n_nodes`), or answer; `n_needed` are needed."""
 
     def __init__(self, text: str, n_nodes: int = 0, n_needed: int = 0) -> None:
         super().__init__(text)
@@ -185,14 +178,7 @@ class TrainingError(PolyurnError, RuntimeError):
 
 
 class SecureSumError(PolyurnError, RuntimeError):
-    """A secure sum cannot go on.
-
-    Parameters
-    ----------
-    text : str
-    node : int, optional
-        The node that the message says something about, where it is about one.
-    """
+    """A secure sum cannot go on; `node` is the one that the message is about, if it is about one."""
 
     def __init__(self, text: str, node: int | None = None) -> None:
         super().__init__(text)

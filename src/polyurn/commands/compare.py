@@ -10,7 +10,7 @@ from warnings import catch_warnings, simplefilter
 import typer
 
 from polyurn.commands.console import print_json, say, show
-from polyurn.commands.declare import Needs, argument, made_by, option, refuse_options
+from polyurn.commands.declare import Needs, argument, option, provenance_of, refuse_options
 from polyurn.commands.options import AS_JSON, JSON_OUTPUT, SEED, TableOptions
 from polyurn.errors import ParameterError, StyleWarning
 
@@ -104,7 +104,7 @@ def compare_command(
         n_folds=folds,
         rng=seed,
     )
-    _write(verdict, rows, output, made_by(context, seed), as_json=as_json)
+    _write(verdict, rows, output, provenance_of(context, seed), as_json=as_json)
 
 
 def _write(

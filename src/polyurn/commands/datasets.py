@@ -57,19 +57,14 @@ def dataset_json(found: "Dataset") -> dict[str, Any]:
 
 def _dataset_table(found: "Dataset") -> "Table":
     """One row per split."""
-    from rich.table import Table
+    from polyurn.commands.views import table_of
 
-    table = Table(title=f"{found.name}: {counted(found.n_categories, 'category')}")
-    for heading in ("split", "records", "clients", "features of a record"):
-        table.add_column(heading, justify="left" if heading == "split" else "right")
+    rows = []
     for split, records in (("train", found.train), ("test", found.test)):
         if records is not None:
-            features = records.features
-            shape = () if features is None else features.shape[1:]
-            table.add_row(
-                split,
-                f"{records.n_records:,}",
-                f"{records.n_clients:,}" if records.n_clients else "–",
-                " x ".join(str(n) for n in shape) or "–",
-            )
-    return table
+            shape = () if records.features is None else records.features.shape[1:]
+            n_clients = f"{records.n_clients:,}" if records.n_clients else "–"
+            features = " x ".join(map(str, shape)) or "–"
+            rows.append((split, f"{records.n_records:,}", n_clients, features))
+    title = f"{found.name}: {counted(found.n_categories, 'category')}"
+    return table_of(title, ("split", "records", "clients", "features of a record"), rows, left=[0])

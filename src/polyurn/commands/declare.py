@@ -175,6 +175,6 @@ def refuse_overwriting(context: typer.Context) -> None:
             raise ParameterError(f"{output} is read by this command; write to another file")
 
 
-def made_by(context: typer.Context, seed: int) -> dict[str, Any]:
+def provenance_of(context: typer.Context, seed: int) -> dict[str, Any]:
     """How a file came about."""
     return {"seed": seed, "command": context.obj}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from polyurn.commands.console import print_json, say, talk
-from polyurn.commands.declare import made_by, option
+from polyurn.commands.declare import option, provenance_of
 from polyurn.commands.options import AS_JSON, SEED
 from polyurn.errors import MissingDependencyError
 from polyurn.typed.json_form import to_json
@@ -74,8 +74,8 @@ def demo_command(
     simulated, likeness = _simulated(there, learned.model, streams[2], streams[3])
     runs = _trained(there, learned.model, training_rounds)
     with _stage("6 Report") as end:
-        made_of = {"comparison": likeness, "runs": runs, "rng": streams[5]}
-        end(_written(output, there, learned, simulated, made_by(context, seed), **made_of))
+        material = {"comparison": likeness, "runs": runs, "rng": streams[5]}
+        end(_written(output, there, learned, simulated, provenance_of(context, seed), **material))
     seconds = time.monotonic() - began
     say(f"done in {seconds:.0f} s: open {output}")
     if as_json:

@@ -112,18 +112,17 @@ def _declared_bins(ranges: Sequence[str], n_bins: int) -> "dict[str, Bins]":
 
 def _table(found: "TableFeatures") -> "Table":
     """One row for the label, and one for each candidate, the most different first."""
-    from rich.table import Table
+    from polyurn.commands.views import table_of
 
     first = next(iter(found.differences.values()))
-    table = Table(title=f"how much {counted(first.n_clients, 'client')} differ")
+    heads = ("column", "differs", f"given {found.label}", f"categories × {found.label}")
+    rows = [(found.label, f"{first.label:.2f}", "", f"{found.n_labels:,}")] + [
+        (name, f"{of.feature:.2f}", f"{of.given_label:.2f}", f"{of.n_categories:,}")
+        for name, of in sorted(found.differences.items(), key=_most_given_label)
+    ]
+    title = f"how much {counted(first.n_clients, 'client')} differ"
+    table = table_of(title, heads, rows, left=[0])
     table.caption = "0: as IID clients; 1: one category each (95 % intervals)"
-    table.add_column("column")
-    for heading in ("differs", f"given {found.label}", f"categories × {found.label}"):
-        table.add_column(heading, justify="right")
-    table.add_row(found.label, f"{first.label:.2f}", "", f"{found.n_labels:,}")
-    for name, of in sorted(found.differences.items(), key=_most_given_label):
-        n_categories = f"{of.n_categories:,}"
-        table.add_row(name, f"{of.feature:.2f}", f"{of.given_label:.2f}", n_categories)
     return table
 
 

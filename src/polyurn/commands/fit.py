@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from polyurn.commands.console import INTERRUPTED, say, talk
-from polyurn.commands.declare import Unless, also, made_by, option, refuse_options
+from polyurn.commands.declare import Unless, also, option, provenance_of, refuse_options
 from polyurn.commands.options import (
     AS_JSON,
     CHECKPOINT,
@@ -109,11 +109,7 @@ def fit_command(
     cohort_size, sampling = drawn_cohort(cohort)
     prior = named_values(priors, Priors, "--priors")
     scored, budget = selects(numbers, search.held_out), privacy.budget()
-    if scored:
-        why = "several numbers of components" if selects(numbers) else "--held-out"
-        refuse_options(context, ["method"], f"with {why}")
-    if budget:
-        _check_declared(columns, max_size, sizes)
+    _check_options(context, columns, several=selects(numbers), scored=scored, private=bool(budget))
     read = read_all(table, columns.reading(), columns.declared())
     clients = read.aggregator(seed=seed, sampling=sampling, threads=threads, scheduler=scheduler)
     asked = _asked(clients, context, scored, read, budget)
@@ -140,12 +136,12 @@ def fit_command(
             )
     except KeyboardInterrupt:
         last = None if scored else kept  # the rounds of a selection are those of several mixtures
-        begun = Provenance(**made_by(context, seed), privacy=_spent(asked))
+        begun = Provenance(**provenance_of(context, seed), privacy=_spent(asked))
         _keep_interrupted(last, begun, read.categories, output, checkpoint)
         raise typer.Exit(INTERRUPTED) from None
     # How many clients and points there are is private too.
     data = table.name if budget else read.provenance
-    provenance = Provenance.of(learned, data=data, **made_by(context, seed))
+    provenance = Provenance.of(learned, data=data, **provenance_of(context, seed))
     _write(Saved(learned.mdm, read.categories, provenance), output, as_json=as_json)
 
 
@@ -161,14 +157,21 @@ def _write(saved: "Saved[MDM]", output: Path | None, *, as_json: bool) -> None:
     show_learned(saved, as_json=as_json, is_kept=output is not None)
 
 
-def _check_declared(columns: TableOptions, max_size: int | None, sizes: str | None) -> None:
-    """Refuse what would be released without noise."""
-    if columns.categories is None or max_size is None:
+def _check_options(
+    context: typer.Context, columns: TableOptions, *, several: bool, scored: bool, private: bool
+) -> None:
+    """Refuse a method that a choice would not use, and what would be released without noise."""
+    if scored:
+        why = "several numbers of components" if several else "--held-out"
+        refuse_options(context, ["method"], f"with {why}")
+    if not private:
+        return
+    if columns.categories is None or context.params["max_size"] is None:
         raise ParameterError(
             "expected --categories and --max-size with --epsilon: what is taken from the table would "
             "be released without noise"
         )
-    if sizes == "exact":
+    if context.params["sizes"] == "exact":
         raise ParameterError("expected --sizes binned or shared with --epsilon, got exact")
 
 

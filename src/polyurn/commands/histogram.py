@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from polyurn.commands.console import print_data, print_json, say
-from polyurn.commands.declare import Needs, also, argument, made_by
+from polyurn.commands.declare import Needs, also, argument, provenance_of
 from polyurn.commands.options import (
     AS_JSON,
     BINS,
@@ -66,7 +66,7 @@ def histogram_command(
     counts = found.counts if cap is None else cap_sizes(found.counts, cap, rng=seed)
     names = {"clients": found.clients.tolist(), "categories": found.categories}
     if output is not None:
-        write_histograms(counts, output, provenance=made_by(context, seed), **names)
+        write_histograms(counts, output, provenance=provenance_of(context, seed), **names)
         n_empty = int((client_sizes(counts) == 0).sum())
         say(f"wrote {counted(len(found.clients) - n_empty, 'client')} to {output}")
         if n_empty:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from polyurn.commands.console import print_json, say, talk
-from polyurn.commands.declare import Needs, also, argument, made_by, option
+from polyurn.commands.declare import Needs, also, argument, option, provenance_of
 from polyurn.commands.options import AS_JSON, BINS, CAP, SEED, THREADS, TableOptions, declared_bins
 from polyurn.errors import ParameterError
 from polyurn.wording import counted
@@ -68,7 +68,7 @@ def pack_command(
             memory=memory * 2**20,
             n_threads=threads,
             rng=seed,
-            provenance=made_by(context, seed),
+            provenance=provenance_of(context, seed),
             on_remark=say,
             on_progress=on_progress,
         )

@@ -7,7 +7,7 @@ from warnings import catch_warnings, simplefilter
 import typer
 
 from polyurn.commands.console import print_data, print_json, say
-from polyurn.commands.declare import Needs, Unless, argument, made_by, option, refuse_options
+from polyurn.commands.declare import Needs, Unless, argument, option, provenance_of, refuse_options
 from polyurn.commands.options import AS_JSON, PARTITION_OUTPUT, SEED, TableOptions
 from polyurn.errors import ParameterError, ShortfallError, StyleWarning
 from polyurn.wording import counted
@@ -85,7 +85,7 @@ def partition_command(
     done = _partition(held, covers, given)
     ids = None if covers else held.clients
     if output is not None:
-        save_partition(done, output, clients=ids, provenance=made_by(context, seed))
+        save_partition(done, output, clients=ids, provenance=provenance_of(context, seed))
         say(f"wrote {counted(len(done), 'client')} to {output}")
     elif not as_json:
         print_data(partition_json(done, clients=ids))

@@ -29,10 +29,8 @@ def plan_command(
 
     Example: `polyurn privacy plan --clients 20000 --categories 10 --components 3`
     """
-    from rich.table import Table
-
     from polyurn.aggregate.local import LocalAggregator
-    from polyurn.commands.views import read_model
+    from polyurn.commands.views import read_model, table_of
     from polyurn.errors import ParameterError
     from polyurn.server.private.planning import expected_losses
 
@@ -50,15 +48,11 @@ def plan_command(
     if as_json:
         print_json({"losses": [loss.to_json() for loss in losses]})
         return
-    table = Table(title=f"{clients:,} clients, {categories} categories, {components} components")
-    for heading in (
-        "epsilon",
-        "expected loss, nats per client",
-        "worst run",
-        "one component loses",
-    ):
-        table.add_column(heading, justify="right")
-    for loss in losses:
-        name = "no privacy" if loss.epsilon is None else f"{loss.epsilon:g}"
-        table.add_row(name, f"{loss.mean:.4f}", f"{loss.worst:.4f}", f"{loss.single:.4f}")
-    show(table)
+    names = ["no privacy" if loss.epsilon is None else f"{loss.epsilon:g}" for loss in losses]
+    rows = [
+        (name, f"{loss.mean:.4f}", f"{loss.worst:.4f}", f"{loss.single:.4f}")
+        for name, loss in zip(names, losses, strict=True)
+    ]
+    title = f"{clients:,} clients, {categories} categories, {components} components"
+    heads = ("epsilon", "expected loss, nats per client", "worst run", "one component loses")
+    show(table_of(title, heads, rows))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from polyurn.commands.console import print_json, say, warn
-from polyurn.commands.declare import Needs, argument, made_by, option, refuse_options
+from polyurn.commands.declare import Needs, argument, option, provenance_of, refuse_options
 from polyurn.commands.options import AS_JSON, SEED, TableOptions, listed_names
 from polyurn.errors import FileError, ParameterError
 
@@ -91,7 +91,7 @@ def report_command(
         true=true,
         metric=metric,
         title=title,
-        notes=[("Page: command", made_by(context, seed)["command"])],
+        notes=[("Page: command", provenance_of(context, seed)["command"])],
         rng=seed,
     ).html()
     write_whole(output, lambda file: file.write(page.encode()))

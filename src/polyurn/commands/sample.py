@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from polyurn.commands.console import print_data, print_json, say, talk
-from polyurn.commands.declare import argument, made_by, option
+from polyurn.commands.declare import argument, option, provenance_of
 from polyurn.commands.options import AS_JSON, SEED
 from polyurn.errors import ParameterError
 from polyurn.wording import counted
@@ -41,7 +41,7 @@ def sample_command(
     if output is not None and _is_folder(output):
         if as_json:
             raise ParameterError("--json has no effect with a folder: leave it out")
-        saved, provenance = read_model(mdm), made_by(context, seed)
+        saved, provenance = read_model(mdm), provenance_of(context, seed)
         with drawing_progress(talk, clients) as on_progress:
             n_files = write_drawn(
                 saved.model, clients, output, rng=seed, categories=saved.categories,
@@ -55,7 +55,7 @@ def sample_command(
     saved = read_model(mdm)
     counts, names = saved.model.sample(clients, rng=seed), saved.categories
     if output is not None:
-        write_histograms(counts, output, categories=names, provenance=made_by(context, seed))
+        write_histograms(counts, output, categories=names, provenance=provenance_of(context, seed))
         say(f"wrote {counted(clients, 'client')} to {output}")
     elif not as_json:
         print_data([csv_text(counts, categories=names)])

@@ -47,13 +47,8 @@ _BAD_ZIP = (BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError)
 class ColumnArrays:
     """Columns of a table of n_rows rows.
 
-    Attributes
-    ----------
-    numbers : dict of int32 arrays of shape (n_rows,)
-        `MISSING` where there is none.
-    texts : dict of pairs
-        Which value each row has, int32 of shape (n_rows,), `MISSING` where it has none; and the values,
-        in increasing order.
+    `numbers` are int32 arrays of shape (n_rows,), `MISSING` where there is none. `texts` are pairs:
+    which value each row has, likewise, and the values in increasing order.
     """
 
     numbers: Mapping[str, NDArray[np.int32]]

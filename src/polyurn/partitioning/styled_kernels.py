@@ -51,7 +51,7 @@ def draw_styled(
     were.
     """
     n_points, n_boxes = len(points), len(starts) - 1
-    curves, slopes = 0.5 * (1.0 / within - 1.0), np.empty(len(within))
+    curves, linears = 0.5 * (1.0 / within - 1.0), np.empty(len(within))
     noise = np.empty(spread.shape[1])
     facts, boxes = _unused(n_points, starts)
     # What the points of each box weigh at most: apart from their styles, and for one client. Groups of
@@ -75,19 +75,19 @@ def draw_styled(
             need -= n_points
         for e in range(len(noise)):
             noise[e] = rng.standard_normal()
-        for d in range(len(slopes)):
+        for d in range(len(linears)):
             target = targets[pair, d]
             for e in range(len(noise)):
                 target += spread[d, e] * noise[e]
-            slopes[d] = target / within[d]
-        shift = _bound(slopes, curves, lows, highs, ends, logs, weights)
+            linears[d] = target / within[d]
+        shift = _bound(linears, curves, lows, highs, ends, logs, weights)
         total = _sum(weights, mass, sums)
         tries, ahead = max(_FEWEST_TRIES, int(_TRIES_PER_POINT * n_points)) + need, 1 + 2 * need
         n_tries, got = 0, 0
         while got < need and total > 0 and n_tries < tries:
             n_ahead = min(ahead, _MOST_AT_ONCE)
             _propose(
-                found[:n_ahead], limits, slopes, curves, shift, points, facts, boxes, mass, weights,
+                found[:n_ahead], limits, linears, curves, shift, points, facts, boxes, mass, weights,
                 total, sums, powers, rng,
             )  # fmt: skip
             for t in range(n_ahead):
@@ -100,7 +100,7 @@ def draw_styled(
         while True:
             if got < need:
                 got = _by_noise(
-                    slopes, curves, points, facts, factor, least[0], pair, drawn, got, need, rng
+                    linears, curves, points, facts, factor, least[0], pair, drawn, got, need, rng
                 )
             for t in range(got):
                 indices[at + t] = urn[drawn[t]]
@@ -133,7 +133,7 @@ def _ends(lows, highs):
 
 
 @njit(nogil=True, error_model="numpy", fastmath=_VECTORS)
-def _bound(slopes, curves, lows, highs, ends, logs, bounds):
+def _bound(linears, curves, lows, highs, ends, logs, bounds):
     """Upper bounds of the weights in each box, the largest 1; return the logarithm of their scale.
 
     A bound is a product over directions of the largest factor in the box. 2^x is bounded by its chord
@@ -144,18 +144,18 @@ def _bound(slopes, curves, lows, highs, ends, logs, bounds):
     bits = bounds.view(np.int32)
     # Counted from a bound of all of them, logarithms are negative; and the size of what is rounded.
     outermost, size = 0.0, 1.0
-    for d in range(len(slopes)):
-        y = min(max(_peak(slopes[d], curves[d]), ends[d, 0]), ends[d, 1])
-        outermost += (slopes[d] - curves[d] * y) * y
+    for d in range(len(linears)):
+        y = min(max(_peak(linears[d], curves[d]), ends[d, 0]), ends[d, 1])
+        outermost += (linears[d] - curves[d] * y) * y
         y = max(-ends[d, 0], ends[d, 1])
-        size += (abs(slopes[d]) + curves[d] * y) * y
+        size += (abs(linears[d]) + curves[d] * y) * y
     logs[:] = -outermost
-    for d in range(len(slopes)):
-        slope, curve = np.float32(slopes[d]), np.float32(curves[d])
-        peak = np.float32(_peak(slopes[d], curves[d]))
+    for d in range(len(linears)):
+        linear, curve = np.float32(linears[d]), np.float32(curves[d])
+        peak = np.float32(_peak(linears[d], curves[d]))
         for box in range(n):
             y = min(max(peak, lows[d, box]), highs[d, box])
-            logs[box] += (slope - curve * y) * y
+            logs[box] += (linear - curve * y) * y
     per_octave = np.float32(_OCTAVE / math.log(2.0))
     for box in range(n):
         bits[box] = np.int32(max(logs[box] * per_octave, np.float32(_LEAST)))
@@ -164,23 +164,23 @@ def _bound(slopes, curves, lows, highs, ends, logs, bounds):
         top = max(top, bits[box])
     for box in range(n):
         bits[box] = max(bits[box] - top + _ONE, 0)
-    return outermost + top / per_octave + _ROUNDING * (len(slopes) + 8) * size
+    return outermost + top / per_octave + _ROUNDING * (len(linears) + 8) * size
 
 
 @njit(nogil=True, inline="always", error_model="numpy")
-def _log_weight(points, j, slopes, curves):
+def _log_weight(points, j, linears, curves):
     """The log weight of point j for a client."""
     value = 0.0
-    for d in range(len(slopes)):
+    for d in range(len(linears)):
         y = points[j, d]
-        value += (slopes[d] - curves[d] * y) * y
+        value += (linears[d] - curves[d] * y) * y
     return value
 
 
 @njit(nogil=True, inline="always", error_model="numpy")
-def _peak(slope, curve):
-    """Where (slope - curve y) y is largest, at an end of the line if it is straight."""
-    return 0.5 * slope / curve if curve > 0 else math.copysign(_FAR, slope)
+def _peak(linear, curve):
+    """Where (linear - curve y) y is largest, at an end of the line if it is straight."""
+    return 0.5 * linear / curve if curve > 0 else math.copysign(_FAR, linear)
 
 
 @njit(nogil=True, error_model="numpy", fastmath=_VECTORS)
@@ -204,7 +204,7 @@ def _sum(weights, mass, sums):
 
 @njit(nogil=True, error_model="numpy")
 def _propose(
-    found, limits, slopes, curves, shift, points, facts, boxes, mass, weights, total, sums, powers, rng
+    found, limits, linears, curves, shift, points, facts, boxes, mass, weights, total, sums, powers, rng
 ):  # fmt: skip
     """Find points, each with probability weight / bound, and else -1.
 
@@ -241,12 +241,12 @@ def _propose(
         n_more = facts[found[t], _USES] - boxes[box, _FLOOR] - 1 if again else 0
         limits[t] = (x - position) * weights[box] / mass[box] / powers[min(n_more, _N_POWERS - 1)]
     for t in range(n):
-        value = _log_weight(points, found[t], slopes, curves) - shift
+        value = _log_weight(points, found[t], linears, curves) - shift
         found[t] = found[t] if limits[t] < math.exp(value) else -1
 
 
 @njit(nogil=True, error_model="numpy")
-def _by_noise(slopes, curves, points, facts, factor, base, pair, drawn, got, need, rng):
+def _by_noise(linears, curves, points, facts, factor, base, pair, drawn, got, need, rng):
     """Add points to `drawn` by Gumbel noise, as many as are needed and weigh something."""
     keys, n = np.empty(len(points)), 0
     penalty = math.log(factor) if factor > 0 else 0.0
@@ -254,7 +254,7 @@ def _by_noise(slopes, curves, points, facts, factor, base, pair, drawn, got, nee
         keys[j] = -np.inf
         if facts[j, _LAST] != pair and (factor > 0 or facts[j, _USES] == base):
             value = penalty * (facts[j, _USES] - base)
-            value += _log_weight(points, j, slopes, curves)
+            value += _log_weight(points, j, linears, curves)
             keys[j] = value - math.log(rng.standard_exponential())
             n += 1
     n = min(n, need - got)
@@ -414,10 +414,10 @@ def effective_sizes(targets, within, points, out):
     """Write (Σ w)² / Σ w² over the points for clients of these styles; proxy points have variance 1."""
     curves, values = 0.5 * (1.0 / within - 1.0), np.empty(len(points))
     for client in range(len(targets)):
-        slopes = targets[client] / within
+        linears = targets[client] / within
         top = -np.inf
         for j in range(len(points)):
-            values[j] = _log_weight(points, j, slopes, curves)
+            values[j] = _log_weight(points, j, linears, curves)
             top = max(top, values[j])
         total, square = 0.0, 0.0
         for j in range(len(points)):

@@ -40,7 +40,7 @@ from polyurn.wording import counted
 MOST_COMPONENTS, MOST_CATEGORIES = 8, 64
 _MOST_SIZES = 200
 _N_LEVELS = 180  # the tenths and quarters of the table among them
-_N_TELLING = 12
+_N_DISTINCTIVE = 12
 _QUANTILES = {"10 %": 0.1, "25 %": 0.25, "half": 0.5, "75 %": 0.75, "90 %": 0.9}
 
 
@@ -220,7 +220,7 @@ def distinctive_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
     parts = mdm.weights @ np.asarray(rel_entr(shares, marginal))
     if mdm.n_components == 1 or parts.sum() <= 0:
         return []
-    most = np.argsort(-parts, kind="stable")[:_N_TELLING]
+    most = np.argsort(-parts, kind="stable")[:_N_DISTINCTIVE]
     return [
         {
             "category": categories[j],

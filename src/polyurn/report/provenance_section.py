@@ -16,17 +16,17 @@ def provenance_section(material: Material) -> Section:
     from polyurn import __version__
 
     facts = [("Page", f"written by polyurn {__version__}")]
-    facts += _made_facts("Model", material.provenance)
+    facts += _provenance_facts("Model", material.provenance)
     if material.provenance.rounds is not None or material.provenance.privacy is not None:
         facts.append(("Privacy: what is guaranteed", material.provenance.privacy_in_words))
     if material.provenance.rounds is not None:
         facts += _wire_facts(material.provenance.rounds, material.provenance.traffic)
     if material.style is not None:
-        facts += _made_facts("Style", material.style.provenance)
+        facts += _provenance_facts("Style", material.style.provenance)
         if material.style.provenance.privacy is not None:
             facts.append(("Style: what is guaranteed", material.style.provenance.privacy_in_words))
     if material.comparison is not None:
-        facts += _made_facts("Comparison", material.comparison_provenance)
+        facts += _provenance_facts("Comparison", material.comparison_provenance)
         facts.append(("Comparison", material.comparison.standing))
     if material.runs:
         facts.append(("Sweep", _sweep_fact(material)))
@@ -40,7 +40,7 @@ def provenance_section(material: Material) -> Section:
     )
 
 
-def _made_facts(what: str, provenance: Provenance) -> list[tuple[str, str]]:
+def _provenance_facts(what: str, provenance: Provenance) -> list[tuple[str, str]]:
     facts = []
     if provenance.command is not None:
         facts.append((f"{what}: command", provenance.command))

@@ -183,7 +183,7 @@ def recommend_feature(
             "label × feature",
             best,
             f"model {label} × {best}: two points of one client with the same {label} are alike in "
-            f"{best} more often than those of two clients ({_said(given[best])})",
+            f"{best} more often than those of two clients ({_shown(given[best])})",
         )
     first = next(iter(differences.values()))
     unclear = {name: rho for name, rho in given.items() if not _hardly_differs(rho)}
@@ -195,13 +195,13 @@ def recommend_feature(
         return Recommendation(
             "label",
             None,
-            f"model {label} alone: clients differ in it ({_said(first.label)}), and given {label} "
+            f"model {label} alone: clients differ in it ({_shown(first.label)}), and given {label} "
             f"hardly in {what}",
         )
     return Recommendation(
         "IID",
         None,
-        f"clients do not differ enough to model: not in {label} ({_said(first.label)}), nor given "
+        f"clients do not differ enough to model: not in {label} ({_shown(first.label)}), nor given "
         f"{label} in any candidate; IID clients will do",
     )
 
@@ -255,23 +255,23 @@ def _hardly_differs(rho: Estimate) -> bool:
 def _cannot_tell(label: str, own: Estimate, unclear: Mapping[str, Estimate], n_clients: int) -> str:
     """What too few clients leave open, with the candidate whose interval reaches furthest."""
     too_few = f"{counted(n_clients, 'client')} are too few"
-    perhaps = [] if differs(own) or _hardly_differs(own) else [f"in {label} ({_said(own)})"]
+    perhaps = [] if differs(own) or _hardly_differs(own) else [f"in {label} ({_shown(own)})"]
     if unclear:
         furthest = max(unclear, key=lambda name: np.nan_to_num(unclear[name].high, nan=np.inf))
         others = counted(len(unclear) - 1, "other candidate")
         perhaps.append(
-            f"given {label} in {furthest} ({_said(unclear[furthest])})"
+            f"given {label} in {furthest} ({_shown(unclear[furthest])})"
             f"{f' and {others}' if len(unclear) > 1 else ''}"
         )
     if differs(own):
         return (
-            f"cannot tell whether to cross {label}: {too_few}; they differ in {label} ({_said(own)}), "
+            f"cannot tell whether to cross {label}: {too_few}; they differ in {label} ({_shown(own)}), "
             f"and perhaps {perhaps[0]}; ask more clients"
         )
     return f"cannot tell: {too_few}; they may differ {', and '.join(perhaps)}; ask more clients"
 
 
-def _said(rho: Estimate) -> str:
+def _shown(rho: Estimate) -> str:
     """An estimate inside of a bracket."""
     if np.isnan(rho.low):
         return f"{rho:.2f}"

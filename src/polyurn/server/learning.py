@@ -5,12 +5,9 @@ process and for the nodes of a federation.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from polyurn.errors import ParameterError
-from polyurn.model.mdm import MDM
-from polyurn.privacy.statement import Guarantee
 from polyurn.server.fit_results import Fit, Selection
 from polyurn.server.fitting import fit, select
 from polyurn.server.paper import fit_paper
@@ -18,20 +15,9 @@ from polyurn.wire import Aggregator
 
 if TYPE_CHECKING:  # a fit with exact sums does not wait for the private one to be loaded
     from polyurn.privacy.ledger import PrivacyLedger
-    from polyurn.server.private.private_fit import PrivateCandidate
+    from polyurn.server.private.private_fit import PrivateSelection
 
 Components: TypeAlias = Sequence[int] | Literal["auto"]
-
-
-@dataclass(frozen=True)
-class Learned:
-    """A mixture, and how it was learned: either `fit` or `selection`."""
-
-    mdm: MDM
-    fit: Fit | None = None
-    selection: Selection | None = None
-    candidates: "tuple[PrivateCandidate, ...]" = ()
-    guarantee: Guarantee | None = None
 
 
 def selects(components: Components, held_out: float | None = None) -> bool:
@@ -61,7 +47,7 @@ def learn(
     category_prior: float | None = None,
     rng: int = 0,
     on_round: Callable[[Any], None] | None = None,
-) -> Learned:
+) -> "Fit | Selection | PrivateSelection":
     """Fit one number of components, or choose among several; what is None is the method's own.
 
     With one number and a `held_out` share, that is a choice of one, and held-out clients score it. The
@@ -74,27 +60,20 @@ def learn(
         from polyurn.server.private.private_fit import fit_private, select_private
 
         common |= {"epsilon": epsilon, "delta": delta, "ledger": ledger, "rng": rng}
-        candidates: tuple[PrivateCandidate, ...] = ()
         if components == "auto":
             raise ParameterError("expected --components as 1:6 or 2,4,8 with --epsilon, got auto")
         if selects(components):
-            choice = select_private(aggregator, components, **common)
-            done, candidates = choice.fit, choice.candidates
-        else:
-            done = fit_private(aggregator, n_components=components[0], **common)
-        return Learned(done.mdm, done, None, candidates, done.guarantee)
+            return select_private(aggregator, components, **common)
+        return fit_private(aggregator, n_components=components[0], **common)
     common["cohort_size"] = cohort_size
     if method == "paper":
-        done = fit_paper(
+        return fit_paper(
             aggregator, n_components=int(components[0]), n_rounds=max_rounds, moments=moments,
             **common,
         )  # fmt: skip
-        return Learned(done.mdm, done)
     common |= {"max_rounds": max_rounds, "tol": tol, "patience": patience, "rng": rng}
     common["max_upload"] = max_upload
     if selects(components, held_out):
         share = 0.2 if held_out is None else held_out
-        chosen = select(aggregator, components, held_out=share, **common)
-        return Learned(chosen.mdm, selection=chosen)
-    done = fit(aggregator, n_components=int(components[0]), **common)
-    return Learned(done.mdm, done)
+        return select(aggregator, components, held_out=share, **common)
+    return fit(aggregator, n_components=int(components[0]), **common)

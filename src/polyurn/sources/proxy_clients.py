@@ -49,18 +49,10 @@ _LARGE = 2**29
 class ProxyClients:
     """Proxy data and the clients that are to hold them.
 
-    Attributes
-    ----------
-    file : PointFile
-        The proxy data.
-    labels, positions : int arrays of shape (n_points,)
-        The category of each point that a client can hold, and its row.
-    categories : tuple of str
-    population : Population
-        Who is drawn: the MDM, or clients of the table at random unless others are to take their place.
-    counts : csr_array of shape (n_clients, n_categories), or None for an MDM
-    clients : array of shape (n_clients,), or None for an MDM
-        Their ids.
+    `labels` and `positions`, of shape (n_points,), are the category of each point that a client can
+    hold and its row. `counts`, of shape (n_clients, n_categories), and the ids in `clients` are None
+    for an MDM. `population` is who is drawn: the MDM, or clients of the table at random, unless others
+    replace them.
     """
 
     file: PointFile

@@ -92,13 +92,7 @@ def json_bytes(text: str) -> bytes:
 
 
 def parse_json(text: bytes | str, *, on_pairs: Callable[[Any], Any] | None = None) -> Any:
-    """What JSON text stands for.
-
-    Parameters
-    ----------
-    text : bytes or str
-    on_pairs : function of (name, value) pairs, optional
-        Makes an object of them; a `dict` by default.
+    """What JSON text stands for; `on_pairs` makes an object of (name, value) pairs, a `dict` by default.
 
     Examples
     --------

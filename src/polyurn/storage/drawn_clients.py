@@ -40,28 +40,11 @@ def write_drawn(
     provenance: Json | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Draw clients from an MDM into a folder of long tables (client, category, count).
+    """Draw clients from an MDM into a folder of long tables (client, category, count); how many files.
 
-    Parameters
-    ----------
-    mdm : MDM
-    n_clients : int
-        Any number; clients are called 0, 1, ... over all files.
-    folder : path
-        Made if it is not there; empty, or what a stopped run of the same has left.
-    rng : int
-        The seed.
-    categories : tuple of str, optional
-        Category names; their numbers by default.
-    n_threads, clients_per_file : int
-    provenance : mapping, optional
-        How it came about; kept in the metadata of the files.
-    on_progress : function of the number of clients so far, optional
-
-    Returns
-    -------
-    int
-        How many files there are.
+    The folder is empty, not there, or what a stopped run of the same has left. Clients are called 0, 1,
+    ... over all files, whose metadata keep `provenance`. `on_progress` is called with the number of
+    clients so far.
 
     Examples
     --------
@@ -95,14 +78,14 @@ def write_drawn(
         return len(some)
 
     n_drawn = 0
-    with ThreadPoolExecutor(n_threads) as pool:
+    with ThreadPoolExecutor(n_threads) as workers:
         try:
-            for n in pool.map(one, range(n_files)):
+            for n in workers.map(one, range(n_files)):
                 n_drawn += n
                 if on_progress is not None:
                     on_progress(n_drawn)
         except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
+            workers.shutdown(wait=True, cancel_futures=True)
             raise
     return n_files
 

@@ -28,21 +28,18 @@ Value = TypeVar("Value")
 class AppendedFile:
     r"""A file that grows at its end; several processes may use it, one at a time.
 
-    Parameters
-    ----------
-    path : path
-        Made with mode 0600 if it is not there.
+    Made with mode 0600 if it is not there.
 
     Examples
     --------
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     file = AppendedFile(Path(place) / "log")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = AppendedFile(Path(folder) / "log")
     ...     with file.turn():
     ...         file.append_bytes(b"whole line\ncut o", after=0)
     ...         file.append_bytes(b"another\n", after=11)
     ...     file.path.read_bytes()
-    b'whole line\nanother\n'
+    b'whole line\nanother\n\'
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -100,28 +97,12 @@ class AppendedFile:
 
 
 class JsonLog(AppendedFile, Generic[Value]):
-    """A file of entries of one class.
+    """A file of entries of one dataclass, `cls`.
 
-    Parameters
-    ----------
-    path : path
-        Begun if it is not there, or its first line was cut off.
-    cls : type
-        A dataclass, as `from_json` reads it.
-    kind, name : str
-        Of the format, and in words.
-    head : mapping
-        What else the first line of a new file says, as JSON values.
-    chained : bool
-    advice : str
-        What to do about a line that is damaged.
-    begin : bool
-        Without it a file that was not begun is refused: whoever only reads writes nothing.
-
-    Attributes
-    ----------
-    head : dict
-        What the first line of the file says.
+    It is begun if it is not there, or its first line was cut off; without `begin` it is refused then:
+    whoever only reads writes nothing. `kind` and `name` are those of the format, the latter in words,
+    and `advice` is what to do about a line that is damaged. `head` is what else the first line of a new
+    file says, as JSON values; as an attribute, what that of the file says.
     """
 
     def __init__(

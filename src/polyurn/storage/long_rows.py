@@ -39,14 +39,9 @@ _INTERRUPTED = "Query interrupted"
 
 @dataclass(frozen=True, eq=False)
 class RowBlock:
-    """Some rows of one file.
+    """Some rows of one file: clients (int64, or Arrow texts), codes and counts, of shape (n_rows,).
 
-    Attributes
-    ----------
-    clients : int64 array or Arrow array of texts, of shape (n_rows,)
-    codes, counts : int arrays of shape (n_rows,)
-    file, first_row : int
-        The index of the file among all, and that of the first row in it, both counted from 0.
+    `file` and `first_row` are indices, from 0: of the file among all, and of the first row in it.
     """
 
     clients: Any
@@ -58,14 +53,7 @@ class RowBlock:
 
 @dataclass(frozen=True)
 class LongTables:
-    """Files that say the same in the same columns.
-
-    Attributes
-    ----------
-    files : tuple of Path
-    layout : Layout
-    categories : int, tuple of str or Bins
-    """
+    """Files that say the same in the same columns."""
 
     files: tuple[Path, ...]
     layout: Layout
@@ -140,21 +128,9 @@ def open_tables(
 def by_client(tables: LongTables, path: Path, *, memory: int, n_threads: int) -> tuple[int, int]:
     """Write the rows of all files to one Parquet file, in the order of clients, each category once.
 
-    Its columns are `client`, `category` (the number) and `count`.
-
-    Parameters
-    ----------
-    tables : LongTables
-    path : Path
-        The file; what does not fit into memory stands in files beside it meanwhile.
-    memory : int
-        Bytes.
-    n_threads : int
-
-    Returns
-    -------
-    n_rows, n_distinct : int
-        How many rows there were, and how many different (client, category).
+    Its columns are `client`, `category` (the code) and `count`. What does not fit into `memory` bytes
+    stands in files beside it meanwhile. Returns how many rows there were, and how many different
+    (client, category).
     """
     try:
         import duckdb

@@ -26,14 +26,7 @@ _DAMAGE = (
 
 @dataclass(frozen=True, eq=False)
 class RecordArrays:
-    """What an archive holds; never shown in a repr.
-
-    Attributes
-    ----------
-    features : array of shape (n_points, ...)
-    labels : array of shape (n_points,)
-    clients : array of shape (n_points,), or None
-    """
+    """What an archive holds, all of length n_points; never shown in a repr."""
 
     features: NDArray[Any]
     labels: NDArray[Any]

@@ -427,14 +427,14 @@ def _pack_in_order(job: _Job, tables: LongTables, on_progress: Callable[[Packed]
         done = log.totals
         on_progress(Packed(done.n_rows, total_rows, done.n_clients, len(log.shards)))
 
-    with ThreadPoolExecutor(job.n_threads) as pool:
+    with ThreadPoolExecutor(job.n_threads) as workers:
         try:
             file, row = log.next_position
             blocks = tables.blocks(file=file, row=row)
             number = len(log.steps)
             for piece in pieces(blocks, job.clients_per_shard):
                 waiting.append(
-                    pool.submit(_write_piece, job, piece, number, n_categories, has_counts)
+                    workers.submit(_write_piece, job, piece, number, n_categories, has_counts)
                 )
                 number += 1
                 if len(waiting) > job.n_threads:

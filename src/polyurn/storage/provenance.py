@@ -16,7 +16,7 @@ from polyurn.typed.json_form import Count, from_json, read_value, shown, to_json
 from polyurn.wire.traffic import Traffic
 
 if TYPE_CHECKING:  # reading a file does not wait for the search to be loaded
-    from polyurn.server.learning import Learned
+    from polyurn.server.private.private_fit import PrivateSelection
 
 UNKNOWN_ORIGIN = "no guarantee: the file does not say how it was made"
 
@@ -25,13 +25,8 @@ UNKNOWN_ORIGIN = "no guarantee: the file does not say how it was made"
 class DataProvenance:
     """The table that was fitted: its name, three sums and the names of its columns, no client.
 
-    Attributes
-    ----------
-    file : str
-    n_clients, n_categories, n_points : int
-    client, category, count : str or None
-        The columns that were read, so that a similar table can be read without naming them again;
-        "origin,destination" where the category is that of crossed columns.
+    With the columns a similar table can be read without naming them again; `category` is
+    "origin,destination" where the category is that of crossed columns.
     """
 
     file: str
@@ -47,12 +42,7 @@ class DataProvenance:
 class PrivacyProvenance:
     """What the releases that a model was made of guarantee, in words and in numbers.
 
-    Attributes
-    ----------
-    statement : str
-        For whoever reads the file. Programs go by `guarantee`, and make the words again.
-    guarantee : Guarantee or None
-        None: nothing is guaranteed.
+    Programs go by `guarantee`, and make the words again; None: nothing is guaranteed.
 
     Examples
     --------
@@ -117,16 +107,14 @@ class Provenance:
     left_out: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, learned: "Learned", **more: Any) -> Self:
+    def of(cls, learned: "Fit | Selection | PrivateSelection", **others: Any) -> Self:
         """How a mixture was learned, and what else there is to say about its file."""
+        if isinstance(learned, Selection):
+            return cls(selection=learned, privacy=PrivacyProvenance.of(None), **others)
+        if isinstance(learned, Fit):
+            return cls(fit=learned, privacy=PrivacyProvenance.of(learned.guarantee), **others)
         candidates = [asdict(one) for one in learned.candidates]
-        return cls(
-            fit=learned.fit,
-            selection=learned.selection,
-            privacy=PrivacyProvenance.of(learned.guarantee),
-            more={"candidates": candidates} if candidates else {},
-            **more,
-        )
+        return cls.of(learned.fit, more={"candidates": candidates}, **others)
 
     @property
     def rounds(self) -> Fit | Selection | None:

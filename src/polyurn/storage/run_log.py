@@ -101,12 +101,7 @@ def read_runs(folder: str | os.PathLike[str]) -> list[FinishedRun]:
 class RunLog:
     """The folder of a sweep, opened for more runs; no two sweeps have it open at once.
 
-    Parameters
-    ----------
-    folder : path
-        Made if it is not there.
-    described : mapping
-        What was asked, as JSON values. A folder with another sweep is refused.
+    `described` is what was asked, as JSON values. A folder with another sweep is refused.
     """
 
     def __init__(self, folder: str | os.PathLike[str], described: Mapping[str, Any]) -> None:

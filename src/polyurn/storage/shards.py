@@ -45,16 +45,10 @@ _PIECE = 2**20  # bytes that are hashed at once
 
 @dataclass(frozen=True, kw_only=True)
 class Shard:
-    """One file of a folder.
+    """One file of a folder, with its BLAKE2b checksum.
 
-    Attributes
-    ----------
-    name : str
-    n_clients, n_bytes : int
-    modified : int
-        Nanoseconds since 1970; where the file system says another time, the checksum decides.
-    checksum : str
-        BLAKE2b of the file.
+    `modified` is in nanoseconds since 1970; where the file system says another time, the checksum
+    decides.
     """
 
     name: str
@@ -313,17 +307,17 @@ def open_shards(path: str | os.PathLike[str]) -> ShardFolder:
 
 
 def total_of(parts: Iterable[Totals]) -> Totals:
-    """The totals of several lots of clients together."""
-    lots = list(parts)
+    """The totals of several groups of clients together."""
+    totals = list(parts)
     return Totals(
-        n_clients=sum(t.n_clients for t in lots),
-        n_points=sum(t.n_points for t in lots),
-        n_rows=sum(t.n_rows for t in lots),
-        min_size=min((t.min_size for t in lots if t.n_clients), default=0),
-        max_size=max((t.max_size for t in lots), default=0),
-        n_duplicates=sum(t.n_duplicates for t in lots),
-        n_empty=sum(t.n_empty for t in lots),
-        n_capped=sum(t.n_capped for t in lots),
+        n_clients=sum(t.n_clients for t in totals),
+        n_points=sum(t.n_points for t in totals),
+        n_rows=sum(t.n_rows for t in totals),
+        min_size=min((t.min_size for t in totals if t.n_clients), default=0),
+        max_size=max((t.max_size for t in totals), default=0),
+        n_duplicates=sum(t.n_duplicates for t in totals),
+        n_empty=sum(t.n_empty for t in totals),
+        n_capped=sum(t.n_capped for t in totals),
     )
 
 
@@ -332,17 +326,7 @@ def draw_clients(
 ) -> tuple["sparse.csr_array[Any]", NDArray[np.int64]]:
     """The histograms of some clients, drawn at random without replacement, and their positions.
 
-    Parameters
-    ----------
-    folder : ShardFolder
-    n_clients : int
-    rng : int or numpy.random.Generator
-
-    Returns
-    -------
-    counts : csr_array of shape (n_clients, n_categories)
-    positions : int array of shape (n_clients,)
-        Of the clients in the folder, in increasing order.
+    A csr_array of shape (n_clients, n_categories), and an int array in increasing order.
     """
     drawn = np.random.default_rng(rng).choice(folder.n_clients, size=n_clients, replace=False)
     drawn.sort()

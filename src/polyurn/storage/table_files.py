@@ -77,16 +77,8 @@ def table_batches(
 ) -> Iterator[tuple[int, "pa.Table"]]:
     """The rows of a file that `read_table` could read, some at a time: (the first row's number, rows).
 
-    Parameters
-    ----------
-    path : path
-    columns : sequence of str, optional
-        Those of the columns that are read; all by default.
-    first_row : int
-        The row to begin with, counted from 0. Groups of rows of a Parquet file that come before it are
-        not read.
-    n_rows : int
-        How many rows of a Parquet file come at a time; of a text file as many as fit into a megabyte.
+    Begins with `first_row`, counted from 0; groups of rows of a Parquet file that come before it are not
+    read. Of a Parquet file `n_rows` come at a time, of a text file as many as fit into a megabyte.
     """
     path = Path(path)
     with _reading(path) as (pa, kind):
@@ -130,15 +122,7 @@ def _reading(path: Path) -> Iterator[tuple[Any, str]]:
 
 
 def row_location(path: str | os.PathLike[str], row: int) -> str:
-    """Where the reader of a file finds a row: the line of a text file, the row of a Parquet file.
-
-    Parameters
-    ----------
-    path : path
-        A file that `read_table` has read.
-    row : int
-        Counted from 0, without the header.
-    """
+    """Where a person finds a row, counted from 0: the line of a text file, the row of a Parquet file."""
     path = Path(path)
     if path.suffix == ".npz" or (kind := table_kind(path)) == "parquet":
         return f"row {row}, counted from 0"
@@ -216,12 +200,7 @@ def write_table(
 ) -> None:
     """Write an Arrow table, whole or not at all, as what the suffix says.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-    path : path ending in .parquet, .csv, .csv.gz, .tsv or .tsv.gz
-    provenance : mapping, optional
-        How it came about; kept in a Parquet file's metadata. CSV cannot keep it.
+    A Parquet file keeps `provenance` in its metadata; CSV cannot keep it.
     """
     from polyurn import __version__
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
+from polyurn.model.mdm import MDM
 from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins
 from polyurn.privacy.accounting import sigma_for
@@ -83,6 +84,11 @@ class PrivateSelection:
     n_components: int
     fit: Fit
     candidates: tuple[PrivateCandidate, ...]
+
+    @property
+    def mdm(self) -> MDM:
+        """That of the fit."""
+        return self.fit.mdm
 
 
 @checked

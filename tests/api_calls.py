@@ -405,7 +405,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         {"charges": [Charge("survey", 9.0, 20)], "delta": 1e-6, "earlier": []},
     ),
     "Guarantee.from_json": lambda: (
-        pu.Guarantee.from_json, {"record": _guarantee().to_json()},
+        pu.Guarantee.from_json, {"document": _guarantee().to_json()},
     ),
     "Heterogeneity": lambda: _fields(_heterogeneity()),
     "Histograms": lambda: _fields(pu.histograms(["a", "b"], [0, 1], categories=2)),

@@ -291,7 +291,7 @@ class Reply(Message):
     body : bytes
         An answer as `encode_statistics` has it, or a message of a secure sum; empty in a refusal.
     refusal : Refusal, optional
-        No text of an error crosses.
+        No text of an error is sent.
     suspect : int, optional
         The node whose message to this one, carried by the server, did not keep to the protocol.
     """

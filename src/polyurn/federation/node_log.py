@@ -1,7 +1,7 @@
-"""The owner's document of what a node was asked: a text file, one line per message, for people to read.
+"""The owner's log of what a node was asked: a text file, one line per message, for people to read.
 
-It is also what `NodePolicy.rounds_per_day` is counted by, and what says that a stage of a secure sum was
-answered, so that a restart does not forget. Whole lines are appended, and nothing is ever rewritten.
+After a restart, the node counts `NodePolicy.rounds_per_day` from it, and finds which stages of secure
+sums it has answered. Whole lines are appended, and nothing is ever rewritten.
 """
 
 import os

@@ -27,7 +27,7 @@ _TRUST = {
     "local": "local: every client added all of the noise to its own answers, and trusts nobody",
 }
 
-_NO_BETTER = ", which is no better: one document can change all of its answers."
+_NO_BETTER = ", which is no better: one record can change all of its answers."
 
 
 @checked
@@ -60,7 +60,7 @@ class Guarantee:
     (0.996, 1e-06)-differentially private for one client, added or removed. Trust model central:
     whoever adds up the answers saw exact sums, and is trusted with them. 2 rounds, 52 numbers sent by
     each client. If one record of one client becomes another: epsilon 1.57, which is no better: one
-    document can change all of its answers.
+    record can change all of its answers.
     """
 
     epsilon: Finite

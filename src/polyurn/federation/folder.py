@@ -104,30 +104,17 @@ class NodeEntry:
 class Federation:
     """What the nodes and the server of a federation have agreed on.
 
-    Attributes
-    ----------
-    address : str
-        Where nodes find the SuperLink: host:port.
-    hosts : tuple of str
-        Further names of its machine, which its certificate has.
-    n_categories : int
-    categories : tuple of str, or None
-        Their names; None if they are called 0, 1, 2, ...
-    max_size, clients_per_node : int
-        Declared: the most points of a client, and the most clients of a node.
-    nodes : tuple of NodeEntry
-    features : tuple of str, or None
-        The columns of records, in the order of all questions about style; None if they were not
-        declared: then nobody checks that nodes mean the same columns.
+    `features` are the columns of records, in the order of all questions about style; None if they were
+    not declared: then nobody checks that nodes mean the same columns.
     """
 
-    address: str
+    address: str  # of the SuperLink, for nodes: host:port
     n_categories: Count
-    categories: tuple[str, ...] | None
-    max_size: Count
-    clients_per_node: Count
+    categories: tuple[str, ...] | None  # their names; None if they are called 0, 1, 2, ...
+    max_size: Count  # declared largest number of points of a client
+    clients_per_node: Count  # declared largest number of clients of a node
     nodes: tuple[NodeEntry, ...]
-    hosts: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()  # further names of the SuperLink's machine, for its certificate
     features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:

@@ -155,9 +155,8 @@ def split(secret: bytes, *, threshold: int, indices: Iterable[int]) -> list[byte
     for index in indices:
         value = 0
         for coefficient in polynomial:
-            value = (
-                value * index + coefficient
-            )  # indices are small: one remainder at the end is faster
+            # Indices are small: one remainder at the end is faster.
+            value = value * index + coefficient
         shares.append((value % PRIME).to_bytes(N_SHARE_BYTES, "little"))
     return shares
 
@@ -208,7 +207,7 @@ _SIGNED_BITS = 62  # one bit is the sign's, and one is left for the halves that 
 class FixedPoint:
     """The scale of each element of a vector, chosen so that a sum of `n_summands` cannot overflow.
 
-    Place j is multiplied by 2**f with f = 62 - e - h, where bound_j (1 + 1e-9) < 2**e and n_summands ≤
+    Element j is multiplied by 2**f with f = 62 - e - h, where bound_j (1 + 1e-9) < 2**e and n_summands ≤
     2**h. Then |Σ| ≤ 2**h (2**(62 - h) + 1/2) < 2**63 for any h ≤ 61. The sum is off by at most
     n_summands / 2**(f + 1), 4.4e-13 of the bound at 1,000 summands, before it is a float again.
     Clips nothing: a number beyond its bound is an error at the node. `bounds` has shape (n_numbers,).
@@ -264,12 +263,10 @@ class FixedPoint:
 def checked_matter(matter: bytes) -> bytes:
     """A digest of what is being summed, or nothing; it stands before all that is signed in a round.
 
-    Nodes whom the server told different matters refuse each other's keys.
+    Nodes to which the server sent different matters refuse each other's keys.
     """
-    if len(matter) not in (
-        0,
-        32,
-    ):  # so that no other pair of matter and statement is the same bytes
+    # Of one length, so that no other pair of matter and statement is the same bytes.
+    if len(matter) not in (0, 32):
         raise InputError(f"expected a digest of 32 bytes, got {len(matter)}")
     return matter
 

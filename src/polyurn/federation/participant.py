@@ -93,7 +93,7 @@ class Participant:
 
     Examples
     --------
-    The five messages of a node are in docs/secure-sums.md, and `Round` has the server's.
+    The five messages of a node are in docs/secure-sums.md, and `SecureSum` has the server's.
     """
 
     def __init__(

@@ -62,7 +62,7 @@ def style_command(
     terms = nodes.of_job(privacy)
     if proxy.suffix == ".json":
         names = ["label", "features", "directions", "radius"]
-        refuse_options(context, names, f"with {proxy}, a finished style space")
+        refuse_options(context, names, f"with {proxy}, a style space already made")
         space, columns = saved_space(proxy, federation)
     else:
         space, columns = proxy_space(

@@ -130,17 +130,17 @@ def test_every_byte_of_a_key_varies_so_that_no_seed_is_shorter_than_256_bits():
     st.sets(st.integers(1, 10**5), min_size=1, max_size=20),
     st.data(),
 )
-def test_any_threshold_of_shares_gives_the_secret_back(secret, places, data):
-    places = sorted(places)
-    threshold = data.draw(st.integers(1, len(places)))
-    shares = dict(zip(places, split(secret, threshold=threshold, places=places), strict=True))
-    used = data.draw(st.permutations(places))[:threshold]
+def test_any_threshold_of_shares_gives_the_secret_back(secret, indices, data):
+    indices = sorted(indices)
+    threshold = data.draw(st.integers(1, len(indices)))
+    shares = dict(zip(indices, split(secret, threshold=threshold, indices=indices), strict=True))
+    used = data.draw(st.permutations(indices))[:threshold]
     assert combine({place: shares[place] for place in used}) == secret
 
 
 def test_every_pair_of_three_shares_gives_the_same_and_one_gives_nothing():
     secret = os.urandom(32)
-    shares = dict(enumerate(split(secret, threshold=2, places=[1, 2, 3]), start=1))
+    shares = dict(enumerate(split(secret, threshold=2, indices=[1, 2, 3]), start=1))
     for pair in itertools.combinations(shares, 2):
         assert combine({place: shares[place] for place in pair}) == secret
     # A single share is uniform modulo the prime, and 32 bytes long with a probability of 2**-265.
@@ -150,7 +150,7 @@ def test_every_pair_of_three_shares_gives_the_same_and_one_gives_nothing():
 
 
 def test_shares_of_two_secrets_do_not_belong_together():
-    first, second = (split(os.urandom(32), threshold=2, places=[1, 2]) for _ in range(2))
+    first, second = (split(os.urandom(32), threshold=2, indices=[1, 2]) for _ in range(2))
     with pytest.raises(RefusedError, match="do not belong together"):
         combine({1: first[0], 2: second[1]})
 
@@ -165,13 +165,13 @@ def test_the_modulus_is_prime_and_a_share_holds_it():
 
 
 def test_the_weights_are_those_of_a_naive_lagrange_interpolation():
-    places, threshold = [3, 7, 11, 40], 4
+    indices, threshold = [3, 7, 11, 40], 4
     secret = os.urandom(32)
-    shares = dict(zip(places, split(secret, threshold=threshold, places=places), strict=True))
+    shares = dict(zip(indices, split(secret, threshold=threshold, indices=indices), strict=True))
     total = 0
     for x, share in shares.items():
         weight = 1
-        for y in places:
+        for y in indices:
             if y != x:
                 weight = weight * y * pow(y - x, -1, PRIME) % PRIME
         total += weight * int.from_bytes(share, "little")

@@ -43,30 +43,30 @@ from polyurn.wire.query import ROUNDING
 from polyurn.wire.traffic import NodeTraffic, RoundTraffic, Traffic
 from polyurn.wording import counted
 
-# One node alone could say anything about another; two that say the same are believed.
+# One node could accuse another falsely; two that agree are believed.
 _ENOUGH_ACCUSERS = 2
-_LOOK = 0.5  # seconds between two looks for nodes that are to come
+_LOOK = 0.5  # seconds between two checks which nodes are connected
 
 
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """On what terms the nodes of a federation are asked, whatever the question is.
+    """The terms on which the nodes of a federation are asked, whatever the question is.
 
     Attributes
     ----------
     secure : bool
         Whether the server sees sums only (docs/secure-sums.md), or every node's answer.
     min_nodes, min_fraction : int, float
-        A sum is over at least so many nodes, and at least this share of the cohort; the cohort is
-        `cohort_size` nodes, or every node that was ever there.
+        A sum is over at least `min_nodes` nodes, and at least this share of the cohort; the cohort is
+        `cohort_size` nodes, or every node that ever connected.
     retries : int
-        How often a sum that failed is begun again, with other nodes where there are some. One that
-        fails because so many nodes refuse the question, as they would again, is not.
+        How often a sum that failed is begun again, with other nodes where there are any; not if it
+        failed because too many nodes refuse the question, as they would again.
     timeout : float
         Seconds that a stage waits for replies.
     settling : float
-        Seconds that the first round waits for nodes that are to come.
+        Seconds that the first round waits for nodes to connect.
     dropout, colluding : float
         Declared shares of nodes that leave during a secure sum, and that may tell the server all they
         know; as in `choose_graph`.
@@ -95,7 +95,7 @@ class Terms:
                 )
 
     def needed(self, n_asked: int) -> int:
-        """How many of so many nodes have to answer."""
+        """The number of nodes that have to answer, out of `n_asked`."""
         return max(self.min_nodes, math.ceil(self.min_fraction * n_asked - 1e-9))  # 0.7 * 10 > 7
 
 
@@ -187,7 +187,7 @@ class FederatedAggregator:
     def retried(self, query: Query[S], cohort_size: int | None, *, before: Callable[[], None]) -> S:
         """`aggregate`, with a function that is called before each attempt; what it raises ends them.
 
-        A private sum is charged there: an attempt that failed may have told somebody something.
+        A private sum is charged there: an attempt that failed may have revealed something.
         """
         self._settle()
         (choose,) = self.skip()
@@ -224,7 +224,7 @@ class FederatedAggregator:
         choose: np.random.Generator,
         before: Callable[[], None],
     ) -> S:
-        """A sum, in as many attempts as it takes."""
+        """A sum, in up to `retries` + 1 attempts."""
         failed = ""
         for n_attempts in range(1, self._terms.retries + 2):
             cohort, needed = self._cohort(cohort_size, choose)
@@ -285,8 +285,8 @@ class FederatedAggregator:
             )  # fmt: skip
         if cohort_size is None or cohort_size >= len(free):
             return free, needed
-        places = rng.choice(len(free), size=cohort_size, replace=False)
-        return [free[place] for place in sorted(places)], needed
+        chosen = rng.choice(len(free), size=cohort_size, replace=False)
+        return [free[index] for index in sorted(chosen)], needed
 
     def _exclude(self, suspects: Collection[int]) -> None:
         for node in suspects:
@@ -495,17 +495,17 @@ class Attempt:
         finally:
             for node, why in round_.refused.items():
                 self._tally.refuse(node, why)
-        # Nobody sees who it was, and a smaller lie is not seen at all.
+        # Nobody can see which node it was; a smaller false value is not detected.
         most = query.bounds() * asked.clients_per_node * len(round_.summed)
         if (np.abs(total) > most * (1 + ROUNDING)).any():
             raise LostRoundError(
-                "the sum is beyond its bounds: some node sent numbers that are none"
+                "the sum is beyond its bounds: a node sent values that are not valid"
             )
         return total, round_.summed
 
     def _ask(self, stage: str, asks: Mapping[int, Ask]) -> Iterator[tuple[int, bytes]]:
-        """(node, what is in its reply) of those who answer what they were asked now, as they come."""
-        # One for each node: who does not know another's tag cannot reply in its name.
+        """(node, body of its reply), in the order of arrival, for replies to these messages only."""
+        # A tag for each node: nobody who does not know it can reply in the node's name.
         tags = {node: secrets.token_bytes(N_TAG_BYTES) for node in asks}
         messages = {node: ask.encode(tag=tags[node], node=node) for node, ask in asks.items()}
         self._tally.n_asks += 1
@@ -528,7 +528,7 @@ class Attempt:
         self._tally.silent(set(messages) - heard)
 
     def _opened(self, node: int, data: object, tag: bytes) -> tuple[bytes | None, str]:
-        """What is in a reply; or None, and one of a few reasons why it is not used."""
+        """The body of a reply; or None, and one of a few reasons why it is not used."""
         if not isinstance(data, bytes):
             return None, f"a reply of type {type(data).__name__}"
         if not data:
@@ -555,7 +555,7 @@ class Attempt:
 def _answer(
     data: bytes, query: Query[Any], bounds: NDArray[np.float64]
 ) -> NDArray[np.float64] | str:
-    """The numbers of a plain answer, or why it is none: one of a few reasons, whatever arrives."""
+    """The numbers of a plain answer, or why it is not valid: one of a few reasons, whatever arrives."""
     try:
         vector: NDArray[np.float64] = decode_statistics(data, query).to_vector()
     except NumbersError:
@@ -568,7 +568,7 @@ def _answer(
 
 
 def _check_neighbourhoods(query: Query[Any], n_neighbours: int) -> None:
-    """Refuse what every node would: noise in more shares than it has neighbours to count on."""
+    """Refuse what every node would refuse: more shares of noise than a node has neighbours."""
     match query:
         case Noised(trust="distributed", n_reporters=n) if n > n_neighbours + 1:
             raise ParameterError(

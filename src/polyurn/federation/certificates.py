@@ -1,7 +1,6 @@
-"""Keys and certificates of a federation: its authority, the SuperLink's, and each node's two keys.
+"""Keys and certificates of a federation: its authority, the SuperLink's, and each node's keys.
 
-Made once, by `polyurn federation init` or by the owner of a node. Where they are kept is
-`folder.py`.
+`folder.py` keeps them in files.
 """
 
 import ipaddress
@@ -28,14 +27,7 @@ _CLOCKS_DIFFER = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Certified:
-    """A key and its certificate, both as PEM.
-
-    Attributes
-    ----------
-    key : bytes
-        Secret.
-    certificate : bytes
-    """
+    """A secret key and its certificate, both as PEM."""
 
     key: bytes = field(repr=False)
     certificate: bytes
@@ -43,15 +35,10 @@ class Certified:
 
 @dataclass(frozen=True)
 class NodeKeys:
-    """The two long-lived keys of a node.
+    """The two long-lived keys of a node, as OpenSSH writes them.
 
-    Attributes
-    ----------
-    transport, transport_public : bytes
-        ECDSA P-384, as OpenSSH writes it: how the SuperLink knows the node.
-    signing, signing_public : bytes
-        Ed25519: how the other nodes know it in a secure sum. Flower's key would do, and takes six times
-        as long to verify.
+    The SuperLink knows the node by `transport`, ECDSA P-384; the other nodes know it in a secure sum by
+    `signing`, Ed25519, which is verified six times as fast.
     """
 
     transport: bytes = field(repr=False)

@@ -1,6 +1,6 @@
-"""How messages reach nodes: two methods that any transport can have, and nodes played in this process.
+"""How messages reach nodes: the interface of a transport, and nodes played in this process.
 
-An exchange carries bytes. It knows neither what is in them nor what becomes of them.
+An exchange carries bytes and does not interpret them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Exchange(Protocol):
-    """Whoever can carry a message to each of some nodes, and bring back what they reply."""
+    """Carries a message to each of some nodes, and brings back their replies."""
 
     def nodes(self) -> Collection[int]:
         """Ids of the nodes that could be asked now, as the transport knows them."""
@@ -16,34 +16,22 @@ class Exchange(Protocol):
     def ask(
         self, stage: str, messages: Mapping[int, bytes], *, timeout: float
     ) -> Iterable[tuple[int, bytes]]:
-        """Put messages to nodes, and give (node, reply) as replies come, each at once.
+        """Send messages to nodes, and yield (node, reply) as soon as each reply arrives.
 
-        It ends when everybody has replied, or after `timeout` seconds. A node of which the transport
-        knows that it failed replies with no bytes: nobody has to wait for it. A late reply to an earlier
-        message is given if its node is not asked now, as a sign of life, and dropped if it is: a node
-        that gives no reply to this message is one that was waited for. Whose reply it is, is what the
-        transport has authenticated, not what the bytes say.
+        It ends when all nodes have replied, or after `timeout` seconds. If the transport knows that a node
+        failed, its reply is empty bytes, at once. A late reply to an earlier message is yielded, as a
+        sign of life, only if its node is not asked now. `node` is the one that the transport has
+        authenticated, not the one that the bytes name.
         """
 
 
 class InProcessExchange:
     """Plays every node in this process.
 
-    Parameters
-    ----------
-    nodes : mapping of int to function
-        A node is a function of (stage, message) that returns its reply, `Node.answer` for one; None is
-        a node that does not reply, for whose sake a transport would wait until the timeout.
+    A node is a function of (stage, message) that returns its reply, such as `Node.answer`, or None if it
+    does not reply. `n_timeouts` counts how often a transport would have waited for such a node; `asked`
+    has the stage and the nodes of every call of `ask`.
 
-    Attributes
-    ----------
-    n_timeouts : int
-        How many times a transport would have waited until the timeout.
-    asked : list of (str, tuple of int)
-        The stage and the nodes of every call of `ask`.
-
-    Examples
-    --------
     >>> exchange = InProcessExchange({3: lambda stage, message: message[::-1], 5: lambda *_: None})
     >>> dict(exchange.ask("plain", {3: b"abc", 5: b"abc"}, timeout=60.0)), exchange.n_timeouts
     ({3: b'cba'}, 1)

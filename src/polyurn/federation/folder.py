@@ -104,30 +104,17 @@ class NodeEntry:
 class Federation:
     """What the nodes and the server of a federation have agreed on.
 
-    Attributes
-    ----------
-    address : str
-        Where nodes find the SuperLink: host:port.
-    hosts : tuple of str
-        Further names of its machine, which its certificate has.
-    n_categories : int
-    categories : tuple of str, or None
-        Their names; None if they are called 0, 1, 2, ...
-    max_size, clients_per_node : int
-        Declared: the most points of a client, and the most clients of a node.
-    nodes : tuple of NodeEntry
-    features : tuple of str, or None
-        The columns of records, in the order in which questions about style take them; None if they were
-        not declared, and nobody but their owners knows that nodes mean the same.
+    `features` are the columns of records, in the order of all questions about style; None if they were
+    not declared: then nobody checks that nodes mean the same columns.
     """
 
-    address: str
+    address: str  # of the SuperLink, for nodes: host:port
     n_categories: Count
-    categories: tuple[str, ...] | None
-    max_size: Count
-    clients_per_node: Count
+    categories: tuple[str, ...] | None  # their names; None if they are called 0, 1, 2, ...
+    max_size: Count  # declared largest number of points of a client
+    clients_per_node: Count  # declared largest number of clients of a node
     nodes: tuple[NodeEntry, ...]
-    hosts: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()  # further names of the SuperLink's machine, for its certificate
     features: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -162,17 +149,17 @@ class Federation:
 
     @property
     def roster(self) -> Roster:
-        """The nodes' public keys, as secure sums go by them."""
+        """The nodes' public keys, by which secure sums verify signatures."""
         return Roster({node.number: node.signing.encode() for node in self.nodes})
 
     @property
     def server_names(self) -> list[str]:
-        """Whatever the SuperLink's machine is called; those who run all on one machine need the last."""
+        """All names of the SuperLink's machine; federations on one machine need the last two."""
         host = self.address.rpartition(":")[0].strip("[]")
         return [host, *self.hosts, "localhost", "127.0.0.1"]
 
     def check_features(self, names: Sequence[str]) -> None:
-        """Nothing, if these columns are the declared ones, or none were; else `ParameterError`."""
+        """Refuse columns that are not the declared ones, if any were declared."""
         if self.features is not None and tuple(names) != self.features:
             raise ParameterError(
                 f"expected the features that the federation has declared, {','.join(self.features)}, in "
@@ -198,7 +185,7 @@ class FederationFolder:
         return _read_federation(self.path)
 
     def node(self, name: str) -> Path:
-        """The folder that a node takes home."""
+        """The folder for the owner of a node."""
         return self.nodes / name
 
     def renew_certificate(self) -> None:
@@ -207,12 +194,12 @@ class FederationFolder:
         self.take_certificate(make_server(Certified(key, certificate), self.read().server_names))
 
     def take_certificate(self, server: Certified) -> None:
-        """Put a key and certificate of the SuperLink in the place of the old ones."""
+        """Replace the SuperLink's key and certificate."""
         write_secret(self.key, server.key)
         write_secret(self.certificate, server.certificate)
 
     def check_certificate(self) -> None:
-        """Nothing, if the SuperLink's certificate is valid; else `FederationError`."""
+        """Refuse a certificate of the SuperLink that has expired."""
         ends = expiry(read_regular(self.certificate))
         if ends <= datetime.now(UTC):
             raise FederationError(
@@ -324,19 +311,19 @@ def set_up(
     policy = _POLICY.format(max_size=max_size, secure_only=str(secure_only).lower())
     target = FederationFolder(path)
     with _whole(target.path) as beside:
-        made = FederationFolder(beside)
-        for inner in (made.authority, made.runs, made.flower_home, made.nodes):
+        files = FederationFolder(beside)
+        for inner in (files.authority, files.runs, files.flower_home, files.nodes):
             inner.mkdir(parents=True)
-        _save_federation(federation, made.path)
-        write_secret(made.authority / "ca.key", authority.key)
-        for copy in (made.authority / "ca.crt", made.ca_certificate):
+        _save_federation(federation, files.path)
+        write_secret(files.authority / "ca.key", authority.key)
+        for copy in (files.authority / "ca.crt", files.ca_certificate):
             copy.write_bytes(authority.certificate)
-        made.take_certificate(server)
+        files.take_certificate(server)
         for name, text in _APP.items():
-            (made.app / name).parent.mkdir(parents=True, exist_ok=True)
-            (made.app / name).write_text(text)
+            (files.app / name).parent.mkdir(parents=True, exist_ok=True)
+            (files.app / name).write_text(text)
         for node in federation.nodes:
-            home = made.node(node.name)
+            home = files.node(node.name)
             home.mkdir(mode=0o700)
             _save_federation(federation, home, node=node.number)
             (home / "ca.crt").write_bytes(authority.certificate)
@@ -412,7 +399,7 @@ def _draw_bucket_key(path: Path) -> None:
 
 @contextlib.contextmanager
 def _whole(target: Path) -> Iterator[Path]:
-    """A folder beside the target, which takes its place if nothing fails, and is gone otherwise."""
+    """A folder beside the target: renamed to the target if nothing fails, and removed otherwise."""
     _check_empty(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

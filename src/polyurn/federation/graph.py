@@ -100,8 +100,6 @@ def p_lost(
     A secret is lost if fewer than `threshold` of its `n_neighbours` + 1 holders stay: a binomial tail,
     and the union bound over nodes. In a full graph that is one event, the same for all nodes.
 
-    Examples
-    --------
     >>> round(p_lost(1000, n_neighbours=30, threshold=16, quorum=501, dropout=0.3), 3)
     1.0
     """
@@ -123,8 +121,6 @@ def p_unmasked(
     at random, and for the second the survivors have to be true: docs/secure-sums.md says what a server
     can do that lies about them.
 
-    Examples
-    --------
     >>> f"{p_unmasked(1000, n_neighbours=154, threshold=78, colluding=0.33, dropout=0.3):.0e}"
     '2e-03'
     """
@@ -151,7 +147,7 @@ def neighbourhoods(
     """Each node's neighbours, without itself: the nearest on a ring in random order.
 
     `n_neighbours` is even, or all others. By default the order is fresh entropy of the system, so that
-    no node chooses its place.
+    no node chooses its position.
 
     >>> ring = neighbourhoods(range(9), 4, rng=1)
     >>> {len(near) for near in ring.values()}, all(a in ring[b] for a in ring for b in ring[a])

@@ -29,31 +29,16 @@ _ADDERS = {True: ("distributed", "central", "local"), False: ("central", "local"
 
 @dataclass(frozen=True, kw_only=True)
 class Job(Terms):
-    """The terms on which nodes are asked, and what is guaranteed; the question is in a child.
-
-    Attributes
-    ----------
-    federation : str
-        The folder of the federation.
-    command : str or None
-        How the user asked.
-    epsilon, delta : float or None
-        What the run may spend; None: there is no guarantee.
-    trust : str or None
-        With a guarantee, who adds the noise: "distributed", "central" or "local"; plain sums have no
-        distributed one.
-    ledger_epsilon : float or None
-        The whole budget of the federation's clients; None: as its ledger has it, or `epsilon`.
-    """
+    """The terms on which nodes are asked, and the guarantee; subclasses add the question."""
 
     asks: ClassVar[str]
 
-    federation: str
+    federation: str  # its folder
     command: str | None
-    epsilon: Finite | None = None
+    epsilon: Finite | None = None  # what the run may spend; None: there is no guarantee
     delta: Finite | None = None
-    trust: str | None = None
-    ledger_epsilon: Finite | None = None
+    trust: str | None = None  # who adds the noise: "distributed", "central" or "local"
+    ledger_epsilon: Finite | None = None  # of all runs; None: as the ledger has it, or `epsilon`
 
     def __post_init__(self) -> None:
         self._check_guarantee()
@@ -79,27 +64,12 @@ class Job(Terms):
 
 @dataclass(frozen=True, kw_only=True)
 class MixtureJob(Job):
-    """Which kinds of clients are there?
-
-    Attributes
-    ----------
-    selects : bool
-        Whether the number of components is chosen, or `components` has the one that is wanted.
-    components : tuple of int
-        Empty for "auto".
-    max_size, max_rounds, patience, max_upload, seed : int
-    tol, held_out : float
-    cohort_size : int or None
-        A number of nodes.
-    sizes : str
-    checkpoint : str or None
-        Folder that keeps the sum of every round.
-    """
+    """Which kinds of clients are there? The fields are parameters of `learn`."""
 
     asks: ClassVar[str] = "mixture"
 
-    selects: bool
-    components: tuple[Count, ...]
+    selects: bool  # chooses the number of components, or fits the one in `components`
+    components: tuple[Count, ...]  # empty for "auto"
     max_size: Count
     max_rounds: Count = 50
     patience: Count = 3
@@ -107,9 +77,9 @@ class MixtureJob(Job):
     seed: Count = 0
     tol: Finite = 1e-3
     held_out: Finite = 0.2
-    cohort_size: Count | None = None
+    cohort_size: Count | None = None  # of nodes
     sizes: str = "binned"
-    checkpoint: str | None = None
+    checkpoint: str | None = None  # folder that keeps the sum of every round
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -136,11 +106,11 @@ class MixtureJob(Job):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides about the rounds: a run that goes on has to have the same."""
+        """The settings that determine the rounds: a run resumes only with the same ones."""
         no_matter = ("command", "checkpoint", "timeout", "settling", "retries", "ledger_epsilon")
         kept = {name: value for name, value in to_json(self).items() if name not in no_matter}
         if not self.selects:
-            del kept["max_rounds"]  # a fit that was to take fewer rounds begins in the same way
+            del kept["max_rounds"]  # a fit with fewer rounds begins in the same way
         return kept
 
 
@@ -148,21 +118,12 @@ class MixtureJob(Job):
 class StyleJob(Job):
     """What do clients differ in besides their labels?
 
-    It is one question, so that there is nothing to go on from, and nothing in it is random.
-
-    Attributes
-    ----------
-    space : StyleSpace
-        Of as many labels as the federation has categories, in their order.
-    features : tuple of str, or None
-        The name of each feature.
-    label_effect : bool
-        As in `fit_style`.
+    It is one question: there is nothing to resume, and nothing in it is random.
     """
 
     asks: ClassVar[str] = "style"
 
-    space: StyleSpace
+    space: StyleSpace  # its labels are the federation's categories, in their order
     features: tuple[str, ...] | None = None
     label_effect: bool = False
 

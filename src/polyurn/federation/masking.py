@@ -140,30 +140,29 @@ PRIME = 2**521 - 1
 N_SECRET_BYTES = 32
 
 
-def split(secret: bytes, *, threshold: int, places: Iterable[int]) -> list[bytes]:
-    """Shares of 32 bytes: the values at `places`, from 1 on, of a random polynomial.
+def split(secret: bytes, *, threshold: int, indices: Iterable[int]) -> list[bytes]:
+    """Shares of 32 bytes: the values at `indices`, from 1 on, of a random polynomial.
 
     `threshold` of them give the secret back; one fewer says nothing about it.
 
-    >>> shares = split(bytes(range(32)), threshold=2, places=[1, 2, 3])
+    >>> shares = split(bytes(range(32)), threshold=2, indices=[1, 2, 3])
     >>> combine({1: shares[0], 3: shares[2]}) == bytes(range(32))
     True
     """
     polynomial = [secrets.randbelow(PRIME) for _ in range(threshold - 1)]
     polynomial.append(int.from_bytes(secret, "little"))  # the highest power first
     shares = []
-    for place in places:
+    for index in indices:
         value = 0
         for coefficient in polynomial:
-            value = (
-                value * place + coefficient
-            )  # places are small: one remainder at the end is faster
+            # Indices are small: one remainder at the end is faster.
+            value = value * index + coefficient
         shares.append((value % PRIME).to_bytes(N_SHARE_BYTES, "little"))
     return shares
 
 
 def combine(shares: Mapping[int, bytes]) -> bytes:
-    """The secret of {place: share}, of as many shares as the threshold.
+    """The secret of {index: share}, of as many shares as the threshold.
 
     Shares of several secrets are noticed only by chance: compare the result with a commitment.
     """
@@ -176,12 +175,12 @@ def combine(shares: Mapping[int, bytes]) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _weights_at_zero(places: tuple[int, ...]) -> list[int]:
+def _weights_at_zero(indices: tuple[int, ...]) -> list[int]:
     """Lagrange's weights Π x_j / (x_j - x_i) over j ≠ i."""
-    product = math.prod(places)
-    differences = [math.prod(y - x for y in places if y != x) % PRIME for x in places]
+    product = math.prod(indices)
+    differences = [math.prod(y - x for y in indices if y != x) % PRIME for x in indices]
     inverses = _inverses(differences)
-    return [product // x * inverse % PRIME for x, inverse in zip(places, inverses, strict=True)]
+    return [product // x * inverse % PRIME for x, inverse in zip(indices, inverses, strict=True)]
 
 
 def _inverses(numbers: Sequence[int]) -> list[int]:
@@ -206,9 +205,9 @@ _SIGNED_BITS = 62  # one bit is the sign's, and one is left for the halves that 
 
 @dataclass(frozen=True, eq=False)
 class FixedPoint:
-    """The scale of each place of a vector, chosen so that a sum of `n_summands` cannot overflow.
+    """The scale of each element of a vector, chosen so that a sum of `n_summands` cannot overflow.
 
-    Place j is multiplied by 2**f with f = 62 - e - h, where bound_j (1 + 1e-9) < 2**e and n_summands ≤
+    Element j is multiplied by 2**f with f = 62 - e - h, where bound_j (1 + 1e-9) < 2**e and n_summands ≤
     2**h. Then |Σ| ≤ 2**h (2**(62 - h) + 1/2) < 2**63 for any h ≤ 61. The sum is off by at most
     n_summands / 2**(f + 1), 4.4e-13 of the bound at 1,000 summands, before it is a float again.
     Clips nothing: a number beyond its bound is an error at the node. `bounds` has shape (n_numbers,).
@@ -234,7 +233,7 @@ class FixedPoint:
 
     @property
     def exponents(self) -> NDArray[np.int32]:
-        """The power of two that each place is multiplied by, which is exact; shape (n_numbers,)."""
+        """The power of two that each element is multiplied by, which is exact; shape (n_numbers,)."""
         _, bits = np.frexp(self.bounds * (1 + ROUNDING))
         return np.asarray(_SIGNED_BITS - (self.n_summands - 1).bit_length() - bits, dtype=np.int32)
 
@@ -264,12 +263,10 @@ class FixedPoint:
 def checked_matter(matter: bytes) -> bytes:
     """A digest of what is being summed, or nothing; it stands before all that is signed in a round.
 
-    Nodes whom the server told different matters refuse each other's keys.
+    Nodes to which the server sent different matters refuse each other's keys.
     """
-    if len(matter) not in (
-        0,
-        32,
-    ):  # so that no other pair of matter and statement is the same bytes
+    # Of one length, so that no other pair of matter and statement is the same bytes.
+    if len(matter) not in (0, 32):
         raise InputError(f"expected a digest of 32 bytes, got {len(matter)}")
     return matter
 

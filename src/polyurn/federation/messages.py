@@ -164,19 +164,14 @@ class Message:
 
     @classmethod
     def decode(cls, data: bytes, *, tag: bytes | None, node: int) -> Self:
-        """The message in `data`; `RefusedError` if it is another, or of another round or node.
+        """The message in `data`; `RefusedError` if it is another kind, or of another round or node.
 
-        Parameters
-        ----------
-        data : bytes
-        tag : bytes, optional
-            The one that it has to have; None takes any.
-        node : int
-            Whom it is to or from, as the transport says.
+        `tag` is the one that it must have, None takes any; `node` is its sender or receiver, as the
+        transport says.
         """
         magic, version, kind, its_tag, its_node = _header(data)
         if magic != MAGIC:
-            _refuse("it is none of a federation")
+            _refuse("it is not of a federation")
         if version != VERSION:
             _refuse(f"version {version}, expected {VERSION}")
         if kind != cls.KIND:
@@ -196,7 +191,7 @@ def tag_of(data: bytes) -> bytes:
 
 def _header(data: bytes) -> tuple[Any, ...]:
     if not isinstance(data, bytes) or len(data) < _HEADER.size:
-        _refuse("it is no row of bytes with a header")
+        _refuse("it has no header")
     return _HEADER.unpack_from(data)
 
 
@@ -212,9 +207,7 @@ class Refusal(IntEnum):
         return member
 
     text: str  # the code in words, for logs and reports
-    lasts: (
-        bool  # whether the same question would be refused again: it is the owner's policy, or data
-    )
+    lasts: bool  # whether the same question would be refused again, because of policy or data
 
     UNREADABLE = 1, "it cannot read the question", False
     SECURE_ONLY = 2, "it answers in secure sums only"
@@ -291,7 +284,7 @@ class Reply(Message):
     body : bytes
         An answer as `encode_statistics` has it, or a message of a secure sum; empty in a refusal.
     refusal : Refusal, optional
-        No text of an error crosses.
+        No text of an error is sent.
     suspect : int, optional
         The node whose message to this one, carried by the server, did not keep to the protocol.
     """

@@ -81,7 +81,7 @@ class Node:
     ids : sequence of shape (n_clients,)
         The clients' ids; they never leave, and their buckets follow from them.
     key : bytes
-        32 secret ones, the same for as long as the node takes part: see `folder.bucket_key`.
+        32 secret bytes, the same for as long as the node takes part: see `folder.bucket_key`.
     policy : NodePolicy
     log : NodeLogFile
         Without a line in it nothing is answered.
@@ -91,9 +91,9 @@ class Node:
     signer, roster : Signer, Roster, optional
         Its long-lived key and everybody's public ones, for secure sums.
     memory : mapping of str to bytes, optional
-        What `memory()` of an earlier process of the node was after its last answer.
+        The `memory()` of the node's earlier process after its last answer.
     on_failure : function of an exception, optional
-        Told of what failed, here and nowhere else: the server gets a code. By default nobody is told.
+        Gets the error when an answer fails; the server gets a code only. By default it is dropped.
     clock : function that returns a datetime, optional
     rng : int or numpy.random.Generator
         For questions whose answer is random (`Initialise`).
@@ -156,7 +156,7 @@ class Node:
                     reply = Reply(declined.refusal, declined.suspect)
                 except Exception as error:
                     # Whatever it is, a bug or no memory: its text may hold a client's numbers.
-                    self._tell(error)
+                    self._report(error)
                     reply = Reply(Refusal.FAILED)
                 if reply.refusal is not None:
                     entry.refusal, entry.n_numbers = reply.refusal, 0
@@ -164,12 +164,12 @@ class Node:
                 self._log.append(entry)
         except Exception as error:
             # No line in the log, no answer.
-            self._tell(error)
+            self._report(error)
             reply = Reply(Refusal.FAILED)
         return reply.encode(tag=tag, node=self._node)
 
     def memory(self) -> dict[str, bytes]:
-        """What the next process of this node needs of secure sums that are open, by their names.
+        """State of the open secure sums, by their names, for the next process of this node.
 
         Secret while a sum lasts and useless afterwards: each of them may be used once.
         """
@@ -182,8 +182,8 @@ class Node:
     def __repr__(self) -> str:
         return f"Node({self._node}, {counted(self._rows.n_clients, 'client')})"
 
-    def _tell(self, error: Exception) -> None:
-        """The owner; if that fails, nobody: an error that leaves here is told to the server."""
+    def _report(self, error: Exception) -> None:
+        """Report an error to the owner; if that fails, to nobody: the server must not see it."""
         with contextlib.suppress(Exception):
             self._on_failure(error)
 
@@ -319,7 +319,7 @@ class Node:
             raise _DeclinedError(Refusal.TOO_OFTEN)
 
     def _lacks(self, query: Query[Any]) -> Refusal | None:
-        """What the clients do not have that the question is about."""
+        """Why these clients cannot answer the question: no records, other features or categories."""
         for leaf, _, _ in query.leaves():
             if leaf.style_space is None:
                 continue

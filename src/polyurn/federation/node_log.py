@@ -1,7 +1,7 @@
 """The owner's log of what a node was asked: a text file, one line per message, for people to read.
 
-It is also what `NodePolicy.rounds_per_day` is counted by, and what says that a stage of a secure sum was
-answered, so that a restart does not forget. Whole lines are appended, and nothing is ever rewritten.
+After a restart, the node counts `NodePolicy.rounds_per_day` from it, and finds which stages of secure
+sums it has answered. Whole lines are appended, and nothing is ever rewritten.
 """
 
 import os
@@ -22,24 +22,8 @@ _BLOCK = 2**16  # bytes that are read at a time, from the end
 
 @dataclass
 class LogEntry:
-    """One message and what became of it.
+    """One message and its outcome.
 
-    Attributes
-    ----------
-    when : datetime
-    stage : str
-        "plain", or one of the five of a secure sum; numbers are sent in "plain" and "mask".
-    kind : str
-        What was asked, as `Query.text` has it.
-    n_numbers : int
-        How many were sent.
-    refusal : Refusal, optional
-        None if it was answered.
-    round_name : str
-        Of a secure sum: the same in the lines of all its stages.
-
-    Examples
-    --------
     >>> entry = LogEntry(datetime(2026, 11, 17, 9, 30, tzinfo=UTC), "plain", "survey", 31)
     >>> entry.line()
     '2026-11-17 09:30:00 UTC | plain | survey | 31 numbers sent | answered'
@@ -50,11 +34,11 @@ class LogEntry:
     """
 
     when: datetime
-    stage: str
-    kind: str = "unknown"
-    n_numbers: int = 0
+    stage: str  # "plain", or one of the five of a secure sum
+    kind: str = "unknown"  # of question, as `Query.text` names it
+    n_numbers: int = 0  # sent, in "plain" and "mask"
     refusal: Refusal | None = None
-    round_name: str = ""
+    round_name: str = ""  # of a secure sum: the same in all its stages
 
     @property
     def is_round(self) -> bool:

@@ -31,17 +31,17 @@ class Starting:
     node: NodeFolder
     process: subprocess.Popen[bytes]
     log: Path
-    begin: int  # where in the log it begins to speak
+    begin: int  # where its part of the log begins
 
     def wait(self) -> int:
-        """Its pid, when it has joined; what it said last, as an error, if it ended or took too long."""
+        """Its pid, when it has joined; its last error, raised here, if it ended or took too long."""
         end = time.monotonic() + _JOINS_WITHIN
         while alive(self.node.pid) != self.process.pid:
             if self.process.poll() is not None or time.monotonic() > end:
                 self.process.kill()
                 self.process.wait()
-                said = self.log.read_bytes()[self.begin :].decode(errors="replace").strip()
-                reason = said.rpartition("error: ")[2] if "error: " in said else ""
+                text = self.log.read_bytes()[self.begin :].decode(errors="replace").strip()
+                reason = text.rpartition("error: ")[2] if "error: " in text else ""
                 raise FederationError(reason or f"{self.node.name} did not join: see {self.log}")
             time.sleep(0.1)
         return self.process.pid
@@ -74,7 +74,7 @@ def federation_here(
     folder. `durable` is as in `superlink.start`.
     """
     shapes = [getattr(counts, "shape", (0, 0)) for counts in clients]
-    made = set_up(
+    files = set_up(
         folder,
         address=f"localhost:{free_port()}",
         categories=shapes[0][1] if categories is None else categories,
@@ -83,29 +83,29 @@ def federation_here(
         n_nodes=len(clients),
         secure_only=secure_only,
     )
-    federation = made.read()
+    federation = files.read()
     for entry, counts in zip(federation.nodes, clients, strict=True):
-        table = made.node(entry.name) / "clients.csv"
+        table = files.node(entry.name) / "clients.csv"
         write_histograms(counts, table, categories=federation.categories)
-    with running(made, [["clients.csv"]] * len(clients), durable=durable):
-        yield made
+    with running(files, [["clients.csv"]] * len(clients), durable=durable):
+        yield files
 
 
 @contextmanager
 def running(
-    made: FederationFolder, arguments: Sequence[Sequence[str]], *, durable: bool = True
+    files: FederationFolder, arguments: Sequence[Sequence[str]], *, durable: bool = True
 ) -> Iterator[None]:
     """The SuperLink, unless it runs already, and all nodes as processes, until the context is left.
 
     `arguments` are those of each node's `join`: the table, in the node's folder, and options.
     """
-    nodes = [read_node(made.node(entry.name)) for entry in made.read().nodes]
+    nodes = [read_node(files.node(entry.name)) for entry in files.read().nodes]
     starting = []
     try:
         with ended_like_ctrl_c():
-            if alive(made.pid) is None:
-                superlink.start(made, host="127.0.0.1", durable=durable)
-                superlink.register(made)
+            if alive(files.pid) is None:
+                superlink.start(files, host="127.0.0.1", durable=durable)
+                superlink.register(files)
             for node, (table, *options) in zip(nodes, arguments, strict=True):
                 words = [str(node.path), str(node.path / table), *options]
                 starting.append(start_node(node, words))
@@ -117,7 +117,7 @@ def running(
         for one in starting:
             one.process.kill()  # one that had not joined yet has no file
             one.process.wait()
-        superlink.stop(made)
+        superlink.stop(files)
 
 
 def free_port() -> int:

@@ -105,7 +105,7 @@ def _ledger(folder: NodeFolder, policy: NodePolicy) -> PrivacyLedger | None:
 
 
 def check_clients(folder: NodeFolder, clients: Histograms) -> None:
-    """Nothing, if the clients are as the federation has declared them; else `CountsError`."""
+    """Refuse clients that are not as the federation has declared them."""
     declared = folder.federation
     counts = check_counts(clients.counts)
     if clients.shape[1] != declared.n_categories:
@@ -129,10 +129,10 @@ def check_clients(folder: NodeFolder, clients: Histograms) -> None:
 
 
 def warm_up() -> None:
-    """Compile what answers are computed with, or load it; the first time, it takes half a minute.
+    """Compile the kernels of all answers, or load them; the first time, it takes half a minute.
 
-    No round should wait for that. A small selection in this process asks every kind of question once;
-    then one client is asked about its style.
+    No round should wait for that. A small selection asks every kind of question once; then one client
+    is asked about its style.
     """
     counts = np.random.default_rng(0).multinomial(9, [0.5, 0.3, 0.2], size=60)
     select(LocalAggregator(counts, rng=0), (1, 2), n_categories=3, max_size=9, max_rounds=6, rng=0)

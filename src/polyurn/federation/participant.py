@@ -93,7 +93,7 @@ class Participant:
 
     Examples
     --------
-    The five messages of a node are in docs/secure-sums.md, and `Round` has the server's.
+    The five messages of a node are in docs/secure-sums.md, and `SecureSum` has the server's.
     """
 
     def __init__(
@@ -145,10 +145,10 @@ class Participant:
             m.threshold, m.quorum = message.threshold, message.quorum
             m.cohort = dict(message.cohort)
             m.keys = {peer: ad.mask_key + ad.seal_key for peer, ad in message.neighbours.items()}
-            place = {peer: i for i, peer in enumerate(sorted(m.cohort), start=1)}
-            places = [place[peer] for peer in m.keys]
-            seeds = masking.split(m.seed, threshold=m.threshold, places=places)
-            keys = masking.split(m.mask_private, threshold=m.threshold, places=places)
+            index = {peer: i for i, peer in enumerate(sorted(m.cohort), start=1)}
+            indices = [index[peer] for peer in m.keys]
+            seeds = masking.split(m.seed, threshold=m.threshold, indices=indices)
+            keys = masking.split(m.mask_private, threshold=m.threshold, indices=indices)
             shares = dict(zip(m.keys, map(bytes.__add__, seeds, keys), strict=True))
             m.shares = {self._node: shares.pop(self._node)}
             pair, about = masking.KeyPair(m.seal_private, m.tag), self._about()

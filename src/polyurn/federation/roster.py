@@ -30,15 +30,8 @@ class Signer(Protocol):
 
 
 class SigningKey:
-    """A node's long-lived key.
+    """A node's long-lived key: Ed25519 or ECDSA P-384, without a passphrase, as OpenSSH or PEM.
 
-    Parameters
-    ----------
-    private : bytes
-        An Ed25519 or ECDSA P-384 key without a passphrase, as OpenSSH or PEM writes it.
-
-    Examples
-    --------
     >>> key = SigningKey.generate()
     >>> Roster({7: key.public}).verify(7, b"text", key.sign(b"text"))
     >>> Roster({7: key.public}).verify(7, b"another", key.sign(b"text"))
@@ -79,12 +72,9 @@ class SigningKey:
 
 
 class Roster:
-    """The public keys of all nodes of a federation, by their ids; fixed when it was set up.
+    """The public keys of all nodes of a federation, by their ids, which are below 2**64.
 
-    Parameters
-    ----------
-    keys : mapping from int to bytes
-        Ids below 2**64, and public keys as OpenSSH or PEM writes them. No two nodes have the same.
+    Keys are as OpenSSH or PEM writes them; no two nodes have the same.
     """
 
     def __init__(self, keys: Mapping[int, bytes]) -> None:
@@ -102,7 +92,7 @@ class Roster:
         return len(self._keys)
 
     def verify(self, node: int, message: bytes, signature: bytes) -> None:
-        """Nothing, if the node signed the message; else `RefusedError`, which names it."""
+        """Raise `RefusedError`, which names the node, unless the node signed the message."""
         key = self._keys.get(node)
         if key is None:
             raise RefusedError(f"node {node} is not in the roster", node)

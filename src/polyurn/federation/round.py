@@ -44,7 +44,7 @@ class SecureSum:
     roster : Roster
         Of the federation.
     bounds : float array of shape (n_numbers,)
-        The largest |value| of a node's summand, place by place; the nodes have the same.
+        The largest |value| of a node's summand, element by element; the nodes have the same.
     dropout : float
         The declared share of nodes that do not stay to the end; see `choose_graph`.
     colluding : float

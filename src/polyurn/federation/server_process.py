@@ -1,6 +1,6 @@
-"""The server's process: performs the job that `polyurn federation run` or `style` wrote down.
+"""The server's process: performs the job that `polyurn federation run` or `style` wrote.
 
-The search is `server/`, asking the nodes is `aggregator.py`. What happens is told in the job's folder,
+The search is `server/`, asking the nodes is `aggregator.py`. Progress is written into the job's folder,
 because the command that waits for it is another process. A job with a guarantee is charged to the
 federation's ledger, which has all that was ever spent on its clients.
 """
@@ -40,30 +40,30 @@ _ROUNDING = 1e-9
 def perform(exchange: Exchange, folder: JobFolder) -> None:
     """Ask the nodes until there is a model, and write it into the folder."""
     job = folder.read()
-    place = FederationFolder(job.federation)
-    federation = place.read()
+    files = FederationFolder(job.federation)
+    federation = files.read()
     nodes = FederatedAggregator(
         exchange,
         job,
         roster=federation.roster,
         clients_per_node=federation.clients_per_node,
-        expected=len(place.flower_ids()),
+        expected=len(files.flower_ids()),
         rng=job.seed if isinstance(job, MixtureJob) else None,
     )
     if isinstance(job, MixtureJob):
-        _learn_mixture(nodes, place, job, folder)
+        _learn_mixture(nodes, files, job, folder)
     else:
-        _learn_style(nodes, place, job, folder)
+        _learn_style(nodes, files, job, folder)
 
 
 def _learn_mixture(
-    nodes: FederatedAggregator, place: FederationFolder, job: MixtureJob, folder: JobFolder
+    nodes: FederatedAggregator, files: FederationFolder, job: MixtureJob, folder: JobFolder
 ) -> None:
-    federation = place.read()
+    federation = files.read()
     answers = None if job.checkpoint is None else Journal(Path(job.checkpoint), job.settings)
     asked: Aggregator = nodes
     if job.epsilon is not None:
-        asked = private_clients(nodes, job, place, answers)
+        asked = private_clients(nodes, job, files, answers)
     if answers is not None:
         folder.tell({"kept": len(answers)})
         asked = ReplayAggregator(asked, answers)
@@ -72,18 +72,22 @@ def _learn_mixture(
             asked, job.components or "auto", n_categories=federation.n_categories, rng=job.seed,
             on_round=lambda done: folder.tell(_event(done)), **job.search,
         )  # fmt: skip
-    provenance = {"seed": job.seed, **Provenance.of(learned).to_json(), **_made(nodes, place, job)}
+    provenance = {
+        "seed": job.seed,
+        **Provenance.of(learned).to_json(),
+        **_provenance(nodes, files, job),
+    }
     save(learned.mdm, folder.result, categories=federation.categories, provenance=provenance)
 
 
 def _learn_style(
-    nodes: FederatedAggregator, place: FederationFolder, job: StyleJob, folder: JobFolder
+    nodes: FederatedAggregator, files: FederationFolder, job: StyleJob, folder: JobFolder
 ) -> None:
     guarantee = None
     if job.epsilon is None:
         style = fit_style(nodes, job.space, label_effect=job.label_effect)
     else:
-        private = private_clients(nodes, job, place)
+        private = private_clients(nodes, job, files)
         with _saying_how_to_raise():
             style = fit_style(
                 private,
@@ -97,21 +101,21 @@ def _learn_style(
     save(
         style,
         folder.result,
-        categories=place.read().categories,
+        categories=files.read().categories,
         features=job.features,
-        provenance={"privacy": privacy, **_made(nodes, place, job)},
+        provenance={"privacy": privacy, **_provenance(nodes, files, job)},
     )
 
 
-def _made(nodes: FederatedAggregator, place: FederationFolder, job: Job) -> dict[str, Any]:
-    """How a model came about, whatever it is a model of."""
-    names = {node.number: node.name for node in place.read().nodes}
+def _provenance(nodes: FederatedAggregator, files: FederationFolder, job: Job) -> dict[str, Any]:
+    """The part of the provenance that mixtures and styles share."""
+    names = {node.number: node.name for node in files.read().nodes}
     return {"command": job.command, "traffic": to_json(nodes.traffic.named(names))}
 
 
 @contextmanager
 def _saying_how_to_raise() -> Iterator[None]:
-    """Rounds that were begun again, or another run: all are charged to the same ledger."""
+    """Name the option that raises the budget of the ledger, which all runs and retries share."""
     try:
         yield
     except BudgetError as error:
@@ -119,7 +123,7 @@ def _saying_how_to_raise() -> Iterator[None]:
 
 
 def _event(done: Round | SelectionRound) -> dict[str, Any]:
-    """A round for whoever watches: what a file keeps of it, and how far a selection is."""
+    """A round as an event: the fields that a file keeps, and the state of a selection."""
     if isinstance(done, SelectionRound):
         return {**to_json(done), "values": dict(done.values), "running": done.running}
     return to_json(done)
@@ -129,19 +133,19 @@ def _event(done: Round | SelectionRound) -> dict[str, Any]:
 
 
 def private_clients(
-    clients: FederatedAggregator, job: Job, place: FederationFolder, answers: Journal | None = None
+    clients: FederatedAggregator, job: Job, files: FederationFolder, answers: Journal | None = None
 ) -> PrivateAggregator:
-    """The nodes, asked for sums with noise only; refused if the ledger cannot pay the run to its end.
+    """The nodes, asked for sums with noise only; an error if the ledger cannot pay for the whole run.
 
-    Rounds that are kept belong to a run that goes on: it is charged under the name that it began with.
+    A run that continues from a journal is charged under the name with which it began.
     """
     assert job.epsilon is not None
     assert job.delta is not None
     ledger = raised_ledger(
-        place.ledger, epsilon=job.ledger_epsilon, delta=job.delta, first=job.epsilon
+        files.ledger, epsilon=job.ledger_epsilon, delta=job.delta, first=job.epsilon
     )
     run = None if answers is None else answers.name
-    lost = [] if answers is None else _lost(ledger, answers, place)
+    lost = [] if answers is None else _lost(ledger, answers, files)
     others = [charge.sigma for charge in ledger.charges if charge.run != run]
     _check_left(ledger, [sigma_for(job.epsilon, job.delta), *lost, *others])
     if job.trust == "local":
@@ -149,21 +153,21 @@ def private_clients(
     if job.trust == "central":
         check_installed("central noise")  # before anything is charged
         return PrivateAggregator(clients, ledger=ledger, trust="central", run=run)
-    n_reporters, n_colluding = reporters(len(place.read().nodes), job)
+    n_reporters, n_colluding = reporters(len(files.read().nodes), job)
     return PrivateAggregator(
         clients, ledger=ledger, trust="distributed", n_reporters=n_reporters,
         n_colluding=n_colluding, run=run,
     )  # fmt: skip
 
 
-def _lost(ledger: PrivacyLedger, answers: Journal, place: FederationFolder) -> list[float]:
-    """The noise of what the run was charged for before, and brought no answer: it is charged again."""
+def _lost(ledger: PrivacyLedger, answers: Journal, files: FederationFolder) -> list[float]:
+    """The noise of earlier charges of the run that brought no answer: those are charged again."""
     own = [charge.sigma for charge in ledger.charges if charge.run == answers.name]
     n_kept = len(answers)
     if len(own) < n_kept:
         raise FileError(
-            f"{place.ledger} has {counted(len(own), 'charge')} of the run in {answers.folder}, which "
-            f"has {counted(n_kept, 'round')}: put the ledger of that run in its place, or take an "
+            f"{files.ledger} has {counted(len(own), 'charge')} of the run in {answers.folder}, which "
+            f"has {counted(n_kept, 'round')}: put the ledger of that run there, or take an "
             "empty folder"
         )
     return sorted(own, reverse=True)[: len(own) - n_kept]  # at the least, the cheapest

@@ -165,18 +165,22 @@ def _sentences(
     chosen: FeatureColumn | None,
 ) -> tuple[str, ...]:
     """The recommendation, and what there is to say about it."""
-    said = [advice.sentence]
+    sentences = [advice.sentence]
     own = next(iter(differences.values())).label
     if differs(own):
         alike = f"α_0 = {concentration_of(own.value):.2g}"
-        said.insert(0, f"clients differ in {label} about as those of one Dirichlet with {alike}")
+        sentences.insert(
+            0, f"clients differ in {label} about as those of one Dirichlet with {alike}"
+        )
     if chosen is None:
-        return tuple(said)
+        return tuple(sentences)
     if chosen.bins is not None:
-        said.append(f"{chosen.name} is a number: add a column of its bins to your tables first")
+        sentences.append(
+            f"{chosen.name} is a number: add a column of its bins to your tables first"
+        )
     mean_size = float(client_sizes(chosen.counts).mean())
     thin = thin_categories(differences[chosen.name].n_categories, mean_size)
-    return tuple(said) if thin is None else (*said, thin)
+    return tuple(sentences) if thin is None else (*sentences, thin)
 
 
 def _lacking(

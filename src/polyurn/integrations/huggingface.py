@@ -146,8 +146,8 @@ def dataset_histograms(
     found = dataset_labels(dataset, parts)
     owners = _column(dataset, client).rename_columns(["client"])
     table = owners.append_column("category", [found.labels])
-    made = table_histograms(table, categories=len(found.categories))
-    return Histograms(made.counts, made.clients, found.categories)
+    coded = table_histograms(table, categories=len(found.categories))
+    return Histograms(coded.counts, coded.clients, found.categories)
 
 
 def client_datasets(

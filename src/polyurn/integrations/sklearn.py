@@ -111,8 +111,10 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
         self.converged_, self.n_iter_ = fits[best].converged, fits[best].n_rounds
         self.lower_bound_ = scores[best]
         if not self.converged_:
-            said = f"kept the best of {counted(self.max_iter, 'round')}, before the fit converged"
-            warnings.warn(f"{said}; raise max_iter or tol", ConvergenceWarning, stacklevel=2)
+            message = (
+                f"kept the best of {counted(self.max_iter, 'round')}, before the fit converged"
+            )
+            warnings.warn(f"{message}; raise max_iter or tol", ConvergenceWarning, stacklevel=2)
         return self
 
     def fit_predict(self, X: object, y: object = None) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.wire.private_grid import STEP, steps
 
-# (n_numbers, scale) -> whole numbers: a discrete Gaussian of standard deviation `scale` in each place.
+# (n_numbers, scale) -> whole numbers: a discrete Gaussian of standard deviation `scale` in each element.
 Noise: TypeAlias = Callable[[int, float], NDArray[np.int64]]
 
 # Of a scale in steps of the grid. Below the least the discrete Gaussian is no longer as good as a

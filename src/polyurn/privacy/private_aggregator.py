@@ -161,7 +161,7 @@ def as_private(
     aggregator: Aggregator, epsilon: float, delta: float, *, trust: Trust,
     ledger: PrivacyLedger | None, noise: Noise,
 ) -> Any:  # fmt: skip
-    """The aggregator itself if it is private, or a record of one that is; else a private one around it.
+    """The aggregator itself if it is private, or a replay of one that is; else a private one around it.
 
     Without a ledger it has one of its own, with this budget, which forgets what was spent before.
     """

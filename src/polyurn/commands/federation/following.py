@@ -1,7 +1,6 @@
-"""A job of a federation, from its submission to its end: what is shown meanwhile, and how it can end.
+"""Submits a job of a federation, shows its progress and waits for its end.
 
-The job is performed by another process, `federation/server_process.py`, which tells in files how it
-goes on.
+Another process performs the job, `federation/server_process.py`, and writes its progress into files.
 """
 
 import time
@@ -35,21 +34,21 @@ _LOOK = 0.3  # seconds between two looks for news
 _STARTS_WITHIN = 90.0  # seconds until the server's process has to have begun
 
 
-def perform(place: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
-    """Submit a job, show how it goes on, and wait for its end; Ctrl-C ends it, and says what is kept."""
-    if alive(place.pid) is None:
-        raise FederationError(f"the server is down: polyurn federation up {place.path}")
-    folder = JobFolder.make(place.runs, job)
-    kept = _Kept(place, job)
+def perform(files: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
+    """Submit a job, show its progress and wait for its end; Ctrl-C ends it and says what is kept."""
+    if alive(files.pid) is None:
+        raise FederationError(f"the server is down: polyurn federation up {files.path}")
+    folder = JobFolder.make(files.runs, job)
+    kept = _Kept(files, job)
     run = None
     try:
-        run = superlink.submit(place, folder.path)
-        _follow(place, folder, job, kept)
+        run = superlink.submit(files, folder.path)
+        _follow(files, folder, job, kept)
     except KeyboardInterrupt:
         if run is None:
-            folder.fail("interrupted")  # should it have been submitted, it asks nobody
+            folder.fail("interrupted")  # if it was submitted after all, it asks nobody
         else:
-            superlink.stop_run(place, run)
+            superlink.stop_run(files, run)
         say(f"interrupted; {kept}")
         raise typer.Exit(INTERRUPTED) from None
     return folder
@@ -68,32 +67,32 @@ def missing_nodes(traffic: Traffic | None) -> list[str]:
 class _Kept:
     """What is left of a job that has ended without a result, in words."""
 
-    def __init__(self, place: FederationFolder, job: MixtureJob | StyleJob) -> None:
-        self._place, self._job = place, job
-        self._n_charges = _n_charges(place)
+    def __init__(self, files: FederationFolder, job: MixtureJob | StyleJob) -> None:
+        self._files, self._job = files, job
+        self._n_charges = _n_charges(files)
 
     def __str__(self) -> str:
         match self._job:
             case MixtureJob(checkpoint=str(folder)):
                 return f"repeat the command to go on from {folder}"
             case MixtureJob():
-                said = "nothing was kept (no --checkpoint)"
+                sentence = "nothing was kept (no --checkpoint)"
             case StyleJob():
-                said = "nothing was kept"
-        if _n_charges(self._place) == self._n_charges:
-            return said
-        return f"{said}, and what was asked is charged to {self._place.ledger}"
+                sentence = "nothing was kept"
+        if _n_charges(self._files) == self._n_charges:
+            return sentence
+        return f"{sentence}, and what was asked is charged to {self._files.ledger}"
 
 
-def _n_charges(place: FederationFolder) -> int:
+def _n_charges(files: FederationFolder) -> int:
     """How many questions the federation's ledger was charged for."""
-    if not place.ledger.exists():
+    if not files.ledger.exists():
         return 0
-    return sum(isinstance(entry, Charge) for entry in LedgerFile(place.ledger).read())
+    return sum(isinstance(entry, Charge) for entry in LedgerFile(files.ledger).read())
 
 
 def _follow(
-    place: FederationFolder, folder: JobFolder, job: MixtureJob | StyleJob, kept: _Kept
+    files: FederationFolder, folder: JobFolder, job: MixtureJob | StyleJob, kept: _Kept
 ) -> None:
     begin = time.monotonic()
     with _progress(job) as on_event:
@@ -107,16 +106,16 @@ def _follow(
                 return
             has_begun = folder.pid.exists()
             if has_begun and not is_running(folder.pid):
-                # Its last words may have come in between.
+                # It may have written its last event meanwhile.
                 if folder.result.exists() or folder.failure is not None:
                     continue
                 raise FederationError(f"the process that asks the nodes has died; {kept}")
-            if alive(place.pid) is None:
+            if alive(files.pid) is None:
                 raise FederationError(
-                    f"the SuperLink has died: polyurn federation up {place.path}; then {kept}"
+                    f"the SuperLink has died: polyurn federation up {files.path}; then {kept}"
                 )
             if not has_begun and time.monotonic() - begin > _STARTS_WITHIN:
-                raise FederationError(f"the run did not begin: see {place.log}")
+                raise FederationError(f"the run did not begin: see {files.log}")
             time.sleep(_LOOK)
 
 

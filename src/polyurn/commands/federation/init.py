@@ -38,13 +38,13 @@ def init_command(
     """
     from polyurn.federation.folder import load_public_keys, set_up
 
-    files = node or []
-    if nodes < 0 or nodes + len(files) < 1:
+    keys = node or []
+    if nodes < 0 or nodes + len(keys) < 1:
         raise ParameterError("expected nodes: --nodes 8, or --node NAME.pub for each of them")
-    public = [load_public_keys(file, number=nodes + i) for i, file in enumerate(files, start=1)]
+    public = [load_public_keys(file, number=nodes + i) for i, file in enumerate(keys, start=1)]
     declared = declared_categories(categories)
     assert declared is not None
-    made = set_up(
+    files = set_up(
         folder,
         address=address,
         categories=declared,
@@ -55,13 +55,13 @@ def init_command(
         hosts=host or [],
         features=listed_names(features),
     )
-    say(f"made {folder} for {counted(nodes + len(files), 'node')} at {address}")
+    say(f"made {folder} for {counted(nodes + len(keys), 'node')} at {address}")
     if nodes:
         say(
             f"private keys of {counted(nodes, 'node')} were made here: whoever has this folder can "
             "speak for them; let owners make their own with `polyurn federation keys`"
         )
-    say(f"next: polyurn federation up {folder}; the folders for the nodes are in {made.nodes}")
+    say(f"next: polyurn federation up {folder}; the folders for the nodes are in {files.nodes}")
 
 
 def keys_command(

@@ -38,7 +38,7 @@ def join_command(
 ) -> None:
     """Join a federation with the clients of a table, and answer until Ctrl-C.
 
-    What it may be asked stands in NODE_DIR/policy.toml, and what it was asked in NODE_DIR/questions.log.
+    NODE_DIR/policy.toml limits what it may be asked; NODE_DIR/questions.log has what it was asked.
 
     Example: `polyurn federation join fed/nodes/node-1 clients.csv`
     """
@@ -51,50 +51,52 @@ def join_command(
     from polyurn.sources.clients import naming, read_clients
     from polyurn.storage.table_files import read_table
 
-    place = read_node(folder)
-    if (pid := alive(place.pid)) is not None:
-        raise FederationError(f"{place.name} is running already (process {pid})")
+    node_folder = read_node(folder)
+    if (pid := alive(node_folder.pid)) is not None:
+        raise FederationError(f"{node_folder.name} is running already (process {pid})")
     read: Histograms | Records
     if features is None:
         reading = columns.reading(drop_empty=drop_empty)
-        read = read_clients(table, reading, place.federation.declared)
+        read = read_clients(table, reading, node_folder.federation.declared)
     else:
         refuse_options(context, ["count", "drop_empty"], "with --features, a row for each point")
         with naming(table):
             rows = read_table(table, on_remark=say)
             read = records_of(
-                place, rows, features, client=columns.client, category=columns.category
+                node_folder, rows, features, client=columns.client, category=columns.category
             )
     n_clients = read.n_clients if isinstance(read, Records) else read.shape[0]
-    node = open_node(place, read, on_failure=lambda error: _told("an answer", error))
+    node = open_node(node_folder, read, on_failure=lambda error: _say_failure("an answer", error))
     connection = Connection(
-        place.federation.address, place.ca_certificate, place.secret(TRANSPORT_KEY)
+        node_folder.federation.address,
+        node_folder.ca_certificate,
+        node_folder.secret(TRANSPORT_KEY),
     )
     knock(connection.address, connection.certificate)
     if background:
         words = shlex.split(context.obj)
         arguments = [word for word in words[words.index("join") + 1 :] if word != "--background"]
-        started = start_node(place, arguments)
-        say(f"{place.name} has joined (process {started.wait()}, log {started.log})")
+        started = start_node(node_folder, arguments)
+        say(f"{node_folder.name} has joined (process {started.wait()}, log {started.log})")
         return
     say("getting ready to answer")
     warm_up()
 
     def joined(flower_id: int) -> None:
-        place.flower_id.write_text(f"{flower_id}\n")
-        keep_pid(place.pid, os.getpid())
-        say(f"{place.name} has joined with {counted(n_clients, 'client')}; Ctrl-C leaves")
+        node_folder.flower_id.write_text(f"{flower_id}\n")
+        keep_pid(node_folder.pid, os.getpid())
+        say(f"{node_folder.name} has joined with {counted(n_clients, 'client')}; Ctrl-C leaves")
 
     try:
         with ended_like_ctrl_c():
             serve(
-                connection, node.answer, was_there=place.flower_id.exists(), on_joined=joined,
-                on_failure=lambda error: _told("link", error),
+                connection, node.answer, was_there=node_folder.flower_id.exists(), on_joined=joined,
+                on_failure=lambda error: _say_failure("link", error),
             )  # fmt: skip
     finally:
-        place.pid.unlink(missing_ok=True)
+        node_folder.pid.unlink(missing_ok=True)
 
 
-def _told(where: str, error: Exception) -> None:
-    """Tell the owner, and nobody else, what failed."""
+def _say_failure(where: str, error: Exception) -> None:
+    """Show the owner, and nobody else, what failed."""
     say(f"{where} failed: {type(error).__name__}: {error}")

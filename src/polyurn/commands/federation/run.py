@@ -1,7 +1,7 @@
 """`polyurn federation run`: learn what a live federation looks like.
 
 The nodes are asked by polyurn's ServerApp, a process that Flower starts; this command submits the job,
-shows how it goes on, and takes the result. What the process does is `federation/server_process.py`.
+shows its progress, and takes the result. What the process does is `federation/server_process.py`.
 """
 
 from pathlib import Path
@@ -65,8 +65,8 @@ def run_command(
     from polyurn.storage.files import write_whole
     from polyurn.storage.models import load_saved
 
-    place = FederationFolder(folder)
-    federation = place.read()
+    files = FederationFolder(folder)
+    federation = files.read()
     terms = nodes.of_job(privacy)
     numbers = component_numbers(components)
     if max_size is not None and not 1 <= max_size <= federation.max_size:
@@ -74,7 +74,7 @@ def run_command(
             f"expected --max-size from 1 to {federation.max_size:,}, which nodes have agreed to"
         )
     job = MixtureJob(
-        federation=str(place.path),
+        federation=str(files.path),
         command=context.obj,
         selects=selects(numbers, search.held_out),
         components=() if numbers == "auto" else numbers,
@@ -86,7 +86,7 @@ def run_command(
         **search.given(),
         **terms,
     )
-    done = perform(place, job)
+    done = perform(files, job)
     saved = load_saved(done.result)
     say_learned(saved)
     for sentence in missing_nodes(saved.provenance.traffic):

@@ -57,12 +57,12 @@ def style_command(
     from polyurn.storage.files import write_whole
     from polyurn.storage.models import load_saved
 
-    place = FederationFolder(folder)
-    federation = place.read()
+    files = FederationFolder(folder)
+    federation = files.read()
     terms = nodes.of_job(privacy)
     if proxy.suffix == ".json":
         names = ["label", "features", "directions", "radius"]
-        refuse_options(context, names, f"with {proxy}, a style space that is made already")
+        refuse_options(context, names, f"with {proxy}, a style space already made")
         space, columns = saved_space(proxy, federation)
     else:
         space, columns = proxy_space(
@@ -70,14 +70,14 @@ def style_command(
             n_directions=measured.directions, most_directions=DIRECTIONS, say=say,
         )  # fmt: skip
     job = StyleJob(
-        federation=str(place.path),
+        federation=str(files.path),
         command=context.obj,
         space=space,
         features=columns,
         label_effect=measured.label_effect,
         **terms,
     )
-    done = perform(place, job)
+    done = perform(files, job)
     saved = load_saved(done.result, Style)
     say_style(saved)
     for sentence in missing_nodes(saved.provenance.traffic):

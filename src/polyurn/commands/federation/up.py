@@ -1,6 +1,6 @@
 """`polyurn federation up`, `status` and `down`: the server's processes.
 
-What they are is `federation/flower/superlink.py`.
+`federation/flower/superlink.py` starts and ends them.
 """
 
 from pathlib import Path
@@ -37,14 +37,14 @@ def up_command(
     from polyurn.federation.flower import superlink
     from polyurn.federation.folder import FederationFolder
 
-    place = FederationFolder(folder)
-    federation = place.read()
+    files = FederationFolder(folder)
+    federation = files.read()
     if renew:
-        place.renew_certificate()
-    pid = superlink.start(place, host=listen)
+        files.renew_certificate()
+    pid = superlink.start(files, host=listen)
     say(f"the SuperLink listens on {listen}, port {federation.address.rpartition(':')[2]} "
-        f"(process {pid}, log {place.log})")  # fmt: skip
-    ids = superlink.register(place)
+        f"(process {pid}, log {files.log})")  # fmt: skip
+    ids = superlink.register(files)
     say(f"{counted(len(ids), 'node')} may join: polyurn federation join NODE_DIR clients.csv")
 
 
@@ -59,9 +59,9 @@ def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> Non
     from polyurn.federation.flower.processes import alive
     from polyurn.federation.folder import FederationFolder
 
-    place = FederationFolder(folder)
-    federation = place.read()
-    pid = alive(place.pid)
+    files = FederationFolder(folder)
+    federation = files.read()
+    pid = alive(files.pid)
     state: dict[str, Any] = {
         "address": federation.address,
         "superlink": pid,
@@ -69,16 +69,16 @@ def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> Non
         "runs": [],
     }
     if pid is not None:
-        said = {int(node["node-id"]): node for node in superlink.nodes(place)}
-        numbers = {number: key for key, number in place.flower_ids().items()}
+        known = {int(node["node-id"]): node for node in superlink.nodes(files)}
+        numbers = {number: key for key, number in files.flower_ids().items()}
         for node in federation.nodes:
-            about = said.get(numbers.get(node.number, -1), {})
+            about = known.get(numbers.get(node.number, -1), {})
             state["nodes"].append(
                 {"number": node.number, "name": node.name,
                  "status": about.get("status", "not registered")}
             )  # fmt: skip
         state["runs"] = [
-            {"id": run["run-id"], "status": run["status"]} for run in superlink.runs(place)
+            {"id": run["run-id"], "status": run["status"]} for run in superlink.runs(files)
         ]
     if as_json:
         print_json(state)
@@ -109,11 +109,11 @@ def down_command(*, folder: Path = FEDERATION) -> None:
     from polyurn.federation.flower.processes import end_processes
     from polyurn.federation.folder import FederationFolder
 
-    place = FederationFolder(folder)
-    federation = place.read()
-    pids = [place.node(node.name) / "node.pid" for node in federation.nodes]
+    files = FederationFolder(folder)
+    federation = files.read()
+    pids = [files.node(node.name) / "node.pid" for node in federation.nodes]
     n_ended = end_processes(pids, within=_ENDS_WITHIN)
-    was_up = superlink.stop(place)
+    was_up = superlink.stop(files)
     say(
         f"ended {'the SuperLink' if was_up else 'nothing of the server, which was down,'} and "
         f"{counted(n_ended, 'node')}"

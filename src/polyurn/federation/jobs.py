@@ -141,7 +141,7 @@ _KINDS: dict[str, type[MixtureJob] | type[StyleJob]] = {
 }
 
 
-def _is_made(path: Path) -> bool:
+def _is_new_folder(path: Path) -> bool:
     """Make a folder; False if somebody else was first."""
     try:
         path.mkdir()
@@ -164,7 +164,7 @@ class JobFolder:
         try:
             runs.mkdir(parents=True, exist_ok=True)
             number = 1 + max((int(p.name) for p in runs.iterdir() if p.name.isdecimal()), default=0)
-            while not _is_made((folder := cls(runs / f"{number:04d}")).path):
+            while not _is_new_folder((folder := cls(runs / f"{number:04d}")).path):
                 number += 1  # another command took it meanwhile
         except OSError as error:
             raise FileError(f"cannot write {runs}: {error.strerror}") from error

@@ -113,10 +113,10 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
     def partition(self) -> Partition:
         """Which rows each client holds, with its report."""
         if self._partition is None:
-            self._partition = self._made()
+            self._partition = self._cut()
         return self._partition
 
-    def _made(self) -> Partition:
+    def _cut(self) -> Partition:
         rng = np.random.default_rng(self._seed)
         labels, columns = self._labels().labels, self._features
         features = None if columns is None else dataset_features(self.dataset, columns)

@@ -131,8 +131,8 @@ def reply_bytes(reply: Message) -> Any:
 def answered(message: Message, answer: Any) -> Message:
     """The reply to a message, as Flower carries it; `answer` is `Node.answer`, which takes any bytes."""
     record = message.content.get(RECORD)
-    said = record if isinstance(record, ConfigRecord) else {}
-    stage, body = said.get("stage"), said.get("message")
+    fields = record if isinstance(record, ConfigRecord) else {}
+    stage, body = fields.get("stage"), fields.get("message")
     reply = answer(
         stage if isinstance(stage, str) else "", body if isinstance(body, bytes) else b""
     )

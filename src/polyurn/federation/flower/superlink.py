@@ -87,8 +87,8 @@ def register(folder: FederationFolder) -> dict[int, int]:
         for node, place in zip(missing, places, strict=True):
             place.write_text(node.transport + "\n")
         commands = [("supernode", "register", str(place), _LINK) for place in places]
-        for node, said in zip(missing, flwr(folder, *commands), strict=True):
-            ids[int(said["node-id"])] = node.number
+        for node, reply in zip(missing, flwr(folder, *commands), strict=True):
+            ids[int(reply["node-id"])] = node.number
     finally:
         for place in places:
             place.unlink(missing_ok=True)
@@ -98,21 +98,21 @@ def register(folder: FederationFolder) -> dict[int, int]:
 
 def nodes(folder: FederationFolder) -> list[dict[str, Any]]:
     """What the SuperLink says about its nodes: "node-id", "status" and times."""
-    (said,) = flwr(folder, ("supernode", "list", _LINK))
-    return list(said["nodes"])
+    (reply,) = flwr(folder, ("supernode", "list", _LINK))
+    return list(reply["nodes"])
 
 
 def runs(folder: FederationFolder) -> list[dict[str, Any]]:
     """What the SuperLink says about its runs: "run-id", "status" and times."""
-    (said,) = flwr(folder, ("list", _LINK))
-    return list(said["runs"])
+    (reply,) = flwr(folder, ("list", _LINK))
+    return list(reply["runs"])
 
 
 def submit(folder: FederationFolder, job: Path) -> int:
     """Start a run that performs a job; Flower's id of it."""
     config = f"job={json.dumps(str(job))}"
-    (said,) = flwr(folder, ("run", str(folder.app), _LINK, "--run-config", config))
-    return int(said["run-id"])
+    (reply,) = flwr(folder, ("run", str(folder.app), _LINK, "--run-config", config))
+    return int(reply["run-id"])
 
 
 def stop_run(folder: FederationFolder, run: int) -> None:

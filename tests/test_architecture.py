@@ -42,7 +42,7 @@ ROOMS = {
         "wire", "wording",
     },
     "datasets": {"client", "errors", "storage"},
-    "training": {"errors", "partitioning", "typed", "wording"},
+    "training": {"errors", "memory", "partitioning", "typed", "wording"},
     "sweeps": {
         "client", "comparison", "datasets", "errors", "model", "partitioning", "sources",
         "storage", "training", "typed", "wording",

@@ -18,9 +18,9 @@ class Exchange(Protocol):
     ) -> Iterable[tuple[int, bytes]]:
         """Send messages to nodes, and yield (node, reply) as soon as each reply arrives.
 
-        It ends when all nodes have replied, or after `timeout` seconds. If the transport knows that a
-        node failed, its reply is empty bytes, at once. A late reply to an earlier message is yielded,
-        as a sign of life, only if its node is not asked now. `node` is the one that the transport has
+        It ends when all nodes have replied, or after `timeout` seconds. If the transport knows that one
+        failed, its reply is empty bytes, at once. A late reply to an earlier message is yielded, as a
+        sign of life, only if its node is not asked now. `node` is the one that the transport has
         authenticated, not the one that the bytes name.
         """
 

@@ -99,7 +99,7 @@ def test_the_alarm_is_the_first_fact():
     calm, far = (section(style=style(mean=mean)).facts[0] for mean in (0.0, 1.0))
     assert calm[0] == far[0] == "Alarm"
     assert calm[1].startswith("None: ")
-    assert far[1].startswith("The clients' mean style is not the pool's")
+    assert far[1].startswith("The clients' mean style is not the proxy data's")
     assert far[1].endswith("take proxy data that are more like the clients.")
 
 
@@ -107,7 +107,7 @@ def test_far_points_are_said_where_they_are_known():
     known = dict(section(style=style(far_share=0.02)).facts)["Mean style of the clients"]
     assert "2.0% of the clients’ points lie beyond" in known
     unknown = dict(section(style=style(far_share=float("nan"))).facts)
-    assert unknown["Mean style of the clients"] == "0.00 standard deviations from the pool’s."
+    assert unknown["Mean style of the clients"] == "0.00 standard deviations from the proxy data’s."
 
 
 def test_how_much_of_the_style_follows_the_labels_is_said_where_it_was_asked():

@@ -1,9 +1,17 @@
 """Settings and fixtures that tests share."""
 
+<<<<<<< HEAD
 import signal
+=======
+import os
+>>>>>>> rooms-c
 
 import pytest
 from hypothesis import settings
+
+# Before NumPy is loaded, here and in the workers of xdist: two workers whose matrix products have two
+# threads each wait for one another, and private fits take four times as long.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # The first call of a kernel compiles it; machines are noisy: no test is timed. Derandomised, so that
 # a run on one machine says what it says on another.

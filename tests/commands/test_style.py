@@ -76,7 +76,7 @@ def test_an_alarm_is_raised_where_the_pool_lacks_the_clients_style(run, files, t
         moved.append(",".join([who, word, str(float(f0) + 6), *rest]))
     (tmp_path / "records.csv").write_text("\n".join(moved) + "\n")
     ran = run(*COMMAND, *FEW, "--json")
-    assert "alarm: the clients' mean style is not the pool's" in ran.err
+    assert "alarm: the clients' mean style is not the proxy data's" in ran.err
     assert "mean style" in ran.json()["alarm"]
 
 

@@ -60,7 +60,7 @@ def test_shares_carried_and_between_are_those_of_the_traces():
 def test_the_alarm_is_for_a_mean_that_is_not_the_pools_and_for_far_points():
     errors = StyleErrors(np.array([0.05, 0.05]), B, V, E)
     assert some_style(errors=errors, far_share=0.02).alarm is None
-    assert "mean style is not the pool's: it lies 1.00" in some_style(mean=[0.0, 1.0]).alarm
+    assert "mean style is not the proxy data's: it lies 1.00" in some_style(mean=[0.0, 1.0]).alarm
     assert "direction 2" in some_style(mean=[0.0, 1.0], errors=errors).alarm
     unsure = StyleErrors(np.array([0.5, 0.5]), B, V, E)
     assert some_style(mean=[0.0, 1.0], errors=unsure).alarm is None

@@ -99,7 +99,7 @@ def test_the_alarm_is_the_first_fact():
     calm, far = (section(style=style(mean=mean)).facts[0] for mean in (0.0, 1.0))
     assert calm[0] == far[0] == "Alarm"
     assert calm[1].startswith("None: ")
-    assert far[1].startswith("The clients' mean style is not the pool's")
+    assert far[1].startswith("The clients' mean style is not the proxy data's")
     assert far[1].endswith("take proxy data that are more like the clients.")
 
 

@@ -136,7 +136,8 @@ def test_a_held_out_client_is_never_impossible():
 def test_a_fit_says_how_many_starts_ended_at_the_same_optimum():
     for name in ("low/3", "medium/2", "medium/3", "high/3"):
         mdm = truth(name)
-        for seed in range(3):  # low/3 is often won by a child, which no start may have met
+        # low/3 is often won by a recombined start, which no other may have met.
+        for seed in range(3 if name == "low/3" else 1):
             done = run(mdm.sample(400, rng=seed), mdm.n_components)
             assert 1 <= done.n_agreeing <= DEFAULT.starts
 
@@ -388,13 +389,13 @@ def test_a_node_of_a_screened_fit_may_leave_while_a_part_races_and_later():
         assert done.mdm.logpmf(counts[then]).mean() == pytest.approx(best, abs=1e-3)
 
 
-@pytest.mark.parametrize("n_kept", [4, 6, 8])
-def test_a_fit_that_is_resumed_decides_as_before_when_clients_left(n_kept):
+def test_a_fit_that_is_resumed_decides_as_before_when_clients_left():
     kept = []
     whole = fit_while(ALL, LEFT, at=6, until=9, kept=kept)
-    again = fit_while(ALL, LEFT, at=6, until=9, kept=kept[:n_kept])
-    assert again.mdm == whole.mdm
-    assert again.log_likelihoods.tolist() == whole.log_likelihoods.tolist()
+    for n_kept in (4, 6, 8):
+        again = fit_while(ALL, LEFT, at=6, until=9, kept=kept[:n_kept])
+        assert again.mdm == whole.mdm
+        assert again.log_likelihoods.tolist() == whole.log_likelihoods.tolist()
 
 
 def test_a_fit_whose_clients_change_in_every_round_says_so():

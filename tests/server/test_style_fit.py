@@ -99,7 +99,7 @@ def test_ties_come_back_and_carry_the_covariance_of_labels_and_style():
 def test_a_federation_of_another_mean_style_raises_the_alarm():
     world = drawn_world(300, mean=0.6, seed=2)
     style = fit_style(LocalAggregator(world.records), whole_space())
-    assert "mean style is not the pool's" in style.alarm
+    assert "mean style is not the proxy data's" in style.alarm
     assert style.far_share > 0.02
 
 

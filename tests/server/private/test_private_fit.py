@@ -10,6 +10,7 @@ from polyurn.model.sizes import SizeBins
 from polyurn.privacy.accounting import epsilon_of
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.private_aggregator import PrivateAggregator
+from polyurn.server.private.plan import Plan
 from polyurn.wire import Bounded
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
@@ -147,7 +148,8 @@ def test_components_have_sizes_of_their_own():
     asked = {"epsilon": 2.0, "delta": 1e-6, "n_categories": 3, "max_size": 50, "rng": 1}
     fit = fit_private(clients, n_components=2, sizes=bins, noise=seeded(2), **asked)
     assert np.abs(fit.mdm.sizes.masses - known.sizes.masses).max() < 0.06
-    shared = fit_private(clients, n_components=2, sizes="shared", noise=seeded(2), **asked)
+    few, plan = LocalAggregator(known.sample(500, rng=0)), Plan(n_simulated=(500, 500))
+    shared = fit_private(few, n_components=2, sizes="shared", noise=seeded(2), plan=plan, **asked)
     assert np.array_equal(shared.mdm.sizes.masses[0], shared.mdm.sizes.masses[1])
 
 

@@ -5,7 +5,6 @@ called; its own body, and those of its classes, do not. Modules that only do som
 imported (a dataclass makes its methods then) are marked, and counted both with the others and apart.
 
     python benchmarks/modules_entered.py    # the names, and one JSON object as the last line
-    line
 """
 
 import json

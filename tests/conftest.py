@@ -1,10 +1,7 @@
 """Settings and fixtures that tests share."""
 
-<<<<<<< HEAD
-import signal
-=======
 import os
->>>>>>> rooms-c
+import signal
 
 import pytest
 from hypothesis import settings

@@ -144,7 +144,12 @@ def test_the_help_is_a_table_of_contents_in_the_order_of_the_flow(run):
 
 
 def test_there_are_at_most_230_options_and_arguments():
-    """Those of every command, each time; but for --help and --quiet, which all of them have."""
+    """How they are counted: options and arguments of every command, once for each that has it.
+
+    An option with a negative or a short form (--replace, --no-replace; -o) is one. --help and --quiet,
+    which all commands have, and the options of `polyurn` itself do not count; values that one option
+    takes as NAME=VALUE (--search, --priors, --terms) are part of that option.
+    """
 
     def n_options(command):
         if hasattr(command, "commands"):

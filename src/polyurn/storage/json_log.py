@@ -39,7 +39,7 @@ class AppendedFile:
     ...         file.append_bytes(b"whole line\ncut o", after=0)
     ...         file.append_bytes(b"another\n", after=11)
     ...     file.path.read_bytes()
-    b'whole line\nanother\n\'
+    b'whole line\nanother\n'
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -4,11 +4,7 @@ The command runs in this process with `--components 3`. A module counts when one
 called; its own body, and those of its classes, do not. Modules that only do something while they are
 imported (a dataclass makes its methods then) are marked, and counted both with the others and apart.
 
-<<<<<<< HEAD
     python benchmarks/modules_entered.py    # the names and their number; the last line is JSON
-=======
-    python benchmarks/modules_entered.py    # the names, and one JSON object as the last line
->>>>>>> rooms-d
 """
 
 import json

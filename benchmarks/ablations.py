@@ -26,8 +26,8 @@ import numpy as np
 from scipy.stats import binomtest
 
 import polyurn as pu
-from polyurn.server.em.problem import Problem
-from polyurn.server.search.policy import Policy
+from polyurn.server.em import Problem
+from polyurn.server.fit_settings import Policy
 from rounds import load
 
 WITHIN = 1e-3
@@ -39,15 +39,15 @@ BASE = Policy()
 # What is changed; "patience" is an argument of `fit`, "hessian" is what clients may be asked for.
 VARIANTS: dict[str, dict[str, object]] = {
     "as it is": {},
-    "no recombination": {"children": 0},
-    "3 children a round": {"children": 3},
+    "no recombination": {"recombined": 0},
+    "3 recombined starts a round": {"recombined": 3},
     "no Hessian": {"hessian": False},
     "Newton for the leader and one more": {"finalists": 2},
     "one damping": {"dampings": (1.0,)},
     "24 starts": {"starts": 24},
     "halve in every round": {"halve_every": 1},
     "no caution": {"caution": 1.0},
-    "children compared at once": {"childhood": 1},
+    "recombined starts compared at once": {"unranked": 1},
     "first damping 1e-3": {"damping": 1e-3},
     "no step longer than 1": {"longest": 1.0},
     "patience 1": {"patience": 1},

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import polyurn as pu
-from polyurn.client.answer import answer
+from polyurn.client.answers import answer
 from polyurn.model.paper_truths import TABLE_1, truth
 from polyurn.wire import Query, S
 

@@ -21,18 +21,16 @@ from tempfile import TemporaryDirectory
 
 import psutil
 
-from polyurn.integrations.flower import superlink
-from polyurn.integrations.flower.one_machine import federation_here, free_port
-from polyurn.integrations.flower.owned_node import warm_up
-from polyurn.integrations.flower.processes import alive, end_processes, keep_pid
-from polyurn.integrations.flower.setting_up import set_up
+from polyurn.federation.flower import superlink
+from polyurn.federation.flower.processes import alive, end_processes, keep_pid
+from polyurn.federation.folder import FederationFolder, set_up
+from polyurn.federation.jobs import JobFolder, MixtureJob
+from polyurn.federation.one_machine import federation_here, free_port
+from polyurn.federation.owned_node import warm_up
 from polyurn.model.paper_truths import truth
-from polyurn.server.crossed_record import CrossedRecord
-from polyurn.storage.federation_folder import FederationFolder
-from polyurn.storage.federation_job import MixtureJob
-from polyurn.storage.job_folder import JobFolder
-from polyurn.storage.mdm_json import load_saved
-from polyurn.storage.tables import write_histograms
+from polyurn.storage.models import load_saved
+from polyurn.storage.table_files import write_histograms
+from polyurn.wire.traffic import Traffic
 
 N_CLIENTS, N_ROUNDS = 100, 6
 CASES = tuple((n, kind) for n in (4, 8, 16) for kind in ("plain", "secure"))
@@ -69,14 +67,14 @@ def row(place: FederationFolder, name: str, kind: str) -> str:
     time.sleep(IDLE)
     idle = (spent([link]) - before) / IDLE
     before, nodes_before = spent([link]), spent(nodes)
-    crossed = fitted(place, secure=kind == "secure")
+    traffic = fitted(place, secure=kind == "secure")
     per_round = 5 if kind == "secure" else 1
-    waits = [one.seconds / per_round for one in crossed.rounds]
-    n_asks = crossed.n_asks
+    waits = [one.seconds / per_round for one in traffic.rounds]
+    n_asks = traffic.n_asks
     memory = [one.memory_info().rss / 1e6 for one in (link, nodes[0])]
     return (
         f"| {name} | {kind} | {statistics.median(waits):.2f}; {max(waits):.2f} | "
-        f"{statistics.median(one.seconds for one in crossed.rounds):.2f} | "
+        f"{statistics.median(one.seconds for one in traffic.rounds):.2f} | "
         f"{(spent([link]) - before) / n_asks:.2f} | "
         f"{(spent(nodes) - nodes_before) / n_asks / len(nodes):.3f} | {idle:.3f} | "
         f"{memory[0]:.0f}, {memory[1]:.0f} |"
@@ -89,11 +87,11 @@ def spent(processes: list[psutil.Process]) -> float:
     return sum(t.user + t.system + t.children_user + t.children_system for t in times)
 
 
-def fitted(place: FederationFolder, *, secure: bool) -> CrossedRecord:
-    """What crossed in a short fit."""
+def fitted(place: FederationFolder, *, secure: bool) -> Traffic:
+    """The traffic of a short fit."""
     job = MixtureJob(
         federation=str(place.path), command=None, selects=False, components=(3,), max_size=20,
-        rounds=N_ROUNDS, secure=secure, timeout=120.0,
+        max_rounds=N_ROUNDS, secure=secure, timeout=120.0,
     )  # fmt: skip
     folder = JobFolder.make(place.runs, job)
     superlink.submit(place, folder.path)
@@ -101,9 +99,9 @@ def fitted(place: FederationFolder, *, secure: bool) -> CrossedRecord:
         if folder.failure is not None:
             raise SystemExit(folder.failure)
         time.sleep(0.3)
-    crossed = load_saved(folder.result).made.crossed
-    assert crossed is not None
-    return crossed
+    traffic = load_saved(folder.result).provenance.traffic
+    assert traffic is not None
+    return traffic
 
 
 @contextmanager

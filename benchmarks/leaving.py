@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import polyurn as pu
-from polyurn.client.answer import answer_rows
+from polyurn.client.answers import answer_rows
 from polyurn.client.rows import pack
 from polyurn.model.paper_truths import truth
 from polyurn.wire import Query, S

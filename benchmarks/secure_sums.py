@@ -15,9 +15,9 @@ import numpy as np
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from polyurn.secure.participant import Participant
-from polyurn.secure.roster import Roster, SigningKey
-from polyurn.secure.round import Round
+from polyurn.federation.participant import Participant
+from polyurn.federation.roster import Roster, SigningKey
+from polyurn.federation.round import SecureSum
 
 STAGES = ("advertise", "share", "mask", "confirm", "reveal")
 TAKES = ("advertised", "shared", "masked", "confirmed", "revealed")
@@ -67,7 +67,7 @@ def row(case: Case) -> str:
     bounds = 10.0 ** rng.uniform(-3, 6, case.n_numbers)
     values = {node: bounds * rng.uniform(-1, 1, case.n_numbers) for node in keys}
     gone = set(rng.choice(list(keys), case.gone, replace=False).tolist())
-    round_ = Round(keys, roster=roster, bounds=bounds, dropout=case.dropout, rng=2)
+    round_ = SecureSum(keys, roster=roster, bounds=bounds, dropout=case.dropout, rng=2)
     server = node_time = 0.0
     up = down = 0
     requests, server = timed(round_.invite, server)

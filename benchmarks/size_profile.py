@@ -14,7 +14,7 @@ import numpy as np
 
 import polyurn as pu
 from polyurn.counts import client_sizes
-from polyurn.server.em.first_round import survey, with_profile
+from polyurn.server.starts import survey, with_profile
 
 FOLDER = Path(os.environ.get("POLYURN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 TABLES = {

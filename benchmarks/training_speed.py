@@ -49,7 +49,7 @@ from peers.environments import (
     block,
     installed,
 )
-from polyurn.partitioning.cores import n_cores
+from polyurn.memory import n_cores
 from training_work import CNN, SMALL, Case, Loop, Ours, flops, loop_clients, opened, prepare_loop
 from turns import Peak, alternated, clocked, load, ratio_of
 

@@ -21,10 +21,10 @@ from polyurn.training.engines.choice import open_engine
 from polyurn.training.engines.in_process import Engine
 from polyurn.training.engines.worker import Work
 from polyurn.training.examples import Examples
+from polyurn.training.fedavg import EngineName, FedAvg
 from polyurn.training.losses import cross_entropy
-from polyurn.training.models import convolutional, perceptron, softmax_regression
+from polyurn.training.networks import convolutional, perceptron, softmax_regression
 from polyurn.training.server_optimizer import Server
-from polyurn.training.settings import EngineName, FedAvg
 
 N_CLASSES, CLIENT_SIZE, BATCH_SIZE, RATE = 62, 100, 10, 0.01
 MODELS = {"softmax": softmax_regression, "mlp": perceptron, "cnn": convolutional}

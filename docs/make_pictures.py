@@ -17,14 +17,12 @@ import polyurn as pu
 from polyurn import datasets
 from polyurn.counts import client_sizes
 from polyurn.model.paper_truths import truth
-from polyurn.report import plots
-from polyurn.report.palette import FILLS, TONES
-from polyurn.report.population_rows import strip_categories, strip_rows
+from polyurn.report.charts import paper_colours
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from matplotlib.patches import Patch
 
+TONES = [paper_colours()[f"tone-{i}"] for i in range(9)]
 PICTURES = Path(__file__).parent / "pictures"
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 SINGLE_LOSES = (
@@ -75,20 +73,7 @@ def populations(split, choice):
 
 
 def draw_strips(clients, names):
-    """`plot_strips` ranks the categories of one population; here all four share their colours."""
-    rows = strip_rows(clients, names, rng=np.random.default_rng(0))
-    colours = dict(zip(strip_categories(rows), FILLS, strict=False))
-    figure, axes = plt.subplots(4, 1, figsize=(7, 7), layout="constrained")
-    for ax, name in zip(axes, clients, strict=True):
-        reached = {}
-        for row in (row for row in rows if row["population"] == name):
-            i, colour = row["client"], colours[row["category"]]
-            ax.bar(i, row["share"], bottom=reached.get(i, 0), width=0.92, color=colour)
-            reached[i] = reached.get(i, 0) + row["share"]
-        ax.set(title=name, xticks=[], ylim=(0, 1))
-    patches = [Patch(color=colour, label=name) for name, colour in colours.items()]
-    figure.legend(handles=patches, loc="outside right upper", fontsize=8)
-    save(figure, "concepts-strips")
+    save_figure(pu.report_on(clients=clients, categories=names), "strips", "concepts-strips")
 
 
 def draw_urns():
@@ -113,24 +98,19 @@ def urn_share(alpha_0, n_balls, seed):
 
 
 def draw_plane(clients):
-    figure, ax = plt.subplots(figsize=(6, 4.2), layout="constrained")
-    plots.plot_plane({k: clients[k][:350] for k in ("true", "iid", "mdm")}, rng=0, ax=ax)
-    save(figure, "concepts-plane")
+    some = {name: clients[name][:350] for name in ("true", "iid", "mdm")}
+    save_figure(pu.report_on(clients=some), "plane", "concepts-plane")
 
 
 def draw_rounds():
     clients = pu.LocalAggregator(truth("medium/3").sample(2_000, rng=0), rng=1)
     done = pu.fit(clients, n_components=3, n_categories=10, max_size=20, rng=2)
     print("rounds", done.n_rounds, "numbers", max(r.n_numbers for r in done.rounds))
-    figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
-    plots.plot_paths(done, ax=ax)
-    save(figure, "concepts-rounds")
+    save_figure(pu.report_on(done), "paths", "concepts-rounds")
 
 
 def draw_candidates(choice):
-    figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
-    plots.plot_candidates(choice, ax=ax)
-    save(figure, "concepts-candidates")
+    save_figure(pu.report_on(choice), "candidates", "concepts-candidates")
 
 
 def draw_distances(choice, split):
@@ -145,9 +125,7 @@ def draw_distances(choice, split):
         null = "{:.2f} to {:.2f}".format(*row.energy_null)
         print(f"{row.name}: energy ratio {row.energy_ratio:.2f}, true clients {null}")
     print(f"true clients are about Dirichlet({found.heterogeneity.alpha:.3f})")
-    figure, ax = plt.subplots(figsize=(6, 2.8), layout="constrained")
-    plots.plot_distances(found, ax=ax)
-    save(figure, "concepts-distances")
+    save_figure(pu.report_on(comparison=found), "distances", "concepts-distances")
 
 
 def draw_privacy():
@@ -173,6 +151,11 @@ def draw_privacy():
     ax.minorticks_off()
     ax.spines[["top", "right"]].set_visible(False)
     save(figure, "privacy-cost")
+
+
+def save_figure(report, figure, name):
+    """A figure of the page."""
+    report[figure].save(PICTURES / f"{name}.png")
 
 
 def save(figure, name, dpi=110):

@@ -25,10 +25,7 @@ from pathlib import Path
 from polyurn import cli
 
 ROOT = Path(__file__).parents[1]
-PAGES = tuple(
-    ROOT / name
-    for name in ("README.md", "docs/quickstart.md", "docs/guides/feature.md", "docs/codebook.md")
-)
+PAGES = tuple(ROOT / name for name in ("README.md", "docs/quickstart.md", "docs/guides/feature.md"))
 WIDTH = 100
 HOME = "/home/me"  # stands for the folder in which the commands ran
 EVIDENCE = re.compile(r"(<!-- (evidence|training) -->\n)(.*?)(<!-- end of \2 -->)", re.DOTALL)

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 import polyurn as pu
 from polyurn.model.paper_truths import truth
-from polyurn.privacy.aggregator import PrivateAggregator
 from polyurn.privacy.audit import audit, in_blocks
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import discrete_gaussian
+from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.wire import Noised
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])

@@ -7,7 +7,7 @@
 Softmax regression learns who earns more than 50,000 dollars. Clients are PUMAs; the server models
 their income (41 bins) or their race (9 categories) and cuts the pooled records into simulated clients.
 The paper has this federation (Appendix C.2), but trains on it nowhere. Needs the extra
-`experiments`, and the records: see polyurn.datasets.folktables.
+`experiments`, and the records: see sources.folktables.
 """
 
 import sys
@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import polyurn as pu
-from polyurn import datasets
-from polyurn.datasets.dataset import Records
+import sources
+from polyurn.datasets.dataset import LabelledPoints
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 import training_clients as clients
@@ -74,11 +74,11 @@ def report(name: str, title: str) -> tables.Report:
 REPORTS = (report("census", "Census clients, softmax regression"),)
 
 
-def census() -> tuple[Records, Mapping[str, NDArray[np.int64]]]:
+def census() -> tuple[LabelledPoints, Mapping[str, NDArray[np.int64]]]:
     """The records with their label, and the same rows' categories of both modelled features."""
-    labelled = datasets.folktables(root=tables.FOLDER, feature="high_income", people="workers")
+    labelled = sources.folktables(root=tables.FOLDER, feature="high_income", people="workers")
     codes: dict[str, NDArray[np.int64]] = {
-        feature: datasets.folktables(
+        feature: sources.folktables(
             root=tables.FOLDER, feature=feature, people="workers"
         ).train.labels
         for feature in FEATURES
@@ -87,7 +87,11 @@ def census() -> tuple[Records, Mapping[str, NDArray[np.int64]]]:
 
 
 def federation(
-    records: Records, codes: Mapping[str, NDArray[np.int64]], settings: Settings, *, disjoint: bool
+    records: LabelledPoints,
+    codes: Mapping[str, NDArray[np.int64]],
+    settings: Settings,
+    *,
+    disjoint: bool,
 ) -> tuple[pu.Examples, clients.Federation, list[clients.Modelled]]:
     """Some clients' records, some of them to test on.
 

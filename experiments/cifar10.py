@@ -13,7 +13,7 @@ them.
 
 A softmax head is trained on what EfficientNet-Lite0, trained on ImageNet, sees in the pictures;
 `cifar10_cnn.py` has a network from scratch. Needs the extra `experiments`, and the pictures: see
-polyurn.datasets.cifar10.
+sources.cifar10.
 """
 
 import sys
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import polyurn as pu
-from polyurn import datasets
+import sources
 from polyurn.model.paper_truths import truth
 from polyurn.training.losses import PerExample, accuracy
 
@@ -148,7 +148,7 @@ def main() -> None:
     """Run what is missing, then print the tables and draw the curves."""
     given = tables.arguments("Training a head on true and on simulated clients with pictures.")
     if not given.draw:
-        source = datasets.cifar10(root=tables.FOLDER)
+        source = sources.cifar10(root=tables.FOLDER)
         train, test = source.records("train"), source.records("test")
         assert train.features is not None
         assert test.features is not None

@@ -6,7 +6,7 @@
 
 The clients are those of `cifar10.py` with two components, the paper's figure in the text. As long as an
 hour of one core allows, which is a small part of the paper's 80 settings and 1,500 rounds. Needs the
-extra `experiments`, and the pictures: see polyurn.datasets.cifar10.
+extra `experiments`, and the pictures: see sources.cifar10.
 """
 
 import sys
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import polyurn as pu
-from polyurn import datasets
-from polyurn.training.models import convolutional
+import sources
+from polyurn.training.networks import convolutional
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 import cifar10
@@ -94,7 +94,7 @@ def main() -> None:
     )
     settings, name = (FULL, "cifar10_cnn_full") if given.full else (SETTINGS, "cifar10_cnn")
     if not given.draw:
-        source = datasets.cifar10(root=tables.FOLDER)
+        source = sources.cifar10(root=tables.FOLDER)
         train, test = source.records("train"), source.records("test")
         assert train.features is not None
         assert test.features is not None

@@ -16,7 +16,7 @@ import joblib
 import numpy as np
 
 import polyurn as pu
-from polyurn import demo
+from polyurn import demo_story as demo
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from records import run_all
@@ -38,7 +38,7 @@ def run(seed: int) -> dict[str, Any]:
     return {
         "n_components": choice.n_components,
         "n_rounds": choice.n_rounds,
-        "converged": all(c.converged or c.outdone for c in choice.candidates),
+        "converged": all(c.converged or c.overtaken for c in choice.candidates),
         "processor_seconds": seconds,
         "true": float(np.mean(_scores(verdict, "true"))),
         "signed": {name: asdict(verdict[name].signed) for name in names},

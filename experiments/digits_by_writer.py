@@ -7,7 +7,7 @@ Clients are the 539 writers of MNIST's training pictures; the test pictures are 
 feature is the digit, which is the label. FEMNIST has 62 classes; these are ten of them, and every writer
 wrote about as many of each, so that a simulation of labels has nothing to find: a null, which has to be
 shown by runs that would have seen something. Needs the extra `experiments`, and the pictures: see
-polyurn.datasets.mnist_by_writer.
+sources.mnist_by_writer.
 """
 
 import sys
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import polyurn as pu
-from polyurn import datasets
+import sources
 from polyurn.comparison.estimates import Estimate
 from polyurn.datasets.dataset import Dataset
 
@@ -116,7 +116,7 @@ def main() -> None:
     given = tables.arguments("Training on true and on simulated writers of digits.")
     (report,) = REPORTS
     if not given.draw:
-        data, made, modelled = federation(datasets.mnist_by_writer(root=tables.FOLDER), SETTINGS)
+        data, made, modelled = federation(sources.mnist_by_writer(root=tables.FOLDER), SETTINGS)
         experiment = tables.Experiment(
             report.name,
             pu.FedAvg(

@@ -27,9 +27,9 @@ from scipy.stats import rankdata
 
 import polyurn as pu
 from polyurn.privacy.accounting import largest_auc, spent
-from polyurn.privacy.aggregator import PrivateAggregator
 from polyurn.privacy.ledger import PrivacyLedger
-from polyurn.report.palette import TONES
+from polyurn.privacy.private_aggregator import PrivateAggregator
+from polyurn.report.charts import paper_colours
 from polyurn.wire import Noised, Query
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
@@ -61,6 +61,7 @@ RELEASES = {
 }
 # Of a sum without noise, as a share of the mean square of a vector: so that G can be solved.
 _RIDGE = 1e-6
+TONES = [paper_colours()[f"tone-{i}"] for i in range(9)]
 
 
 class Seen:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import polyurn as pu
 from polyurn.counts import client_sizes
-from polyurn.report.palette import FILLS
+from polyurn.report.charts import paper_colours
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -34,6 +34,7 @@ PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "strips.png"
 FEDERATION = "race, K to 24"
 N_SHOWN = 40
 ALPHA = 0.1
+FILLS = [paper_colours()[f"fill-{i}"] for i in range(9)]
 NAMES = (
     "White", "Black", "American Indian", "Alaska Native", "Native, tribe unknown",
     "Asian", "Pacific Islander", "some other race", "two or more",

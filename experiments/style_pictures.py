@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import polyurn as pu
-from polyurn import datasets
+import sources
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -54,7 +54,7 @@ def draw_directions() -> None:
     writers = pu.partition(labels, counts, style=style, features=features, rng=0)
     located = style.space.coordinates(features, labels)
     means = np.stack([located[held].mean(axis=0) for held in writers])
-    records = datasets.mnist_by_writer(root=FOLDER).records("train")
+    records = sources.mnist_by_writer(root=FOLDER).records("train")
     assert records.features is not None
     pictures = records.features[pool]
     figure, axes = plt.subplots(2, 2, figsize=(9, 5.2), layout="constrained")

@@ -229,7 +229,7 @@ def digits() -> Iterator[str]:
     yield from _changes(found)
     columns = {
         "labels": "labels", "rest": "features", "by label": "features by label",
-        "distinct": "share of the pool in use", "effective": "effective sample size",
+        "distinct": "share of the proxy data in use", "effective": "effective sample size",
         "directions": "directions",
     }  # fmt: skip
     named = {"natural": "natural writers", **{k: v for k, v in DIGITS.items() if k != "again"}}
@@ -251,7 +251,7 @@ def _changes(found: Scores) -> Iterator[str]:
 
 CENSUS = {
     "true again": "the true clients, again",
-    "natural": "natural clients of the pool",
+    "natural": "natural clients of the proxy data",
     "iid": "IID",
     "oracle": "**label oracle** (the paper's)",
     "mdm": "label MDM",
@@ -389,7 +389,7 @@ def _line(words: str, name: str, reference: str, ours: str, again: str = "again"
         f"{differences(found, one, reference).absolute:.2f}" if one in found else "–"
         for one in ("iid", "oracle", ours, again)
     ]
-    said = {"natural": "natural clients of the pool", "true": "true clients"}[reference]
+    said = {"natural": "natural clients of the proxy data", "true": "true clients"}[reference]
     return f"| {words} | {said} | {' | '.join(cells)} |"
 
 

@@ -7,7 +7,7 @@
 times. The label is an income above 50,000 dollars; who earns that differs between PUMAs, and so do the
 people, together. Style is looked for in the eight directions in which clients differ most, which a first
 question in twenty finds. Design, splits, seeds and settings were fixed before any of these runs. Needs
-the extra `experiments`, and the records: see polyurn.datasets.folktables.
+the extra `experiments`, and the records: see sources.folktables.
 """
 
 import sys
@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import polyurn as pu
-from polyurn import datasets
-from polyurn.datasets.dataset import Records
+import sources
+from polyurn.datasets.dataset import LabelledPoints
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 import style_tables as tables
@@ -69,9 +69,9 @@ SCHOOL = (16, 18, 21, 22)  # SCHL: below a diploma, diploma, some college, bache
 
 
 @lru_cache(maxsize=1)
-def people() -> Records:
+def people() -> LabelledPoints:
     """Everybody who works; with the square of the age and the kind of school as columns of their own."""
-    found = datasets.folktables(root=FOLDER, feature="high_income", people="workers")
+    found = sources.folktables(root=FOLDER, feature="high_income", people="workers")
     values = found.train.features
     assert values is not None
     age, school = (found.feature_names.index(name) for name in ("AGEP", "SCHL"))
@@ -132,10 +132,10 @@ def populations(split: int) -> dict[str, clients.Clients]:
     there, along = federation(split), directed(split)
     mdm = clients.learned(RESULTS / f"{NAME}_mdm", f"split{split}", SETTINGS.components)
     m = SETTINGS.n_directions
-    tied = styles.learned_style(along, m, ties=True)
+    tied = styles.learned_style(along, m, label_effect=True)
     untied = styles.learned_style(along, m)
-    principal = styles.learned_style(there, m, ties=True)
-    often = styles.learned_style(common(split), m, ties=True)
+    principal = styles.learned_style(there, m, label_effect=True)
+    often = styles.learned_style(common(split), m, label_effect=True)
     named = styles.natural_clients(there)
     return {
         "true": named["true"],

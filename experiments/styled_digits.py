@@ -7,7 +7,7 @@
 half's pictures and none of the clients'. The reference is training on the natural writers of the
 server's pictures: no clients that are cut from them can do better. Design, splits, seeds and settings
 were fixed before any of these runs. Needs the extra `experiments`, and the pictures: see
-polyurn.datasets.mnist_by_writer.
+sources.mnist_by_writer.
 """
 
 import sys
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import polyurn as pu
-from polyurn import datasets
+import sources
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 import features
@@ -66,7 +66,7 @@ POPULATIONS = FIRST + THEN
 @lru_cache(maxsize=1)
 def pictures() -> tuple[pu.Examples, Any]:
     """Halved pictures to train and to test on, and whose the former are."""
-    source = datasets.mnist_by_writer(root=FOLDER)
+    source = sources.mnist_by_writer(root=FOLDER)
     train, test = source.records("train"), source.records("test")
     small = [features.pooled(part.features, SETTINGS.pooled) for part in (train, test)]
     return pu.Examples(small[0], train.labels, small[1], test.labels), train.clients

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 import polyurn as pu
 from polyurn import datasets
-from polyurn.datasets.columns import MISSING, read_columns
+from polyurn.datasets.installed import MISSING, read_columns
 from polyurn.model.style import Style
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])

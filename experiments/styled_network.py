@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import polyurn as pu
-from polyurn.training.models import convolutional
+from polyurn.training.networks import convolutional
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 import style_tables as tables

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import polyurn as pu
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import StyleSpace
-from polyurn.sweeps.clients import in_another_order
+from polyurn.sweeps.sweep_clients import in_another_order
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 from training_clients import Clients, Make
@@ -86,9 +86,9 @@ def space_of(there: Halves, n_directions: int) -> StyleSpace:
     )
 
 
-def learned_style(there: Halves, n_directions: int, *, ties: bool = False) -> Style:
+def learned_style(there: Halves, n_directions: int, *, label_effect: bool = False) -> Style:
     """The clients' style, asked once."""
-    return pu.fit_style(asked(there), space_of(there, n_directions), ties=ties)
+    return pu.fit_style(asked(there), space_of(there, n_directions), label_effect=label_effect)
 
 
 def asked(there: Halves, clients: NDArray[np.int64] | None = None) -> pu.LocalAggregator:
@@ -109,7 +109,7 @@ def on_basis(there: Halves, n_directions: int) -> tuple[Halves, StyleSpace]:
     flat = there.features.reshape(len(there.features), -1)
     fewer = there.with_features(flat.astype(np.float64) @ space.basis)
     return fewer, StyleSpace(
-        space.centres, np.eye(n_directions), space.whitening, space.radius, space.pool_far_share
+        space.centres, np.eye(n_directions), space.whitening, space.radius, space.proxy_far_share
     )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def simulated(there: Halves, name: str, make: Make, style: StyleOf | None = None
 
     def clients(seed: int) -> pu.Partition:
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        drawn = pu.in_stock(make(counts).sample(len(there.true), rng=rng), labels)
+        drawn = pu.held_categories(make(counts).sample(len(there.true), rng=rng), labels)
         if style is None:
             return pu.partition(labels, drawn, rng=rng).renumbered(pool)
         made = pu.partition(

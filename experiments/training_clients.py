@@ -90,7 +90,9 @@ def _drawn(
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
         counts = make(there.counts(modelled)).sample(n_clients or len(there.true), rng=rng)
         codes = modelled.codes[there.proxy]
-        return pu.partition(codes, pu.in_stock(counts, codes), rng=rng).renumbered(there.proxy)
+        return pu.partition(codes, pu.held_categories(counts, codes), rng=rng).renumbered(
+            there.proxy
+        )
 
     return clients
 
@@ -109,7 +111,7 @@ def learned(folder: Path, feature: str, components: tuple[int, ...]) -> Make:
                 rng=2,
             )
             folder.mkdir(parents=True, exist_ok=True)
-            pu.save(choice.mdm, path, made={"n_rounds": choice.n_rounds})
+            pu.save(choice.mdm, path, provenance={"n_rounds": choice.n_rounds})
         return pu.load(path)
 
     return make

@@ -21,7 +21,7 @@ import polyurn as pu
 from polyurn.counts import client_sizes
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
-from populations import FEDERATIONS, iid, read_counts
+from populations import FEDERATIONS, read_counts
 from records import run_all
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
@@ -55,7 +55,7 @@ def run(federation: str) -> dict[str, Any]:
         rng=[seed, 3],
     )
     rng = np.random.default_rng([seed, 4])
-    fixed = {"true": split.held_out.toarray(), "iid": iid(split.fitted)(n, rng)}
+    fixed = {"true": split.held_out.toarray(), "iid": pu.IID.like(split.fitted).sample(n, rng=rng)}
     return {
         "places": {
             str(candidate.n_components): _embedded(

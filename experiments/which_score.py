@@ -51,7 +51,7 @@ class Scored:
     deviation: float
 
 
-def scored(runs: list[pu.RunRecord], metric: str, simulated: str, *, last: float) -> Scored:
+def scored(runs: list[pu.FinishedRun], metric: str, simulated: str, *, last: float) -> Scored:
     """The floor, and the advantage over IID clients with its standard deviation over seeds."""
     verdict = pu.compare_sweeps(runs, metric=metric, last=last)
     if verdict.floor is None:
@@ -64,7 +64,7 @@ def scored(runs: list[pu.RunRecord], metric: str, simulated: str, *, last: float
     return Scored(floor, float(np.mean(advantages)), float(np.std(advantages, ddof=1)))
 
 
-def _by_seed(runs: list[pu.RunRecord]) -> Iterator[list[pu.RunRecord]]:
+def _by_seed(runs: list[pu.FinishedRun]) -> Iterator[list[pu.FinishedRun]]:
     for seed in sorted({run.seed for run in runs}):
         yield [run for run in runs if run.seed == seed]
 

@@ -20,9 +20,10 @@ from polyurn.comparison.estimates import Estimate
 from polyurn.model.style import StyleErrors
 from polyurn.privacy.ledger import Charge
 from polyurn.privacy.noise import discrete_gaussian
-from polyurn.server.private.choosing import PrivateCandidate
+from polyurn.server.fit_settings import DEFAULT, Policy
 from polyurn.server.private.plan import CHOOSING
-from polyurn.server.search.policy import DEFAULT, Policy
+from polyurn.server.private.private_fit import PrivateCandidate
+from polyurn.storage.run_log import RunLog
 from polyurn.wire import Initialise, Noised, Scaled
 
 Call = tuple[Callable[..., Any], dict[str, Any]]
@@ -54,14 +55,9 @@ def style() -> pu.Style:
     one, shares = np.eye(2), [0.5, 0.3, 0.2]
     return pu.Style(
         space(), [0.1, 0.0], 0.3 * one, 0.2 * one, 0.5 * one, label_shares=shares,
-        label_covariance=0.1 * np.eye(3), tie=np.zeros((3, 2)), n_clients=40, far_share=0.01,
+        label_covariance=0.1 * np.eye(3), label_effect=np.zeros((3, 2)), n_clients=40, far_share=0.01,
         errors=StyleErrors(np.full(2, 0.1), 0.1 * one, 0.1 * one, 0.1 * one),
     )  # fmt: skip
-
-
-def book() -> pu.Codebook:
-    """Of three categories, like the MDM: one label of two styles, and "other"."""
-    return pu.Codebook([[0.0, 1.0], [2.0, 3.0]], [2], [4.0])
 
 
 def place(suffix: str = "") -> Path:
@@ -120,7 +116,7 @@ def _pack() -> Call:
     return pu.pack_shards, {
         "tables": table, "folder": place(), "categories": 3, "client": "client",
         "category": "category", "count": "count", "cap": 9, "drop_empty": True,
-        "clients_per_shard": 15, "memory": 2**28, "n_threads": 1, "rng": 0, "made": {"by": "hand"},
+        "clients_per_shard": 15, "memory": 2**28, "n_threads": 1, "rng": 0, "provenance": {"by": "hand"},
         "on_remark": lambda text: None, "on_progress": lambda done: None,
     }  # fmt: skip
 
@@ -156,13 +152,13 @@ def settings() -> pu.FedAvg:
     return pu.FedAvg(n_rounds=1, cohort_size=2, evaluate_every=1)
 
 
-def record(population: str = "true", rate: float = 0.1, score: float = 0.5) -> pu.RunRecord:
+def record(population: str = "true", rate: float = 0.1, score: float = 0.5) -> pu.FinishedRun:
     tried = settings().with_changes({"local_learning_rate": rate})
     curve, final = {"accuracy": [score]}, {"accuracy": score}
-    return pu.RunRecord(population, 0, tried, "batched", [1], [0.1], curve, final, None, 1.5)
+    return pu.FinishedRun(population, 0, tried, "batched", [1], [0.1], curve, final, None, 1.5)
 
 
-def runs() -> list[pu.RunRecord]:
+def runs() -> list[pu.FinishedRun]:
     return [record(name, rate, rate) for name in ("true", "iid") for rate in (0.1, 0.2)]
 
 
@@ -208,7 +204,7 @@ def records() -> pu.Records:
 
 def _fit_style() -> Call:
     return pu.fit_style, {
-        "aggregator": pu.LocalAggregator(records()), "space": space(), "ties": True,
+        "aggregator": pu.LocalAggregator(records()), "space": space(), "label_effect": True,
         "cohort_size": None, "epsilon": 50.0, "delta": 1e-6, "clip": 3.0, "trust": "central",
         "ledger": pu.PrivacyLedger(50.0, 1e-6), "noise": _no_noise,
     }  # fmt: skip
@@ -248,8 +244,8 @@ def _partition() -> Call:
     }  # fmt: skip
 
 
-def _html_report() -> Call:
-    return pu.html_report, {
+def _report_on() -> Call:
+    return pu.report_on, {
         "model": mdm(), "categories": ["a", "b", "c"], "comparison": comparison(), "runs": runs(),
         "clients": {"true": COUNTS[:12]}, "true": "true", "metric": "accuracy", "title": "A page",
         "style": style(), "features": np.zeros((200, 4)), "labels": LABELS,
@@ -295,7 +291,8 @@ def _load_partition() -> Call:
 def _read_runs() -> Call:
     folder = place()
     folder.mkdir()
-    (folder / "runs.jsonl").write_text(record().to_json() + "\n")
+    with RunLog(folder, {}) as log:
+        log.append([record()])
     return pu.read_runs, {"folder": folder}
 
 
@@ -315,8 +312,8 @@ def _journal_append() -> Call:
     return pu.Journal(place(), {"seed": 1}).append, {"vector": np.zeros(3)}
 
 
-def _recorded() -> pu.RecordedAggregator:
-    return pu.RecordedAggregator(clients(), [])
+def _recorded() -> pu.ReplayAggregator:
+    return pu.ReplayAggregator(clients(), [])
 
 
 def ledger() -> pu.PrivacyLedger:
@@ -347,11 +344,13 @@ def _table_features() -> Call:
     }  # fmt: skip
 
 
+@cache
 def _tabled() -> pu.TableFeatures:
     function, arguments = _table_features()
     return function(**arguments)
 
 
+@cache
 def _difference() -> pu.FeatureDifference:
     function, arguments = _feature_differences()
     return function(**arguments)
@@ -368,17 +367,8 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "Bins.at_quantiles": lambda: (pu.Bins.at_quantiles, {"values": [1.0, 2.0, 3.0], "n_bins": 2}),
     "Bins.locate": lambda: (pu.Bins([0.0, 1.0, 2.0]).locate, {"values": [0.5]}),
     "ClientSplit": lambda: _fields(pu.split_clients(COUNTS, rng=0)),
-    "Codebook": lambda: _fields(book()),
-    "Codebook.encode": lambda: (
-        book().encode, {"features": np.zeros((200, 2)), "labels": np.zeros(200, int)},
-    ),
-    "Codebook.named": lambda: (book().named, {"labels": ["apple"]}),
-    "Codebook.given_labels": lambda: (
-        pu.Codebook(np.zeros((1, 2)), [1, 0], [1.0, 0.0]).given_labels,
-        {"mdm": mdm(), "labels": pu.Oracle([[3, 1]]), "codes": [0, 2]},
-    ),
     "Comparison": lambda: _fields(comparison()),
-    "Comparison.from_dict": lambda: (pu.Comparison.from_dict, {"record": comparison().to_dict()}),
+    "Comparison.from_dict": lambda: (pu.Comparison.from_dict, {"document": comparison().to_dict()}),
     "Dirichlet": lambda: (pu.Dirichlet, {"alpha": [0.1, 0.2], "sizes": [4, 9]}),
     "Dirichlet.like": lambda: (pu.Dirichlet.like, {"counts": COUNTS, "alpha": 0.1}),
     "Dirichlet.sample": lambda: (
@@ -386,8 +376,8 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     ),
     "Examples": lambda: _fields(examples()),
     "FedAvg": lambda: _fields(settings()),
-    "FedAvg.from_record": lambda: (
-        pu.FedAvg.from_record, {"record": {"n_rounds": 1, "cohort_size": 2}},
+    "FedAvg.from_json": lambda: (
+        pu.FedAvg.from_json, {"document": {"n_rounds": 1, "cohort_size": 2}},
     ),
     "FedAvg.with_changes": lambda: (settings().with_changes, {"changes": {"local_epochs": 2}}),
     "FedAvg.evaluates": lambda: (settings().evaluates, {"round_": 1}),
@@ -416,8 +406,8 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.Guarantee.of,
         {"charges": [Charge("survey", 9.0, 20)], "delta": 1e-6, "earlier": []},
     ),
-    "Guarantee.from_record": lambda: (
-        pu.Guarantee.from_record, {"record": _guarantee().to_record()},
+    "Guarantee.from_json": lambda: (
+        pu.Guarantee.from_json, {"document": _guarantee().to_json()},
     ),
     "Heterogeneity": lambda: _fields(_heterogeneity()),
     "Histograms": lambda: _fields(pu.histograms(["a", "b"], [0, 1], categories=2)),
@@ -429,7 +419,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "IID.sample": lambda: (pu.IID([5, 3], [4]).sample, {"n_clients": 3, "rng": 0}),
     "Journal": lambda: (pu.Journal, {"folder": place(), "settings": {"seed": 1}}),
     "Journal.append": _journal_append,
-    "Likeness": lambda: _fields(comparison().rows[0]),
     "LocalAggregator": lambda: (
         pu.LocalAggregator, {"counts": COUNTS, "rng": 0, "sampling": "fixed", "n_threads": 1},
     ),
@@ -458,16 +447,10 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         parts().histograms, {"labels": LABELS, "n_categories": 3},
     ),
     "Partition.renumbered": lambda: (parts().renumbered, {"positions": np.arange(200)}),
-    "PartitionReport": lambda: _fields(pu.partition(LABELS, COUNTS, rng=0).report),
-    "StyleDispersion": lambda: _fields(
-        pu.style_dispersion(FEATURES, LABELS, np.arange(200) % 20, rng=0)
-    ),
     "style_dispersion": lambda: (pu.style_dispersion, {
         "features": FEATURES, "labels": LABELS, "clients": np.arange(200) % 20, "space": space(),
         "n_bootstrap": 10, "rng": 0,
     }),
-    "StyleReport": lambda: _fields(_styled_parts().report.style),
-    "StyleReport.to_record": lambda: (_styled_parts().report.style.to_record, {}),
     "Styled": lambda: (
         pu.Styled, {"population": mdm(), "style": style(), "features": FEATURES},
     ),
@@ -492,17 +475,15 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         "features": np.zeros((200, 4)), "labels": LABELS, "clients": np.arange(200) % 20,
         "n_labels": 3,
     }),
-    "RecordedAggregator": lambda: (
-        pu.RecordedAggregator, {"aggregator": clients(), "answers": []},
+    "ReplayAggregator": lambda: (
+        pu.ReplayAggregator, {"aggregator": clients(), "answers": []},
     ),
-    "RecordedAggregator.aggregate": lambda: (
+    "ReplayAggregator.aggregate": lambda: (
         _recorded().aggregate, {"query": query(), "cohort_size": 5},
     ),
-    "Recommendation": lambda: _fields(pu.recommend_feature({"f": _difference()})),
     "Round": lambda: _fields(fitted().rounds[-1]),
     "Run": lambda: _fields(run()),
-    "RunRecord": lambda: _fields(record()),
-    "RunRecord.from_json": lambda: (pu.RunRecord.from_json, {"line": record().to_json()}),
+    "FinishedRun": lambda: _fields(record()),
     "Selection": lambda: _fields(selection()),
     "PrivateSelection": lambda: (
         pu.PrivateSelection,
@@ -555,10 +536,6 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.answer,
         {"query": query(), "counts": COUNTS, "buckets": np.full(40, 0.5), "rng": 0, "n_threads": 1},
     ),
-    "codebook": lambda: (pu.codebook, {
-        "features": np.random.default_rng(0).normal(size=(200, 4)), "labels": LABELS, "n_styles": 2,
-        "n_labels": 3, "coverage": 0.99, "rng": 0,
-    }),
     "compare": _compare,
     "crossed": lambda: (_crossed, {"first": ["a", "b"], "second": [1, 2]}),
     "compare_parameters": lambda: (
@@ -595,8 +572,11 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
     "histograms": lambda: (
         pu.histograms, {"clients": ["a", "b"], "values": [0, 1], "categories": 2},
     ),
-    "html_report": _html_report,
-    "in_stock": lambda: (pu.in_stock, {"counts": COUNTS, "labels": list(range(COUNTS.shape[1]))}),
+    "report_on": _report_on,
+    "held_categories": lambda: (
+        pu.held_categories,
+        {"counts": COUNTS, "labels": list(range(COUNTS.shape[1]))},
+    ),
     "load": _load,
     "load_partition": _load_partition,
     "pack_shards": _pack,
@@ -610,14 +590,14 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.save,
         {
             "model": mdm(), "path": place(".json"), "categories": ["a", "b", "c"],
-            "made": {"seed": 1},
+            "provenance": {"seed": 1},
         },
     ),
     "save_partition": lambda: (
         pu.save_partition,
         {
             "partition": parts(), "path": place(".parquet"), "clients": list(range(20)),
-            "made": {"seed": 1},
+            "provenance": {"seed": 1},
         },
     ),
     "select": _select,
@@ -638,7 +618,7 @@ VALID_CALLS: dict[str, Callable[[], Call]] = {
         pu.write_histograms,
         {
             "counts": COUNTS, "path": place(".parquet"), "clients": list(range(40)),
-            "categories": ["a", "b", "c"], "made": {"seed": 1},
+            "categories": ["a", "b", "c"], "provenance": {"seed": 1},
         },
     ),
 }  # fmt: skip

@@ -1,7 +1,14 @@
 """Settings and fixtures that tests share."""
 
+import os
+import signal
+
 import pytest
 from hypothesis import settings
+
+# Before NumPy is loaded, here and in the workers of xdist: two workers whose matrix products have two
+# threads each wait for one another, and private fits take four times as long.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # The first call of a kernel compiles it; machines are noisy: no test is timed. Derandomised, so that
 # a run on one machine says what it says on another.
@@ -24,3 +31,14 @@ def run(tmp_path, monkeypatch, capsys):
         return Ran(stopped.value.code or 0, *capsys.readouterr())
 
     return in_process
+
+
+@pytest.fixture
+def ctrl_c():
+    """Python's own handler of SIGINT, which a process that was started in the background ignores.
+
+    Needed by tests that send SIGINT to this process, or to a child: one that ignores it passes that on.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -4,7 +4,7 @@ import hashlib
 import struct
 from dataclasses import dataclass, field
 
-from polyurn.datasets.download import RemoteFile
+from sources.download import RemoteFile
 
 CONTENT = bytes(range(256)) * 20_000  # five pieces
 BATCHES = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]

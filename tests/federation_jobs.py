@@ -1,6 +1,6 @@
 """Jobs of a federation, for the tests: small ones, each with what a test wants otherwise."""
 
-from polyurn.storage.federation_job import MixtureJob, StyleJob
+from polyurn.federation.jobs import MixtureJob, StyleJob
 from style_cases import whole_space
 
 
@@ -12,7 +12,7 @@ def job_of(folder, **settings):
         "selects": False,
         "components": (2,),
         "max_size": 20,
-        "rounds": 4,
+        "max_rounds": 4,
     }
     return MixtureJob(**{**usual, **settings})
 

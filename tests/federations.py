@@ -1,21 +1,22 @@
 """Whole federations in this process, for the tests: nodes on real files, some of which misbehave."""
 
+from dataclasses import fields
 from functools import cache
 
 import numpy as np
 
 from polyurn import Records, answer
-from polyurn.aggregate.exchange import InProcessExchange
-from polyurn.aggregate.federated import FederatedAggregator
 from polyurn.client.buckets import keyed_buckets
-from polyurn.client.node import Node
-from polyurn.client.node_policy import NodePolicy
+from polyurn.federation.aggregator import FederatedAggregator, Terms
+from polyurn.federation.exchange import InProcessExchange
+from polyurn.federation.messages import Ask, Reply, tag_of
+from polyurn.federation.node import Node
+from polyurn.federation.node_log import NodeLogFile
+from polyurn.federation.policy import NodePolicy
+from polyurn.federation.roster import Roster, SigningKey
 from polyurn.model.paper_truths import truth
-from polyurn.secure.roster import Roster, SigningKey
-from polyurn.storage.node_log_file import NodeLogFile
 from polyurn.wire import encode_statistics
 from polyurn.wire.codec import decode_query
-from polyurn.wire.node_messages import Ask, Reply
 
 STAGES = ("advertise", "share", "mask", "confirm", "reveal")
 OPEN = NodePolicy(secure_only=False)
@@ -79,9 +80,16 @@ class Federation:
             **{**settings, **options},
         )
 
+    def answer_once(self, place, stage, message):
+        """The reply of a process that ends afterwards."""
+        node = self.node(place)
+        reply = node.answer(stage, message)
+        self.memories[self.ids[place]] = node.memory()
+        return reply
+
     def aggregator(self, **options):
         settings = {"secure": False, "roster": self.roster, "clients_per_node": self.n_clients}
-        return FederatedAggregator(self.exchange, **{**settings, **options})
+        return aggregator_of(self.exchange, **{**settings, **options})
 
     def buckets(self, places):
         return np.concatenate(
@@ -92,6 +100,14 @@ class Federation:
         """An aggregator that sums the same clients without any bytes."""
         places = range(len(self.ids)) if places is None else places
         return Local(np.vstack([self.counts[self.rows(p)] for p in places]), self.buckets(places))
+
+
+def aggregator_of(exchange, **options):
+    """An aggregator with some terms, and the rest of its arguments."""
+    names = {field.name for field in fields(Terms)}
+    terms = {name: value for name, value in options.items() if name in names}
+    others = {name: value for name, value in options.items() if name not in names}
+    return FederatedAggregator(exchange, Terms(**terms), **others)
 
 
 class RecordFederation(Federation):
@@ -126,6 +142,26 @@ def played(node, fault):
     if fault is None:
         return node.answer
     return lambda stage, message: fault(stage, message, node.answer)
+
+
+def node_of(message):
+    """Whom a message is to or from."""
+    return int.from_bytes(message[22:30], "little")
+
+
+def opened(reply):
+    """What a node replied."""
+    return Reply.decode(reply, tag=None, node=node_of(reply))
+
+
+def question_of(message):
+    """What a node is asked."""
+    return Ask.decode(message, tag=None, node=node_of(message))
+
+
+def rewrapped(reply, body):
+    """The reply with something else in it."""
+    return Reply(body=body).encode(tag=tag_of(reply), node=node_of(reply))
 
 
 # ------------------------------------------------------------------------------------- faults
@@ -169,8 +205,8 @@ def impostor(number):
     """Replies as another node."""
 
     def fault(stage, message, honest):
-        reply = Reply.decode(honest(stage, message))
-        return Reply(reply.tag, number, reply.body, reply.refusal).encode()
+        data = honest(stage, message)
+        return data[:22] + number.to_bytes(8, "little") + data[30:]
 
     return fault
 
@@ -179,18 +215,16 @@ def numbers(value):
     """Plain answers with one number replaced, which an honest encoder would not write."""
 
     def fault(stage, message, honest):
-        reply = Reply.decode(honest(stage, message))
-        body = reply.body[:-8] + np.array([value], "<f8").tobytes()
-        return Reply(reply.tag, reply.node, body).encode()
+        return honest(stage, message)[:-8] + np.array([value], "<f8").tobytes()
 
     return fault
 
 
 def short(stage, message, honest):
     """A well-formed answer to another question of the same kind, with one number less."""
-    ask = Ask.decode(message)
+    ask = question_of(message)
     query = decode_query(ask.query)
     whole = encode_statistics(query.read(np.zeros(query.n_numbers)), query)
     old, new = (f'"n_numbers":{n}'.encode() for n in (query.n_numbers, query.n_numbers - 1))
     body = whole[:-8].replace(old, new + b" " * (len(old) - len(new)))
-    return Reply(ask.tag, ask.node, body).encode()
+    return rewrapped(message, body)

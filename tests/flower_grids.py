@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from flwr.app import ConfigRecord, Error, Message, RecordDict
 from flwr.serverapp import Grid
 
-from polyurn.integrations.flower.exchange import RECORD, answered
+from polyurn.federation.flower.grid_exchange import RECORD, answered
 
 
 class Clock:

@@ -13,11 +13,11 @@ import numpy as np
 
 from federations import impostor, numbers, short, text
 from polyurn.client.tables import table_histograms
-from polyurn.integrations.flower.owned_node import open_node, warm_up
-from polyurn.integrations.flower.processes import keep_pid
-from polyurn.integrations.flower.supernode import Connection, serve
-from polyurn.storage.federation_folder import read_node
-from polyurn.storage.tables import read_table
+from polyurn.federation.flower.processes import keep_pid
+from polyurn.federation.flower.supernode import Connection, serve
+from polyurn.federation.folder import read_node
+from polyurn.federation.owned_node import open_node, warm_up
+from polyurn.storage.table_files import read_table
 
 
 class Hostile:

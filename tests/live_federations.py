@@ -14,13 +14,12 @@ from federations import Local
 from polyurn import fit
 from polyurn.client.buckets import keyed_buckets
 from polyurn.client.tables import table_histograms
-from polyurn.integrations.flower.one_machine import start_node
-from polyurn.integrations.flower.processes import alive, end_processes
+from polyurn.federation.flower.processes import alive, end_processes
+from polyurn.federation.folder import bucket_key, read_node
+from polyurn.federation.one_machine import start_node
 from polyurn.model.paper_truths import truth
-from polyurn.storage.federation_folder import read_node
-from polyurn.storage.mdm_json import load_saved
-from polyurn.storage.node_key import bucket_key
-from polyurn.storage.tables import read_table
+from polyurn.storage.models import load_saved
+from polyurn.storage.table_files import read_table
 
 PATIENCE = 600.0  # seconds that anything may take on a machine that does other things, too
 HOSTILE = Path(__file__).with_name("hostile_node.py")
@@ -46,8 +45,10 @@ def local(made, numbers):
 def local_fit(made, numbers, rounds):
     """What `run` would find if all clients were in one table; and these clients."""
     clients = local(made, numbers)
+    federation = made.read()
     done = fit(
-        clients, n_components=2, n_categories=10, max_size=20, max_rounds=rounds, tol=1e-3,
+        clients, n_components=2, n_categories=federation.n_categories,
+        max_size=federation.max_size, max_rounds=rounds, tol=1e-3,
         patience=3, sizes="binned", max_upload=50_000, rng=0,
     )  # fmt: skip
     return done.mdm, clients.counts
@@ -85,10 +86,10 @@ class Run:
 
     def wait_for_round(self, number):
         """Until so many rounds are there; the process that asks the nodes is alive then."""
-        events = self.folder / "events.jsonl"
+        events = self.folder / "job.jsonl"
         wait_until(
             lambda: (
-                (events.exists() and events.read_text().count('"round"') >= number)
+                (events.exists() and events.read_text().count('"number"') >= number)
                 or self.process.poll() is not None
             )
         )

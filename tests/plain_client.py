@@ -17,55 +17,55 @@ def answer(
     labels: list[int] | None = None,
 ) -> bytes:
     header, numbers = unpacked(message, b"PUQU")
-    take = Numbers(numbers)
-    bins = [Bins(record, take) for record in header["bins"]]
-    if header["query"]["kind"] in ("style_moments", "bounded_style"):
-        said = style(header["query"], take, features, labels)
+    bins = [Bins(**record) for record in filled(header["bins"], numbers)]
+    query = filled(header["query"], numbers)
+    if query["kind"] in ("style_moments", "bounded_style"):
+        said = style(query, features, labels)
     else:
-        said = reply(header["query"], take, bins, counts, bucket)
-    assert take.at == len(numbers)
-    return packed(b"PUAN", {"answer_to": header["query"]["kind"], "n_numbers": len(said)}, said)
+        said = reply(query, bins, counts, bucket)
+    return packed(b"PUAN", {"answer_to": query["kind"]}, said)
 
 
 def unpacked(message, magic):
     found, version, length = struct.unpack_from("<4sII", message)
-    assert (found, version) == (magic, 1)
-    header = json.loads(message[12 : 12 + length])
-    n = header["n_numbers"]
-    assert len(message) == 12 + length + 8 * n
-    return header, struct.unpack_from(f"<{n}d", message, 12 + length)
+    assert (found, version) == (magic, 2)
+    numbers = struct.unpack_from(f"<{(len(message) - 12 - length) // 8}d", message, 12 + length)
+    return json.loads(message[12 : 12 + length]), numbers
 
 
 def packed(magic, header, numbers):
     text = json.dumps(header).encode()
     text += b" " * (-(12 + len(text)) % 8)
     return (
-        struct.pack("<4sII", magic, 1, len(text))
+        struct.pack("<4sII", magic, 2, len(text))
         + text
         + struct.pack(f"<{len(numbers)}d", *numbers)
     )
 
 
-class Numbers:
-    def __init__(self, numbers):
-        self.numbers, self.at = numbers, 0
+def filled(value, numbers):
+    """The same JSON with every array in its place."""
+    if isinstance(value, list):
+        return [filled(one, numbers) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"at", "shape"}:
+        return shaped(numbers[value["at"] :], value["shape"])
+    return {name: filled(one, numbers) for name, one in value.items()}
 
-    def __call__(self, n):
-        self.at += n
-        return list(self.numbers[self.at - n : self.at])
 
-    def table(self, n, m):
-        return [self(m) for _ in range(n)]
+def shaped(numbers, shape):
+    n, *rest = shape
+    if not rest:
+        return list(numbers[:n])
+    each = math.prod(rest)
+    return [shaped(numbers[i * each :], rest) for i in range(n)]
 
 
 class Bins:
-    def __init__(self, record, take):
-        self.n_bins = record["n_bins"]
-        self.edges = take(self.n_bins + 1)
-        self.fine, self.shares = self.edges, [1.0] * self.n_bins
-        if record["n_fine"]:
-            self.fine, self.shares = take(record["n_fine"] + 1), take(record["n_fine"])
-        self.largest = self.edges[-1] - 1
+    def __init__(self, edges, fine, shares):
+        self.edges, self.fine, self.shares = edges, fine, shares
+        self.n_bins, self.largest = len(edges) - 1, edges[-1] - 1
 
     def of(self, n):
         return sum(edge <= n for edge in self.edges) - 1
@@ -79,52 +79,43 @@ def log(x):
     return math.log(x) if x > 0 else -math.inf
 
 
-def reply(query, take, bins, c, bucket):
+def reply(query, bins, c, bucket):
     kind, n = query["kind"], sum(c)
     if kind == "batch":
-        return [x for q in query["queries"] for x in reply(q, take, bins, c, bucket)]
+        return [x for q in query["queries"] for x in reply(q, bins, c, bucket)]
     if kind == "part":
-        low, high = take(2)
-        said = reply(query["query"], take, bins, c, bucket)
-        return said if low <= bucket < high else [0.0] * len(said)
+        said = reply(query["query"], bins, c, bucket)
+        return said if query["low"] <= bucket < query["high"] else [0.0] * len(said)
     if kind in BOUNDED:
-        return unit(bounded(query, take, bins, c))
+        return unit(bounded(query, bins, c))
     if kind == "scaled":
-        parameters, said = inner(query["query"], take, bins, c, bucket)
-        return unit([x * s for x, s in zip(said, scales(parameters, len(said)), strict=True)])
+        said = reply(query["query"], bins, c, bucket)
+        factors = scales(query["query"], bins, len(said))
+        return unit([x * s for x, s in zip(said, factors, strict=True)])
     if kind == "contrast":
         return contrast(query["n_labels"], query["n_values"], c, n)
     if kind == "score":
-        logs = [e_step(*model(m, take, bins), c, n)[1] for m in query["models"]]
+        logs = [e_step(*model(m, bins), c, n)[1] for m in query["mdms"]]
         return [1.0, *logs, *(a * b for a in logs for b in logs)]
-    mine = bins[query["bins"]]
-    if kind == "initialise":
-        k, b = query["n_components"], mine.n_bins
-        assert k == 1  # otherwise a random one
-        x = [v / n for v in c]
-        return [1.0, *one_at(mine.of(n), b), *x, *(v * v for v in x)]
+    if kind == "update":
+        return update(model(query["mdm"], bins), c, n)
+    if kind == "expect":
+        return expect(query["curvature"], model(query["parameters"], bins), c)
+    mine = bins[query["size_bins"]]
     if kind == "survey":
         return survey(query["pairs"], features(c, n, mine), mine, n)
     if kind == "group":
-        return group(query, take, mine, c, n)
-    return (
-        update(model(query, take, bins), c, n) if kind == "update" else expect(query, take, bins, c)
-    )
+        return group(query["directions"], query["offsets"], mine, c, n)
+    assert (kind, query["n_components"]) == ("initialise", 1)  # otherwise a random one
+    x = [v / n for v in c]
+    return [1.0, *one_at(mine.of(n), mine.n_bins), *x, *(v * v for v in x)]
 
 
-def inner(query, take, bins, c, bucket):
-    """The answer to an inner query, and its parameters: None of `initialise`."""
-    if query["kind"] == "initialise":
-        return None, reply(query, take, bins, c, bucket)
-    parameters = model(query, take, bins)
-    return parameters, update(parameters, c, sum(c))
-
-
-def scales(parameters, n_numbers):
+def scales(query, bins, n_numbers):
     third = math.sqrt(1 / 3)
-    if parameters is None:
+    if query["kind"] == "initialise":
         return [0.0] + [third] * (n_numbers - 1)
-    bins, tau, alphas, _ = parameters
+    bins, tau, alphas, _ = model(query["mdm"], bins)
     most = int(bins.largest)
     largest, totals = 0.0, []
     for row in alphas:
@@ -168,9 +159,8 @@ def survey(pairs, y, bins, n):
     return [1.0, *y, *products, *one_at(bins.of(n), bins.n_bins)]
 
 
-def group(query, take, bins, c, n):
-    k_all, y = query["n_components"], features(c, n, bins)
-    directions, offsets = take.table(k_all, len(c) + 2), take(k_all)
+def group(directions, offsets, bins, c, n):
+    k_all, y = len(offsets), features(c, n, bins)
     scores = [
         sum(d * v for d, v in zip(directions[k], y, strict=True)) + offsets[k] for k in range(k_all)
     ]
@@ -199,9 +189,9 @@ def contrast(n_labels, n_values, c, n):
     ]  # fmt: skip
 
 
-def model(record, take, bins):
-    mine, k, c = bins[record["bins"]], record["n_components"], record["n_categories"]
-    return mine, take(k), take.table(k, c), take.table(k, mine.n_bins)
+def model(record, bins):
+    sizes = record["sizes"]
+    return bins[sizes["bins"]], record["weights"], record["alphas"], sizes["masses"]
 
 
 def e_step(bins, tau, alphas, masses, c, n):
@@ -245,8 +235,8 @@ def update(parameters, c, n):
     ]
 
 
-def expect(query, take, bins, c):
-    n, parameters = sum(c), model(query, take, bins)
+def expect(curvature, parameters, c):
+    n = sum(c)
     mine, tau, alphas, _ = parameters
     omega, log_q = e_step(*parameters, c, n)
     rows = list(zip(omega, alphas, strict=True))
@@ -259,7 +249,7 @@ def expect(query, take, bins, c):
         ]
     for power in (1, 2):
         said += [rises(w, sum(row), n, power, True) for w, row in rows]
-    h = hessian(query["curvature"], omega, tau, alphas, c, n)
+    h = hessian(curvature, omega, tau, alphas, c, n)
     return said + [h[i][j] for i in range(len(h)) for j in range(i + 1)]
 
 
@@ -298,42 +288,39 @@ BOUNDED = (
 )  # fmt: skip
 
 
-def bounded(query, take, bins, c):
+def bounded(query, bins, c):
     kind, n = query["kind"], sum(c)
     p = [v / n for v in c]
     kappa = sum(v * (v - 1) for v in c) / (n * (n - 1)) if n > 1 else 0.0
     if kind == "shares":
-        shares = take(len(query["queries"]))
-        parts = [bounded(q, take, bins, c) for q in query["queries"]]
-        return [s**0.5 * v for s, part in zip(shares, parts, strict=True) for v in part]
+        parts = [bounded(q, bins, c) for q in query["queries"]]
+        return [s**0.5 * v for s, part in zip(query["shares"], parts, strict=True) for v in part]
     if kind == "bounded_survey":
-        mine = bins[query["bins"]]
+        mine = bins[query["size_bins"]]
         assert n <= mine.largest  # otherwise so many points at random
         sizes = one_at(mine.of(n), mine.n_bins, 0.2**0.5)
         return [0.1**0.5, 0.3**0.5 * kappa, *sizes, *(0.4**0.5 * v for v in p)]
     if kind == "sketch":
-        g, shape = query["n_groups"], (query["n_groups"], len(c))
-        prototypes, directions, (radius,) = take.table(*shape), take.table(*shape), take(1)
+        prototypes, directions, radius = query["prototypes"], query["directions"], query["radius"]
         likeness = [sum(d * v for d, v in zip(row, p, strict=True)) for row in directions]
         mine = likeness.index(max(likeness))
         rest = cut([v - w for v, w in zip(p, prototypes[mine], strict=True)], radius)
         row = [0.3**0.5, *(0.6**0.5 * v / radius for v in rest), 0.1**0.5 * kappa]
-        return [v for i in range(g) for v in (row if i == mine else [0.0] * len(row))]
+        return [v for i in range(len(likeness)) for v in (row if i == mine else [0.0] * len(row))]
     if kind == "differences":
-        logs = [mixture_e_step(*mixture(m, take), c, n)[1] for m in query["models"]]
-        bounds = take(len(logs) - 1)
-        gains = [(v - logs[0]) / b for v, b in zip(logs[1:], bounds, strict=True)]
+        logs = [mixture_e_step(**m, c=c, n=n)[1] for m in query["mixtures"]]
+        gains = [(v - logs[0]) / b for v, b in zip(logs[1:], query["clips"], strict=True)]
         return [max(-1.0, min(1.0, g)) / len(gains) ** 0.5 for g in gains]
-    tau, alphas = mixture(query, take)
+    tau, alphas = query["mixture"]["weights"], query["mixture"]["alphas"]
     omega, _ = mixture_e_step(tau, alphas, c, n)
     if kind == "size_membership":
-        mine = bins[query["bins"]]
+        mine = bins[query["size_bins"]]
         return [v for w in omega for v in one_at(mine.of(n), mine.n_bins, w)]
     score = []
     for k, w in enumerate(omega):
         score += [w * gradient(k, j, alphas, c, n) for j in range(len(c))]
         score.append(w - tau[k])
-    whitener, (clip,) = take.table(len(score), query["n_directions"]), take(1)
+    whitener, clip = query["whitener"], query["clip"]
     z = [
         sum(s * row[i] for s, row in zip(score, whitener, strict=True))
         for i in range(len(whitener[0]))
@@ -346,13 +333,9 @@ def cut(vector, longest):
     return [v * min(1.0, longest / norm) for v in vector] if norm > 0 else vector
 
 
-def mixture(record, take):
-    return take(record["n_components"]), take.table(record["n_components"], record["n_categories"])
-
-
-def mixture_e_step(tau, alphas, c, n):
+def mixture_e_step(weights, alphas, c, n):
     """As the other E-step, with sizes that are alike in all components."""
-    return e_step(AnySize, tau, alphas, [[1.0]] * len(tau), c, n)
+    return e_step(AnySize, weights, alphas, [[1.0]] * len(weights), c, n)
 
 
 class AnySize:
@@ -363,11 +346,10 @@ class AnySize:
 # ------------------------------------------------------------------------------ questions about style
 
 
-def style(query, take, features, labels):
-    n_labels, d, m = query["n_labels"], query["n_features"], query["n_directions"]
-    clip = take(1)[0] if query["kind"] == "bounded_style" else None
-    (radius, _), centres, basis = take(2), take.table(n_labels, m), take.table(d, m)
-    whitening = [take.table(m, m) for _ in range(n_labels)]
+def style(query, features, labels):
+    clip, space = query.get("clip"), query["space"]
+    radius, centres, basis = space["radius"], space["centres"], space["basis"]
+    whitening, n_labels, d, m = space["whitening"], len(centres), len(basis), len(basis[0])
     z, n_far, n = [], 0, len(labels)
     for f, label in zip(features, labels, strict=True):
         x = [sum(f[i] * basis[i][k] for i in range(d)) - centres[label][k] for k in range(m)]
@@ -392,16 +374,18 @@ def style(query, take, features, labels):
     products = [[a * b for b in shares] for a in shares]
     if clip is None:
         said = [1.0, *three, n_far / n, *mean, *(v for one in matrices for v in one)]
-        ties = [*shares, *lower(products), *(s * v for s in shares for v in mean)]
-        return said + (ties if query["ties"] else [])
+        label_effect = [*shares, *lower(products), *(s * v for s in shares for v in mean)]
+        return said + (label_effect if query["label_effect"] else [])
     parts = (
-        (0.04, 0.04, 0.02, 0.05, 0.45, 0.40) if query["ties"] else (0.04, 0.06, 0.02, 0.08, 0.80)
+        (0.04, 0.04, 0.02, 0.05, 0.45, 0.40)
+        if query["label_effect"]
+        else (0.04, 0.06, 0.02, 0.08, 0.80)
     )
     p = [part**0.5 for part in parts]
     together = cut([v for one in (first, between, within) for v in weighted(one)], clip)
     said = [p[0], *(p[1] / 3**0.5 * v for v in three), p[2] * n_far / n]
     said += [p[3] * v / clip**0.5 for v in cut_mean] + [p[4] * v / clip for v in together]
-    if query["ties"]:
+    if query["label_effect"]:
         said += [p[5] * 0.1**0.5 * s for s in shares]
         said += [p[5] * 0.3**0.5 * v for v in weighted(products)]
         said += [p[5] * 0.6**0.5 * s * v / clip**0.5 for s in shares for v in cut_mean]

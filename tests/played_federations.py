@@ -6,12 +6,12 @@ from scipy import sparse
 from federation_jobs import job_of, style_job_of
 from flower_grids import Played, PlayedGrid
 from polyurn import Records
-from polyurn.client.histogram import Histograms
-from polyurn.integrations.flower.owned_node import open_node
-from polyurn.integrations.flower.setting_up import set_up
+from polyurn.client.counting import Histograms
+from polyurn.federation.flower.grid_exchange import FlowerExchange
+from polyurn.federation.folder import read_node, set_up
+from polyurn.federation.jobs import JobFolder
+from polyurn.federation.owned_node import open_node
 from polyurn.model.paper_truths import truth
-from polyurn.storage.federation_folder import read_node
-from polyurn.storage.job_folder import JobFolder
 from style_cases import drawn_world
 
 
@@ -35,6 +35,7 @@ class OnDisk:
                 (folder / "policy.toml").write_text(policy)
             nodes[100 + i] = Played(open_node(read_node(folder), clients).answer)
         self.grid = PlayedGrid(nodes, clock)
+        self.exchange = FlowerExchange(self.grid, self.made.flower_ids())
 
     def job(self, **settings):
         return JobFolder.make(self.made.runs, job_of(self.made.path, **settings))

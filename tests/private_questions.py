@@ -1,21 +1,20 @@
 """A private question that is none of the package's, and clients of it, for the tests of `privacy/`."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
-from polyurn.client.unit_norm import unit_rows
-from polyurn.wire import Dimensions, Query, Statistics
+from polyurn.typed.declared import Shape
+from polyurn.wire import Query, Statistics
+from polyurn.wire.private_grid import unit_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Shares(Statistics):
     """Sums of what clients hold of each category, as vectors of norm at most 1."""
 
-    shares: np.ndarray
-
-    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {"shares": ("n_categories",)}
+    shares: Annotated[np.ndarray, Shape("C")]
 
 
 @dataclass(frozen=True)
@@ -28,8 +27,8 @@ class AskShares(Query[Shares]):
     unit_norm = True
 
     @property
-    def dimensions(self):
-        return Dimensions(0, self.n_categories)
+    def lengths(self):
+        return {"C": self.n_categories}
 
 
 class Clients:

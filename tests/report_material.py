@@ -9,12 +9,12 @@ import polyurn as pu
 from polyurn.model.paper_truths import truth
 from polyurn.model.style import StyleErrors
 from polyurn.report.material import gather
-from polyurn.server.crossed_record import CrossedRecord, NodeCrossed, RoundCrossed
-from polyurn.server.records import SelectionRecord
-from polyurn.storage.mdm_json import SavedMDM
-from polyurn.storage.provenance import DataRecord, Made
-from polyurn.storage.run_log import RunRecord
-from polyurn.training.settings import FedAvg
+from polyurn.report.page import report_on
+from polyurn.storage.models import Saved
+from polyurn.storage.provenance import DataProvenance, Provenance
+from polyurn.storage.run_log import FinishedRun
+from polyurn.training.fedavg import FedAvg
+from polyurn.wire.traffic import NodeTraffic, RoundTraffic, Traffic
 
 NAMES = ("<b>zero</b>", "one & only", '"two"', "three", "4", "5", "6", "7", "8", "</script>")
 
@@ -33,14 +33,14 @@ def fitted():
 
 @cache
 def saved():
-    made = Made(
+    made = Provenance(
         polyurn="0.1.0",
         seed=5,
         command="polyurn select 'my clients.csv'",
-        data=DataRecord(file="my clients.csv", n_clients=400, n_categories=10, n_points=8000),
-        selection=SelectionRecord.of(selection()),
+        data=DataProvenance(file="my clients.csv", n_clients=400, n_categories=10, n_points=8000),
+        selection=selection(),
     )
-    return SavedMDM(selection().mdm, NAMES, made)
+    return Saved(selection().mdm, NAMES, made)
 
 
 @cache
@@ -61,14 +61,14 @@ KINDS = (
 )  # fmt: skip
 
 
-def crossed_record(n_nodes=8, *, secure=True, kinds=KINDS, odd=2):
-    """What crossed while a model was fitted over so many nodes; the first `odd` did not behave."""
+def traffic_case(n_nodes=8, *, secure=True, kinds=KINDS, odd=2):
+    """Traffic while a model was fitted over so many nodes; the first `odd` did not behave."""
     rounds = []
     for i, (kind, n_numbers) in enumerate(kinds):
         in_sum = n_nodes - odd if i else n_nodes
         up = n_nodes * (8 * n_numbers + 40 * n_nodes * secure)
         rounds.append(
-            RoundCrossed(
+            RoundTraffic(
                 number=i + 1,
                 kind=kind,
                 n_numbers=n_numbers,
@@ -80,11 +80,11 @@ def crossed_record(n_nodes=8, *, secure=True, kinds=KINDS, odd=2):
             )
         )
     nodes = tuple(
-        NodeCrossed(
+        NodeTraffic(
             node=2**64 - 1 - i,
             name=f"ward {i + 1}",
             n_summed=1 if i < odd else len(kinds),
-            benched="it did not reply in time" if i < odd and i % 2 == 0 else None,
+            excluded="it did not reply in time" if i < odd and i % 2 == 0 else None,
             refused=(("a reply to an earlier message", 3), ("it answered twice", 1))
             if i < odd and i % 2
             else (),
@@ -92,17 +92,11 @@ def crossed_record(n_nodes=8, *, secure=True, kinds=KINDS, odd=2):
         for i in range(n_nodes)
     )
     n_attempts = sum(one.n_attempts for one in rounds)
-    return CrossedRecord(
+    return Traffic(
         secure=secure,
-        n_nodes=n_nodes,
         clients_per_node=50,
-        n_rounds=len(rounds),
-        n_attempts=n_attempts,
         n_asks=n_attempts * (5 if secure else 1),
         n_timeouts=(odd + 1) // 2,
-        bytes_down=sum(one.bytes_down for one in rounds),
-        bytes_up=sum(one.bytes_up for one in rounds),
-        seconds=sum(one.seconds for one in rounds),
         rounds=tuple(rounds),
         nodes=nodes,
     )
@@ -110,8 +104,8 @@ def crossed_record(n_nodes=8, *, secure=True, kinds=KINDS, odd=2):
 
 def federated(record=None):
     """The model of `saved`, as if it had been fitted over a federation."""
-    made = replace(saved().made, crossed=record or crossed_record())
-    return replace(saved(), made=made)
+    provenance = replace(saved().provenance, traffic=record or traffic_case())
+    return replace(saved(), provenance=provenance)
 
 
 def runs(populations=("true", "mdm", "iid", "oracle"), seeds=(0, 1), styled=()):
@@ -132,7 +126,7 @@ def runs(populations=("true", "mdm", "iid", "oracle"), seeds=(0, 1), styled=()):
                     curve = {"accuracy": [float(score)]}
                     final = {"accuracy": float(score)}
                     made.append(
-                        RunRecord(
+                        FinishedRun(
                             population,
                             seed,
                             settings,
@@ -161,11 +155,12 @@ def everything():
 
 def gathered(model=None, **given):
     """The material of a page about whatever is given."""
-    nothing = {
-        "categories": None, "comparison": None, "runs": (), "clients": {}, "true": "true",
-        "metric": "accuracy", "notes": (), "rng": 0,
-    }  # fmt: skip
-    return gather(model, **(nothing | {k: v for k, v in given.items() if k != "title"}))
+    return gather(model, **{k: v for k, v in given.items() if k != "title"})
+
+
+def html_report(*things, **given):
+    """The page about whatever is given."""
+    return report_on(*things, **given).html()
 
 
 @cache

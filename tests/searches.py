@@ -3,16 +3,24 @@
 import numpy as np
 
 from polyurn import LocalAggregator, SizeBins, answer
-from polyurn.server.em.first_round import survey
-from polyurn.server.em.problem import Problem
-from polyurn.server.search.policy import DEFAULT
-from polyurn.server.search.race import Race
-from polyurn.server.search.starts import landscape, random_groups
+from polyurn.server import em
+from polyurn.server.em import Problem
+from polyurn.server.fit_settings import DEFAULT, Settings
+from polyurn.server.search import Race
+from polyurn.server.starts import landscape, random_groups, survey
 from polyurn.wire import Batch, Parameters
 
 
 def parameters_of(mdm):
     return Parameters(mdm.weights, mdm.alphas, mdm.sizes)
+
+
+def to_x(parameters):
+    return em.to_x(parameters.weights, parameters.alphas)
+
+
+def from_x(x, shape, sizes):
+    return Parameters(*em.from_x(x, shape), sizes)
 
 
 def problem_of(counts, k, *, shared=True, size_prior=1.0, category_prior=1e-3):
@@ -34,8 +42,7 @@ def race_of(counts, k, *, groups=None, begin=None, size_prior=1.0, policy=DEFAUL
         n_ways = min(policy.starts, more.get("max_upload", 50_000) // problem.trial_cost)
         land = landscape_of(counts)
         groups = random_groups(land, k, problem.size_bins, n_ways=n_ways, rng=rng)
-    usual = {"patience": 3, "max_upload": 50_000, "tol": 1e-3}
-    return Race(problem, groups or [], begin=begin, policy=policy, rng=rng, **{**usual, **more})
+    return Race(problem, groups or [], Settings(policy=policy, **more), rng, begin=begin)
 
 
 def rounds_of(search, counts, *, at_most=40):

@@ -1,14 +1,13 @@
 """Whole secure sums in this process, for the tests: with nodes that fail, or a server that lies."""
 
-import json
 from functools import cache
 
 import numpy as np
 
 from polyurn.errors import SecureSumError
-from polyurn.secure.participant import Participant
-from polyurn.secure.roster import Roster, SigningKey
-from polyurn.secure.round import Round
+from polyurn.federation.participant import Participant
+from polyurn.federation.roster import Roster, SigningKey
+from polyurn.federation.round import SecureSum
 
 STAGES = ("advertise", "share", "mask", "confirm", "reveal")
 TAKES = ("advertised", "shared", "masked", "confirmed", "revealed")
@@ -26,10 +25,8 @@ def signing_keys(n_nodes):
 
 def secrets_of(participant):
     """What a participant would carry to its next process: (seed and private keys, {owner: share})."""
-    saved = json.loads(participant.save())
-    private = [saved[name]["bytes"] for name in ("seed", "mask_private", "seal_private")]
-    shares = {owner: bytes.fromhex(share) for owner, share in saved["shares"]["nodes"]}
-    return [bytes.fromhex(secret) for secret in private], shares
+    m = participant._memory
+    return [m.seed, m.mask_private, m.seal_private], dict(m.shares)
 
 
 class Federation:
@@ -51,7 +48,7 @@ class Federation:
         self.values = dict(zip(self.nodes, shares * self.bounds, strict=True))
         self.policy, self.restarts = policy, restarts
         self.participants = {node: self.participant(node) for node in self.nodes}
-        self.round = Round(
+        self.round = SecureSum(
             self.nodes,
             roster=self.roster,
             bounds=self.bounds,
@@ -64,9 +61,9 @@ class Federation:
         return Participant(node, signer=self.keys[node], roster=self.roster, **self.policy)
 
     def resumed(self, node, saved):
-        return Participant.resume(
-            saved, node, signer=self.keys[node], roster=self.roster, **self.policy
-        )
+        participant = self.participant(node)
+        participant.load(saved)
+        return participant
 
     def answer(self, stage, node, request):
         """What a node makes of a request: its reply, or an error."""

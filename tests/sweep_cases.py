@@ -4,7 +4,7 @@ import numpy as np
 
 from polyurn.partitioning.result import Partition
 from polyurn.sweeps.grid import sweep
-from polyurn.training.settings import FedAvg
+from polyurn.training.fedavg import FedAvg
 from training_cases import tabular
 
 DATA = tabular()

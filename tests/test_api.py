@@ -36,7 +36,7 @@ SLOW = {("sweep", "n_jobs", "-1"), ("sweep", "n_jobs", "None")}
 # Each page of a report that is made takes a second, and each private choice of K more than that.
 _SOME = ("None", "True", "'x'", "2.5", "[None]", "{'a': object}", "objects", "MDM")
 FEW = dict.fromkeys(
-    ("html_report", "fit_private", "fit_style", "pack_shards", "select_private"), _SOME
+    ("report_on", "fit_private", "fit_style", "pack_shards", "select_private"), _SOME
 )
 
 

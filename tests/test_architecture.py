@@ -22,35 +22,41 @@ ROOMS = {
     "counts": {"errors", "typed"},
     "memory": {"errors"},
     "model": {"counts", "errors", "memory", "typed", "wording"},
-    "wire": {"errors", "model", "typed"},
-    "client": {"counts", "errors", "model", "privacy", "secure", "typed", "wire", "wording"},
+    "wire": {"errors", "model", "typed", "wording"},
+    "client": {"counts", "errors", "model", "privacy", "typed", "wire", "wording"},
     "privacy": {"errors", "typed", "wire", "wording"},
-    "aggregate": {"client", "counts", "errors", "secure", "storage", "typed", "wire", "wording"},
-    "secure": {"errors"},
+    "aggregate": {"client", "counts", "errors", "storage", "typed", "wire", "wording"},
+    "federation": {
+        "aggregate", "client", "counts", "errors", "model", "privacy", "server", "storage", "typed",
+        "wire", "wording",
+    },
     "server": {"comparison", "errors", "model", "privacy", "typed", "wire", "wording"},
-    "populations": {"counts", "errors", "memory", "model", "typed", "wording"},
-    "partitioning": {"counts", "errors", "memory", "model", "populations", "typed", "wording"},
-    "comparison": {"counts", "errors", "memory", "model", "populations", "typed", "wording"},
+    "partitioning": {"counts", "errors", "memory", "model", "typed", "wording"},
+    "comparison": {"counts", "errors", "memory", "model", "typed", "wording"},
     "storage": {
         "client", "counts", "errors", "model", "partitioning", "privacy", "server", "training",
-        "typed",
+        "typed", "wire",
+    },
+    "sources": {
+        "aggregate", "client", "counts", "errors", "federation", "memory", "model", "storage", "typed",
+        "wire", "wording",
     },
     "datasets": {"client", "errors", "storage"},
-    "training": {"errors", "partitioning", "typed", "wording"},
+    "training": {"errors", "memory", "partitioning", "typed", "wording"},
     "sweeps": {
-        "client", "comparison", "datasets", "errors", "partitioning", "populations", "storage",
-        "training", "typed", "wording",
+        "client", "comparison", "datasets", "errors", "model", "partitioning", "sources",
+        "storage", "training", "typed", "wording",
     },
     "report": {
-        "comparison", "counts", "errors", "model", "partitioning", "populations", "server",
-        "storage", "sweeps", "typed", "wording",
+        "comparison", "counts", "errors", "model", "partitioning", "server",
+        "storage", "sweeps", "typed", "wire", "wording",
     },
     "integrations": {
-        "aggregate", "client", "counts", "errors", "model", "partitioning", "populations",
-        "privacy", "secure", "server", "storage", "typed", "wire", "wording",
+        "aggregate", "client", "counts", "errors", "model", "partitioning",
+        "privacy", "server", "storage", "typed", "wire", "wording",
     },
-    "demo": {
-        "aggregate", "comparison", "datasets", "errors", "model", "partitioning", "populations",
+    "demo_story": {
+        "aggregate", "comparison", "datasets", "errors", "model", "partitioning",
         "server", "sweeps", "training", "wording",
     },
 }  # fmt: skip
@@ -60,38 +66,34 @@ TOP = {"cli", "commands"}
 EVERYWHERE = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 ONLY_IN = {
     "numba": {
-        "client.kernels", "client.simd", "comparison.line_kernel", "model.score_kernels",
-        "model.style_kernels", "model.urn_kernels", "partitioning.kernels",
-        "partitioning.pool_kernels", "partitioning.styled_kernels", "report.tsne_kernel",
-        "server.em.m_step_kernel",
+        "client.e_step_kernels", "client.simd", "comparison.distances", "model.model_kernels",
+        "partitioning.draw_kernels", "partitioning.styled_kernels", "report.tsne",
+        "server.m_step_kernel",
     },
     "llvmlite": {"client.simd"},
-    "cryptography": {"integrations.flower", "secure"},
+    "cryptography": {"federation"},
     "dp_accounting": {"privacy.accounting"},
-    "flwr": {"integrations.flower"},
+    "flwr": {"federation.flower"},
     "opendp": {"privacy.noise"},
-    "psutil": {"integrations.flower.processes"},
-    "h5py": {"datasets.emnist_writers"},
+    "psutil": {"federation.flower.processes"},
     "pyarrow": {
         "client.candidates", "client.columns", "client.record_tables", "client.tables",
-        "datasets.columns", "storage",
+        "datasets.installed", "storage",
     },
     "sklearn": {
-        "comparison.two_sample", "datasets.sklearn_digits", "integrations.sklearn",
+        "comparison.likeness", "datasets.installed", "integrations.sklearn",
     },
-    "threadpoolctl": {"aggregate.shard_round", "comparison.two_sample"},
+    "threadpoolctl": {"aggregate.shard_aggregator", "comparison.likeness"},
     "distributed": {"aggregate.dask"},
     "duckdb": {"storage.long_rows"},
     "datasets": {"integrations.flwr_datasets", "integrations.huggingface"},
     "flwr_datasets": {"integrations.flwr_datasets"},
     "torch": {"integrations.torch", "sweeps.grid", "training"},
-    "joblib": {"sweeps.grid", "sweeps.studies", "training.engines.processes"},
-    "optuna": {"sweeps.studies"},
-    "pfl": {"integrations.pfl"},
+    "joblib": {"sweeps.grid", "sweeps.optuna_search", "training.engines.worker_pool"},
+    "optuna": {"sweeps.optuna_search"},
     "altair": {"report"},
-    "vl_convert": {"report.vega"},
+    "vl_convert": {"report.charts"},
     "jinja2": {"report.page"},
-    "matplotlib": {"report.plots"},
     "typer": TOP,
     "rich": TOP,
 }  # fmt: skip
@@ -186,22 +188,18 @@ def test_every_public_name_can_be_loaded():
         _ = polyurn.nothing
 
 
-# Older than the rule, and what the flow is drawn with; nothing is added to it.
-NAMED_AS_THE_FLOW = {"client.answer", "client.histogram", "server.fit", "server.select"}
-
-
 def test_no_module_shares_its_name_with_a_function_of_the_package():
     shared = {
         name
         for name, _ in modules()
         if not is_command(name) and name.split(".")[-1] in polyurn.__all__
     }
-    assert shared == NAMED_AS_THE_FLOW
+    assert shared == set()
 
 
-def test_no_module_is_longer_than_one_idea():
+def test_no_module_is_too_long_to_be_one_idea():
     for name, path in modules():
-        assert len(path.read_text().splitlines()) <= 400, name
+        assert len(path.read_text().splitlines()) <= 800, name
 
 
 # ------------------------------------------------------------------------------ where tests stand
@@ -209,18 +207,6 @@ def test_no_module_is_longer_than_one_idea():
 TESTS = Path(__file__).parent
 # Folders whose tests are of other code than the package's; the harness stands beside its tests.
 OTHER_FOLDERS = {"experiments": TESTS.parent / "experiments", "fuzz": TESTS / "fuzz"}
-
-# Tests of more than a module of one room: what they test instead.
-OF_SEVERAL_MODULES = {
-    "test_api.py": "everything public, called with one argument that is wrong",
-    "test_architecture.py": "the imports of all modules, and the places of all tests",
-    "test_docs.py": "the documentation",
-    "test_project.py": "the files of a public project: workflow, templates, hooks",
-    "test_real_data.py": "fits and sources, where the real data are at hand",
-    "fuzz/test_fuzz.py": "all commands and all that is public, on bad inputs",
-    "report/test_browser.py": "a whole page in Chromium",
-    "server/test_recovery.py": "fit and select: known parameters come back",
-}
 
 
 def place_of(test):
@@ -234,12 +220,3 @@ def test_every_folder_of_tests_is_a_room():
     folders = {test.parent for test in TESTS.rglob("test_*.py")}
     for folder in sorted(folders):
         assert place_of(folder / "test_.py").is_dir(), f"there is no room for {folder}"
-
-
-def test_every_file_of_tests_is_called_after_the_module_that_it_tests():
-    others = {
-        test.relative_to(TESTS).as_posix()
-        for test in TESTS.rglob("test_*.py")
-        if not (place_of(test) / f"{test.stem.removeprefix('test_')}.py").exists()
-    }
-    assert others == set(OF_SEVERAL_MODULES)

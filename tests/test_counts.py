@@ -133,7 +133,7 @@ def test_a_table_of_the_wrong_shape_or_kind_is_refused(table, message):
 @few
 @given(TABLES, st.integers(0, 9).filter(lambda n: n != 4))
 def test_another_number_of_categories_than_declared_is_refused(table, declared):
-    with pytest.raises(CountsError, match=f"expected {declared} categories, got histograms of 4"):
+    with pytest.raises(CountsError, match=f"{declared} categories, got histograms of 4"):
         check_counts(table, n_categories=declared)
 
 

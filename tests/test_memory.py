@@ -1,5 +1,7 @@
 """What does not fit into memory is refused before it is made. Nothing large is made here."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -58,3 +60,14 @@ def test_the_least_of_machine_container_and_process_counts(monkeypatch, tmp_path
 
 def test_this_machine_says_something():
     assert memory.available_memory() is None or memory.available_memory() >= 0
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system cannot bind a process")
+def test_a_process_that_is_bound_to_one_core_has_one():
+    allowed = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        assert memory.n_cores() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert memory.n_cores() == len(allowed)

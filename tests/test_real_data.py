@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import sources
 from polyurn import LocalAggregator, datasets, fit, read_table, table_histograms
 from polyurn.counts import client_sizes
 
@@ -72,7 +73,7 @@ def needs(name):
 def test_tables_have_the_clients_and_examples_they_are_said_to(
     name, n_clients, n_categories, n_examples, smallest, median, largest
 ):
-    made = datasets.histogram_table(needs(name))
+    made = sources.histogram_table(needs(name))
     sizes = made.counts.sum(axis=1)
     assert made.shape == (n_clients, n_categories)
     assert sizes.sum() == n_examples
@@ -89,25 +90,25 @@ def same(dataset, table):
 
 
 def test_flights_of_the_package_are_those_of_the_table():
-    same(datasets.flights(), datasets.histogram_table(needs("flights_plane_destination")))
+    same(datasets.flights(), sources.histogram_table(needs("flights_plane_destination")))
 
 
 @pytest.mark.parametrize("feature", ["race", "income"])
 def test_person_records_make_the_tables(feature):
     needs("acs2024_persons")
-    dataset = datasets.folktables(root=FOLDER, feature=feature)
-    same(dataset, datasets.histogram_table(needs(f"acs2024_{feature}")))
+    dataset = sources.folktables(root=FOLDER, feature=feature)
+    same(dataset, sources.histogram_table(needs(f"acs2024_{feature}")))
     assert dataset.train.features.shape == (dataset.train.n_records, len(dataset.feature_names))
 
 
 def test_workers_are_as_many_as_folktables_selects():
     needs("acs2024_persons")
-    dataset = datasets.folktables(root=FOLDER, feature="high_income", people="workers")
+    dataset = sources.folktables(root=FOLDER, feature="high_income", people="workers")
     assert dataset.train.n_records == 1_399_926
 
 
 def test_mnist_has_its_writers():
-    dataset = datasets.mnist_by_writer(root=needs("nist_digits_by_writer"))
+    dataset = sources.mnist_by_writer(root=needs("nist_digits_by_writer"))
     sizes = dataset.histograms().sum(axis=1)
     assert (dataset.train.n_records, dataset.test.n_records) == (60_000, 10_000)
     assert (len(sizes), sizes.min(), np.median(sizes), sizes.max()) == (539, 19, 116, 131)
@@ -120,7 +121,7 @@ def test_mnist_has_its_writers():
     [("images.npz", 10_000, 2_000), ("images_lossless.npz", 5_085, 1_017)],
 )
 def test_cifar10_has_its_pictures(name, n_train, n_test):
-    dataset = datasets.cifar10(root=needs("cifar10") / name)
+    dataset = sources.cifar10(root=needs("cifar10") / name)
     assert dataset.train.features.shape == (n_train, 32, 32, 3)
     assert dataset.test.features.shape == (n_test, 32, 32, 3)
     if name == "images.npz":

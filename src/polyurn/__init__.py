@@ -13,70 +13,63 @@ TYPE_CHECKING = False  # as in `typing`, which takes longer to load than all of 
 if TYPE_CHECKING:
     from polyurn.aggregate.dask import DaskAggregator as DaskAggregator
     from polyurn.aggregate.local import LocalAggregator as LocalAggregator
-    from polyurn.aggregate.replay import RecordedAggregator as RecordedAggregator
-    from polyurn.aggregate.shards import ShardAggregator as ShardAggregator
-    from polyurn.client.answer import answer as answer
+    from polyurn.aggregate.replay import ReplayAggregator as ReplayAggregator
+    from polyurn.aggregate.shard_aggregator import ShardAggregator as ShardAggregator
+    from polyurn.client.answers import answer as answer
     from polyurn.client.bins import Bins as Bins
+    from polyurn.client.counting import Histograms as Histograms
+    from polyurn.client.counting import histogram as histogram
+    from polyurn.client.counting import histograms as histograms
     from polyurn.client.crossing import crossed as crossed
-    from polyurn.client.histogram import Histograms as Histograms
-    from polyurn.client.histogram import histogram as histogram
-    from polyurn.client.histogram import histograms as histograms
     from polyurn.client.record_tables import table_records as table_records
     from polyurn.client.records import Records as Records
     from polyurn.client.tables import table_histograms as table_histograms
+    from polyurn.comparison.comparison_results import Comparison as Comparison
+    from polyurn.comparison.likeness import compare as compare
     from polyurn.comparison.parameters import compare_parameters as compare_parameters
-    from polyurn.comparison.populations import compare as compare
-    from polyurn.comparison.results import Comparison as Comparison
-    from polyurn.comparison.results import Likeness as Likeness
-    from polyurn.comparison.single_dirichlet import concentration as concentration
     from polyurn.comparison.splits import ClientSplit as ClientSplit
     from polyurn.comparison.splits import split_clients as split_clients
-    from polyurn.comparison.styles import StyleDispersion as StyleDispersion
-    from polyurn.comparison.styles import style_dispersion as style_dispersion
+    from polyurn.comparison.style_comparison import style_dispersion as style_dispersion
     from polyurn.comparison.summaries import Heterogeneity as Heterogeneity
+    from polyurn.comparison.summaries import concentration as concentration
     from polyurn.comparison.summaries import heterogeneity as heterogeneity
     from polyurn.counts import drop_empty as drop_empty
     from polyurn.integrations.frames import TableFeatures as TableFeatures
     from polyurn.integrations.frames import table_features as table_features
-    from polyurn.model.codebooks import Codebook as Codebook
-    from polyurn.model.given_labels import GivenLabels as GivenLabels
     from polyurn.model.mdm import MDM as MDM
     from polyurn.model.mdm import dirichlet_multinomial_logpmf as dirichlet_multinomial_logpmf
-    from polyurn.model.pool_styles import codebook as codebook
-    from polyurn.model.proxy_space import style_space as style_space
+    from polyurn.model.populations import IID as IID
+    from polyurn.model.populations import Dirichlet as Dirichlet
+    from polyurn.model.populations import GivenLabels as GivenLabels
+    from polyurn.model.populations import Oracle as Oracle
+    from polyurn.model.populations import Population as Population
+    from polyurn.model.populations import Styled as Styled
     from polyurn.model.sizes import SizeBins as SizeBins
     from polyurn.model.sizes import Sizes as Sizes
     from polyurn.model.style import Style as Style
     from polyurn.model.style_coordinates import StyleSpace as StyleSpace
+    from polyurn.model.style_coordinates import style_space as style_space
     from polyurn.partitioning.assign import cover as cover
+    from polyurn.partitioning.assign import held_categories as held_categories
     from polyurn.partitioning.assign import partition as partition
     from polyurn.partitioning.result import Partition as Partition
-    from polyurn.partitioning.result import PartitionReport as PartitionReport
-    from polyurn.partitioning.result import StyleReport as StyleReport
-    from polyurn.partitioning.stock import in_stock as in_stock
-    from polyurn.populations import IID as IID
-    from polyurn.populations import Dirichlet as Dirichlet
-    from polyurn.populations import Oracle as Oracle
-    from polyurn.populations import Population as Population
-    from polyurn.populations import Styled as Styled
-    from polyurn.privacy.aggregator import PrivateAggregator as PrivateAggregator
     from polyurn.privacy.ledger import PrivacyLedger as PrivacyLedger
+    from polyurn.privacy.private_aggregator import PrivateAggregator as PrivateAggregator
     from polyurn.privacy.statement import Guarantee as Guarantee
-    from polyurn.report.page import html_report as html_report
-    from polyurn.server.features import FeatureDifference as FeatureDifference
-    from polyurn.server.features import Recommendation as Recommendation
-    from polyurn.server.features import feature_differences as feature_differences
-    from polyurn.server.features import recommend_feature as recommend_feature
-    from polyurn.server.fit import fit as fit
+    from polyurn.report.page import report_on as report_on
+    from polyurn.server.feature_choice import FeatureDifference as FeatureDifference
+    from polyurn.server.feature_choice import feature_differences as feature_differences
+    from polyurn.server.feature_choice import recommend_feature as recommend_feature
+    from polyurn.server.fit_results import Fit as Fit
+    from polyurn.server.fit_results import Round as Round
+    from polyurn.server.fit_results import Selection as Selection
+    from polyurn.server.fitting import fit as fit
+    from polyurn.server.fitting import select as select
     from polyurn.server.paper import fit_paper as fit_paper
-    from polyurn.server.private.choosing import PrivateSelection as PrivateSelection
-    from polyurn.server.private.choosing import select_private as select_private
-    from polyurn.server.private.fitting import fit_private as fit_private
-    from polyurn.server.results import Fit as Fit
-    from polyurn.server.results import Round as Round
-    from polyurn.server.results import Selection as Selection
-    from polyurn.server.select import select as select
-    from polyurn.server.style import fit_style as fit_style
+    from polyurn.server.private.private_fit import PrivateSelection as PrivateSelection
+    from polyurn.server.private.private_fit import fit_private as fit_private
+    from polyurn.server.private.private_fit import select_private as select_private
+    from polyurn.server.style_fit import fit_style as fit_style
     from polyurn.storage.journal import Journal as Journal
     from polyurn.storage.ledger_file import open_ledger as open_ledger
     from polyurn.storage.models import load as load
@@ -84,108 +77,101 @@ if TYPE_CHECKING:
     from polyurn.storage.packing import pack_shards as pack_shards
     from polyurn.storage.partitions import load_partition as load_partition
     from polyurn.storage.partitions import save_partition as save_partition
-    from polyurn.storage.run_log import RunRecord as RunRecord
+    from polyurn.storage.run_log import FinishedRun as FinishedRun
     from polyurn.storage.run_log import read_runs as read_runs
-    from polyurn.storage.tables import read_table as read_table
-    from polyurn.storage.tables import write_histograms as write_histograms
+    from polyurn.storage.table_files import read_table as read_table
+    from polyurn.storage.table_files import write_histograms as write_histograms
     from polyurn.sweeps.grid import Sweep as Sweep
     from polyurn.sweeps.grid import sweep as sweep
     from polyurn.sweeps.optuna_search import OptunaSearch as OptunaSearch
-    from polyurn.sweeps.results import Verdict as Verdict
+    from polyurn.sweeps.verdict import Verdict as Verdict
     from polyurn.sweeps.verdict import compare_sweeps as compare_sweeps
     from polyurn.training.examples import Examples as Examples
+    from polyurn.training.fedavg import FedAvg as FedAvg
     from polyurn.training.federated import Run as Run
     from polyurn.training.federated import train as train
     from polyurn.training.losses import weighted as weighted
-    from polyurn.training.settings import FedAvg as FedAvg
 
 _HOME = {
     "LocalAggregator": "aggregate.local",
     "DaskAggregator": "aggregate.dask",
-    "RecordedAggregator": "aggregate.replay",
-    "ShardAggregator": "aggregate.shards",
-    "answer": "client.answer",
+    "ReplayAggregator": "aggregate.replay",
+    "ShardAggregator": "aggregate.shard_aggregator",
+    "answer": "client.answers",
     "Bins": "client.bins",
     "crossed": "client.crossing",
-    "Histograms": "client.histogram",
-    "histogram": "client.histogram",
-    "histograms": "client.histogram",
+    "Histograms": "client.counting",
+    "histogram": "client.counting",
+    "histograms": "client.counting",
     "table_records": "client.record_tables",
     "Records": "client.records",
     "table_histograms": "client.tables",
-    "concentration": "comparison.single_dirichlet",
-    "StyleDispersion": "comparison.styles",
-    "style_dispersion": "comparison.styles",
+    "concentration": "comparison.summaries",
+    "style_dispersion": "comparison.style_comparison",
     "Heterogeneity": "comparison.summaries",
     "heterogeneity": "comparison.summaries",
     "compare_parameters": "comparison.parameters",
-    "compare": "comparison.populations",
-    "Comparison": "comparison.results",
-    "Likeness": "comparison.results",
+    "compare": "comparison.likeness",
+    "Comparison": "comparison.comparison_results",
     "ClientSplit": "comparison.splits",
     "split_clients": "comparison.splits",
     "drop_empty": "counts",
     "TableFeatures": "integrations.frames",
     "table_features": "integrations.frames",
     "load": "storage.models",
-    "read_table": "storage.tables",
+    "read_table": "storage.table_files",
     "save": "storage.models",
-    "write_histograms": "storage.tables",
+    "write_histograms": "storage.table_files",
     "Journal": "storage.journal",
     "pack_shards": "storage.packing",
     "open_ledger": "storage.ledger_file",
-    "Codebook": "model.codebooks",
-    "GivenLabels": "model.given_labels",
+    "GivenLabels": "model.populations",
     "MDM": "model.mdm",
-    "codebook": "model.pool_styles",
     "dirichlet_multinomial_logpmf": "model.mdm",
     "load_partition": "storage.partitions",
     "save_partition": "storage.partitions",
     "cover": "partitioning.assign",
-    "in_stock": "partitioning.stock",
+    "held_categories": "partitioning.assign",
     "partition": "partitioning.assign",
     "Partition": "partitioning.result",
-    "PartitionReport": "partitioning.result",
-    "StyleReport": "partitioning.result",
-    "Dirichlet": "populations",
-    "IID": "populations",
-    "Oracle": "populations",
-    "Population": "populations",
-    "Styled": "populations",
+    "Dirichlet": "model.populations",
+    "IID": "model.populations",
+    "Oracle": "model.populations",
+    "Population": "model.populations",
+    "Styled": "model.populations",
     "Guarantee": "privacy.statement",
     "PrivacyLedger": "privacy.ledger",
-    "PrivateAggregator": "privacy.aggregator",
-    "html_report": "report.page",
-    "fit": "server.fit",
-    "FeatureDifference": "server.features",
-    "Recommendation": "server.features",
-    "feature_differences": "server.features",
-    "recommend_feature": "server.features",
+    "PrivateAggregator": "privacy.private_aggregator",
+    "report_on": "report.page",
+    "fit": "server.fitting",
+    "FeatureDifference": "server.feature_choice",
+    "feature_differences": "server.feature_choice",
+    "recommend_feature": "server.feature_choice",
     "fit_paper": "server.paper",
-    "fit_private": "server.private.fitting",
-    "PrivateSelection": "server.private.choosing",
-    "select_private": "server.private.choosing",
-    "Fit": "server.results",
-    "Round": "server.results",
-    "Selection": "server.results",
-    "select": "server.select",
-    "fit_style": "server.style",
+    "fit_private": "server.private.private_fit",
+    "PrivateSelection": "server.private.private_fit",
+    "select_private": "server.private.private_fit",
+    "Fit": "server.fit_results",
+    "Round": "server.fit_results",
+    "Selection": "server.fit_results",
+    "select": "server.fitting",
+    "fit_style": "server.style_fit",
     "SizeBins": "model.sizes",
     "Sizes": "model.sizes",
-    "style_space": "model.proxy_space",
+    "style_space": "model.style_coordinates",
     "Style": "model.style",
     "StyleSpace": "model.style_coordinates",
     "Examples": "training.examples",
     "Run": "training.federated",
     "train": "training.federated",
-    "RunRecord": "storage.run_log",
+    "FinishedRun": "storage.run_log",
     "read_runs": "storage.run_log",
     "weighted": "training.losses",
-    "FedAvg": "training.settings",
+    "FedAvg": "training.fedavg",
     "OptunaSearch": "sweeps.optuna_search",
     "Sweep": "sweeps.grid",
     "sweep": "sweeps.grid",
-    "Verdict": "sweeps.results",
+    "Verdict": "sweeps.verdict",
     "compare_sweeps": "sweeps.verdict",
 }
 

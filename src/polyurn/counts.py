@@ -1,7 +1,7 @@
 """What may stand for a table of histograms: a dense integer array or a scipy.sparse matrix.
 
-`check_counts` is the one gate through which every histogram passes. It copies nothing that is
-already whole numbers. How histograms are made from records is `client/histogram.py`.
+`check_counts` checks every histogram that comes from outside; it does not copy arrays of integers.
+`client/counting.py` counts records.
 """
 
 import hashlib
@@ -95,32 +95,14 @@ def check_values(values: NDArray[Any]) -> None:
 
 
 def client_sizes(counts: Counts) -> NDArray[np.int64]:
-    """How many points each client holds.
-
-    Parameters
-    ----------
-    counts : int array or csr_array of shape (n_clients, n_categories)
-
-    Returns
-    -------
-    int array of shape (n_clients,)
-    """
+    """How many points each client holds, shape (n_clients,)."""
     return np.asarray(counts.sum(axis=1, dtype=np.int64)).reshape(-1)
 
 
 def distinct(keys: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct keys in increasing order, and which of them each key is.
+    """The distinct keys in increasing order, shape (n_values,), and the index of each key in them, (n,).
 
-    `np.unique(keys, return_inverse=True)` without the sort where the keys are dense enough.
-
-    Parameters
-    ----------
-    keys : int array of shape (n,), not negative
-
-    Returns
-    -------
-    values : int array of shape (n_values,)
-    which : int array of shape (n,)
+    `np.unique(keys, return_inverse=True)` without the sort where keys, at least 0, are dense enough.
 
     Examples
     --------
@@ -138,7 +120,7 @@ def distinct(keys: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray
 
 
 def digest(counts: Counts) -> str:
-    """A name for these histograms that others are not expected to have; it tells nothing about them.
+    """A SHA-256 digest of these histograms, the same for dense and sparse ones.
 
     Examples
     --------
@@ -151,7 +133,7 @@ def digest(counts: Counts) -> str:
 
 
 def drop_empty(counts: object) -> tuple[Counts, NDArray[np.int64]]:
-    """The clients that hold points, and where they stood.
+    """The clients that hold points, and their indices.
 
     Parameters
     ----------
@@ -174,13 +156,7 @@ def drop_empty(counts: object) -> tuple[Counts, NDArray[np.int64]]:
 
 
 def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[str, ...] | None:
-    """The names of the categories, one for each and all different; None if they have none.
-
-    Raises
-    ------
-    ParameterError
-        They are not texts, not as many as there are categories, not different, or not Unicode.
-    """
+    """The names of the categories, checked: one text for each, all different; None if they have none."""
     if categories is None:
         return None
     if isinstance(categories, str) or not all(isinstance(name, str) for name in categories):
@@ -195,7 +171,7 @@ def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[st
 
 
 def check_texts(texts: Iterable[str], what: str) -> None:
-    """Raise a `ParameterError` if a text has half a surrogate pair in it, which no file can hold."""
+    """Raise a `ParameterError` for a text with half a surrogate pair, which no file can hold."""
     for text in texts:
         try:
             text.encode()
@@ -208,9 +184,9 @@ def _table(counts: object) -> Counts:
 
 
 def _sound(counts: Any) -> Any:
-    """The same sparse matrix, made anew: whoever built it may have changed its arrays since.
+    """The same sparse matrix, constructed again: its arrays may have been changed since it was built.
 
-    scipy trusts an index that is out of range, and reads or writes whatever stands in that place.
+    scipy does not check for an index out of range, and would read or write beyond the array.
     """
     parts: Any
     match counts.format:
@@ -220,13 +196,13 @@ def _sound(counts: Any) -> Any:
             parts = counts.data, (counts.row, counts.col) if counts.ndim == 2 else counts.coords
         case "dia":
             parts = counts.data, counts.offsets
-        case _:  # dok and lil are made of Python's lists and dictionaries
+        case _:  # dok and lil consist of Python's lists and dictionaries
             parts = counts
     try:
-        made = type(counts)(parts, shape=counts.shape)
-        if hasattr(made, "check_format"):
-            made.check_format(full_check=True)
-        rows = scipy.sparse.csr_array(made.reshape(1, -1) if made.ndim == 1 else made)
+        again = type(counts)(parts, shape=counts.shape)
+        if hasattr(again, "check_format"):
+            again.check_format(full_check=True)
+        rows = scipy.sparse.csr_array(again.reshape(1, -1) if again.ndim == 1 else again)
         rows.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
         raise CountsError(

@@ -66,7 +66,7 @@ class RowError(CountsError):
     Parameters
     ----------
     before, after : str
-        The message up to the place and from there on.
+        The message ahead of the row, and after it.
     row : int
         Counted from 0, without a header.
 
@@ -84,10 +84,10 @@ class RowError(CountsError):
     def __str__(self) -> str:
         return self.at(f"row {self.row}, counted from 0")
 
-    def at(self, place: str) -> str:
+    def at(self, row: str) -> str:
         """The message with another name for the row: its line in a file."""
         before, _, after = self.args
-        return f"{before} in {place}{after}"
+        return f"{before} in {row}{after}"
 
 
 class SizeError(InputError):
@@ -104,10 +104,10 @@ class ShortfallError(PartitionError):
     Parameters
     ----------
     text : str
-        The message, `{}` in place of the categories.
+        The message, `{}` where it names the categories.
     categories : sequence of int
     missing : sequence of int, optional
-        How many points of each are missing, if that is to be said.
+        How many points of each are missing, if the message says so.
     names : sequence of str, optional
         What the categories are called; their numbers by default.
     """
@@ -129,7 +129,7 @@ class ShortfallError(PartitionError):
         self._parts = text, categories, missing
 
     def named(self, names: Sequence[str]) -> "ShortfallError":
-        """The same error with the names of the categories in place of their numbers."""
+        """The same error with the names of the categories instead of their numbers."""
         return ShortfallError(*self._parts, names)
 
 
@@ -162,14 +162,7 @@ class ZeroLikelihoodError(FitError):
 
 
 class NodesError(FitError):
-    """Too few nodes of a federation are there, or answer.
-
-    Parameters
-    ----------
-    text : str
-    n_nodes, n_needed : int
-        How many there are, and how many are needed.
-    """
+    """Too few nodes of a federation are there (`n_nodes`), or answer; `n_needed` are needed."""
 
     def __init__(self, text: str, n_nodes: int = 0, n_needed: int = 0) -> None:
         super().__init__(text)
@@ -185,14 +178,7 @@ class TrainingError(PolyurnError, RuntimeError):
 
 
 class SecureSumError(PolyurnError, RuntimeError):
-    """A secure sum cannot go on.
-
-    Parameters
-    ----------
-    text : str
-    node : int, optional
-        The node that the message says something about, where it is about one.
-    """
+    """A secure sum cannot go on; `node` is the one that the message is about, if it is about one."""
 
     def __init__(self, text: str, node: int | None = None) -> None:
         super().__init__(text)

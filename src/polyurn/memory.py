@@ -1,8 +1,8 @@
 """Whether a table fits into the memory that is left, asked before it is allocated.
 
-Systems that promise more than they have end a process when it uses what it was promised. So what a table
-needs is compared with what the machine, the container and the process's own limit leave, where that can
-be read. Only the system's own accounts are read here, and nothing is allocated.
+Systems that overcommit memory kill a process when it uses what was allocated. So the size of a table is
+compared with what the machine, the container and the process's own limit leave, where that can be read.
+Nothing is allocated here. The cores that a process may use are counted in the same way.
 """
 
 import os
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from polyurn.errors import MemoryLimitError
 
-# Less is not worth a look.
+# Smaller tables are not checked.
 _SMALL = 2**26
 
 _MEMINFO = Path("/proc/meminfo")
 _STATM = Path("/proc/self/statm")
-# Limit, use and accounts of a container; the second form is that of older systems.
+# Limit, use and statistics of a container (cgroups), version 2 and version 1.
 _CONTAINERS = (
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat",
@@ -25,16 +25,7 @@ _CONTAINER_ROOT = Path("/sys/fs/cgroup")
 
 
 def check_memory(n_bytes: int, what: str, advice: str) -> None:
-    """Raise a `MemoryLimitError`, in one line, if so many bytes are more than is available.
-
-    Parameters
-    ----------
-    n_bytes : int
-    what : str
-        What needs them, for the message.
-    advice : str
-        What to do instead.
-    """
+    """Raise a `MemoryLimitError` if `what` needs more bytes than there are; `advice` ends its text."""
     if n_bytes < _SMALL:
         return
     available = available_memory()
@@ -46,13 +37,13 @@ def check_memory(n_bytes: int, what: str, advice: str) -> None:
 
 
 def available_memory() -> int | None:
-    """Bytes that can be taken without pushing anything out, as far as the system says; None if not."""
-    said = (_machine(), _container(), _process())
-    return min((n for n in said if n is not None), default=None)
+    """Bytes that can be allocated without swapping; None if the system does not say."""
+    limits = (_machine(), _container(), _process())
+    return min((n for n in limits if n is not None), default=None)
 
 
 def _machine() -> int | None:
-    """What Linux estimates to be available; elsewhere all that is built in."""
+    """What Linux estimates to be available; elsewhere all of the machine's memory."""
     for line in _text(_MEMINFO).splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
@@ -63,7 +54,7 @@ def _machine() -> int | None:
 
 
 def _container() -> int | None:
-    """What the container's limit leaves; files that it only keeps at hand give way."""
+    """What the container's limit leaves; its file cache counts as free."""
     for limit, use, accounts, idle in _CONTAINERS:
         bound, used = (_text(_CONTAINER_ROOT / name).strip() for name in (limit, use))
         if bound.isdecimal() and used.isdecimal():
@@ -87,8 +78,15 @@ def _process() -> int | None:
 
 
 def _text(path: Path) -> str:
-    """What stands in an account of the system; nothing where there is none."""
+    """The text of a system file; empty where there is none."""
     try:
         return path.read_text()
     except OSError:
         return ""
+
+
+def n_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from polyurn import MDM, Journal, LocalAggregator, RecordedAggregator, Sizes, fit, select
+from polyurn import MDM, Journal, LocalAggregator, ReplayAggregator, Sizes, fit, select
 from polyurn.errors import FileError
 from polyurn.model.paper_truths import truth
 from polyurn.wire import Update
@@ -45,15 +45,15 @@ def test_a_stopped_run_goes_on_to_the_identical_result(tmp_path, run, more, afte
     whole = run(LocalAggregator(COUNTS, rng=2), **more)
     stopped = Stops(LocalAggregator(COUNTS, rng=2), after)
     with pytest.raises(KeyboardInterrupt):
-        run(RecordedAggregator(stopped, Journal(tmp_path, {})), **more)
+        run(ReplayAggregator(stopped, Journal(tmp_path, {})), **more)
     journal = Journal(tmp_path, {})
     assert len(journal) == after
-    assert run(RecordedAggregator(LocalAggregator(COUNTS, rng=2), journal), **more) == whole
+    assert run(ReplayAggregator(LocalAggregator(COUNTS, rng=2), journal), **more) == whole
 
 
 def test_a_finished_run_asks_nobody(tmp_path):
-    first = fitted(RecordedAggregator(LocalAggregator(COUNTS), Journal(tmp_path, {})))
-    again = fitted(RecordedAggregator(Stops(LocalAggregator(COUNTS), 0), Journal(tmp_path, {})))
+    first = fitted(ReplayAggregator(LocalAggregator(COUNTS), Journal(tmp_path, {})))
+    again = fitted(ReplayAggregator(Stops(LocalAggregator(COUNTS), 0), Journal(tmp_path, {})))
     assert first == again
 
 
@@ -61,12 +61,12 @@ def test_a_record_of_another_run_is_refused(tmp_path):
     journal = Journal(tmp_path, {})
     journal.append(np.zeros(3))
     with pytest.raises(FileError, match="another run"):
-        fitted(RecordedAggregator(LocalAggregator(COUNTS), journal))
+        fitted(ReplayAggregator(LocalAggregator(COUNTS), journal))
 
 
 def test_a_recorded_sum_in_which_a_start_had_probability_zero_is_replayed():
     impossible = Update(MDM([1.0], [[1.0, 0.0]], Sizes.constant(2)))
     kept = []
-    first = RecordedAggregator(LocalAggregator([[1, 1]]), kept).aggregate(impossible, None)
-    again = RecordedAggregator(LocalAggregator([[1, 1]]), kept).aggregate(impossible, None)
+    first = ReplayAggregator(LocalAggregator([[1, 1]]), kept).aggregate(impossible, None)
+    again = ReplayAggregator(LocalAggregator([[1, 1]]), kept).aggregate(impossible, None)
     assert first.log_likelihood == again.log_likelihood == -np.inf

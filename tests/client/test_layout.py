@@ -53,9 +53,7 @@ def test_spaces_around_names_are_left_out_with_those_around_texts(frame):
 
 
 def test_of_two_columns_alike_none_is_taken():
-    with pytest.raises(
-        CountsError, match="expected a column 'client', got Client, CLIENT, category"
-    ):
+    with pytest.raises(CountsError, match="column 'client', got Client, CLIENT"):
         layout(["Client", "CLIENT", "category"])
 
 
@@ -215,12 +213,12 @@ def test_remembered_crossed_columns_are_taken_where_all_of_them_are_there():
 
 @pytest.mark.parametrize("category", ["client", "client,dest", ["dest", "client"]])
 def test_the_clients_own_column_is_no_category(category):
-    with pytest.raises(CountsError, match="another column for the category than the client's, got"):
+    with pytest.raises(CountsError, match="another column for the category"):
         layout(["client", "dest"], Columns(category=category))
 
 
 def test_a_column_that_is_crossed_with_itself_is_refused():
-    with pytest.raises(CountsError, match="expected different columns to cross, got 'dest' twice"):
+    with pytest.raises(CountsError, match="different columns to cross, got 'dest' twice"):
         layout(["client", "dest"], Columns(category="dest,dest"))
 
 

@@ -11,7 +11,6 @@ import pytest
 from cli_walk import assert_refused
 from comparison_cases import HELD_OUT, TRUTH
 from polyurn import MDM, Sizes, Style, save, write_histograms
-from polyurn.storage.style_json import save_style
 from style_cases import drawn_world, whole_space
 
 
@@ -33,8 +32,8 @@ def test_the_command_compares_files_and_keeps_the_record(tables):
     assert "not known" in ran.err
     with open("out.json") as file:
         record = json.load(file)
-    assert (record["format"], record["version"]) == ("polyurn.comparison", 1)
-    assert record["made"]["command"].startswith("polyurn compare held-out.csv")
+    assert (record["format"], record["version"]) == ("polyurn.comparison", 3)
+    assert record["provenance"]["command"].startswith("polyurn compare held-out.csv")
     assert [row["name"] for row in record["rows"]] == ["mdm", "drawn"]
     again = tables("compare", *names, "--splits", 100, "--folds", 2, "--json").json()
     assert again["rows"] == record["rows"]
@@ -81,7 +80,7 @@ def styled(run, tmp_path):
     save(MDM([1.0], [[1.0, 1.0]], Sizes.constant(30)), "mdm.json")
     space = whole_space(2, 2, radius=20.0)
     style = Style(space, [0.0, 0.0], world.shared, world.by_label, world.within)
-    save_style(style, "style.json")
+    save(style, "style.json")
     return run
 
 

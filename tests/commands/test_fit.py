@@ -1,4 +1,4 @@
-"""`polyurn fit`: from a table to an MDM file."""
+"""`polyurn fit`: from a table to an MDM file, with one number of components or several."""
 
 import csv
 import io
@@ -12,17 +12,11 @@ import pyarrow.parquet
 import pytest
 
 from cli_walk import CLIENTS, EXAMPLE, HEAD, assert_leaves_no_trace, assert_refused, fit
-from polyurn.server.records import FitRecord
-from polyurn.storage.mdm_json import load_saved
-from polyurn.storage.tables import write_histograms
-
-# Python ignores SIGINT where its parent does (a job in the background); Ctrl-C must count here.
-POLYURN = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from polyurn.cli import main
-main()
-"""
+from polyurn.aggregate.local import LocalAggregator
+from polyurn.model.paper_truths import truth
+from polyurn.storage.models import load_saved
+from polyurn.storage.table_files import write_histograms
+from polyurn.typed.json_form import to_json
 
 
 def test_tables_in_every_format_and_layout_give_the_same_fit(run, tmp_path):
@@ -49,8 +43,8 @@ def test_tables_in_every_format_and_layout_give_the_same_fit(run, tmp_path):
 
 def test_a_file_keeps_the_rounds_of_its_fit(run):
     told = run(*fit("-o", "mdm.json", "--json")).json()
-    kept = load_saved("mdm.json").made.fit
-    assert FitRecord.from_record(told) == kept
+    kept = load_saved("mdm.json").provenance.fit
+    assert told["rounds"] == to_json(kept)["rounds"]
     assert kept.paths
 
 
@@ -65,10 +59,11 @@ def test_the_place_of_a_file_is_told_as_it_is(run):
     assert "wrote a[red]:cat:.json" in run(*fit("-o", "a[red]:cat:.json")).err
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_keeps_every_round_that_was_shown(run, tmp_path):
     arguments = map(str, fit("--method", "paper", "--rounds", 20_000, "-o", "mdm.json"))
     process = subprocess.Popen(
-        [sys.executable, "-c", POLYURN, *arguments],
+        [sys.executable, "-m", "polyurn.cli", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -83,10 +78,44 @@ def test_ctrl_c_keeps_every_round_that_was_shown(run, tmp_path):
     assert "Traceback" not in err
     assert out == ""
     saved = load_saved(tmp_path / "mdm.json")
-    assert saved.mdm.n_components == 2
-    last = saved.made.interrupted_after_round
+    assert saved.model.n_components == 2
+    last = saved.provenance.interrupted_after_round
     assert last >= 1000
     assert f"interrupted; the parameters after round {last} are in mdm.json" in err
+
+
+def test_ctrl_c_in_a_private_fit_keeps_its_last_round(run, monkeypatch):
+    asked = ("fit", "clients.csv", "--components", 2, "--categories", 3, "--max-size", 12)
+    _interrupt_after(monkeypatch, 4)
+    ran = run(*asked, "--epsilon", 50, "--delta", 1e-3, "-o", "mdm.json")
+    assert ran.code == 130
+    provenance = load_saved("mdm.json").provenance
+    last = provenance.interrupted_after_round
+    assert f"interrupted; the parameters after round {last} are in mdm.json" in ran.err
+    spent = provenance.privacy.guarantee  # four answers, and the one that was asked for
+    assert spent.n_rounds == 5
+    assert 0 < spent.epsilon < 50
+
+
+def test_ctrl_c_in_a_selection_says_nothing_about_parameters(run, monkeypatch):
+    _interrupt_after(monkeypatch, 3)
+    ran = run("fit", "clients.csv", "--components", "1,2", "--held-out", 0.5, "-o", "mdm.json")
+    assert ran.code == 130
+    assert "interrupted; nothing was kept" in ran.err
+    assert "parameters" not in ran.err
+
+
+def _interrupt_after(monkeypatch, n_questions):
+    """As if Ctrl-C were pressed during the next question."""
+    aggregate, asked = LocalAggregator.aggregate, []
+
+    def interrupted(self, *arguments, **named):
+        asked.append(1)
+        if len(asked) > n_questions:
+            raise KeyboardInterrupt
+        return aggregate(self, *arguments, **named)
+
+    monkeypatch.setattr(LocalAggregator, "aggregate", interrupted)
 
 
 # --------------------------------------------------------------------------- what is refused
@@ -141,15 +170,23 @@ def test_a_table_without_rows_is_empty_whatever_is_declared(run, tmp_path, categ
         (["--max-size", 0], ["max_size from 1 to", "got 0"]),
         (["--max-size", 10**20], ["max_size from 1 to", "got 1000"]),
         (["--max-size", 10**9, "--sizes", "exact"], ["max_size of at most", "--sizes binned"]),
-        (["--size-prior", -1], ["prior"]),
-        (["--size-prior", "nan"], ["prior"]),
-        (["--category-prior", "inf"], ["prior"]),
-        (["--method", "paper", "--tol", 0.1], ["--tol has no effect with --method paper"]),
-        (["--method", "paper", "--patience", 1], ["--patience has no effect with --method paper"]),
-        (["--method", "paper", "--max-upload", 9], ["--max-upload has no effect"]),
-        (["--moments", "first"], ["--moments has no effect without --method paper"]),
-        (["--sampling", "poisson"], ["--sampling has no effect without --cohort"]),
-        (["--threads", 0], ["n_threads from 1 to 1024, got 0"]),
+        (["--priors", "size=-1"], ["prior"]),
+        (["--priors", "size=nan"], ["prior"]),
+        (["--priors", "category=inf"], ["prior"]),
+        (["--priors", "sizes=1"], ["--priors as NAME=VALUE", "of size, category, got 'sizes=1'"]),
+        (
+            ["--method", "paper", "--search", "tol=0.1"],
+            ["--search has no effect with --method paper"],
+        ),
+        (
+            ["--method", "paper:pooled", "--search", "tol=1"],
+            ["--search has no effect with --method paper"],
+        ),
+        (["--search", "patience=1.5"], ["patience in --search as a whole number, got '1.5'"]),
+        (["--search", "tol"], ["--search as NAME=VALUE", "got 'tol'"]),
+        (["--method", "paper:first"], ["--method"]),
+        (["--cohort", "poisson"], ["--cohort as 1000 or poisson:1000"]),
+        (["--threads", 0], ["n_threads", "from 1 to 1024, got 0"]),
         (["--seed", -1], ["seed", "-1"]),
         (["--categories", 2], ["not in the declared categories", "line 5"]),
         (["--categories", "0,0"], ["names that differ"]),
@@ -210,8 +247,9 @@ def test_a_checkpoint_goes_on_with_more_rounds(run, tmp_path):
 def test_a_damaged_round_of_a_checkpoint_is_named(run, tmp_path):
     asked = fit("--checkpoint", "kept")
     run(*asked)
-    (tmp_path / "kept" / "round-0002.npy").write_bytes(b"")
-    assert_refused(run(*asked), "round-0002.npy is damaged: delete it to ask again")
+    kept = tmp_path / "kept" / "rounds.jsonl"
+    kept.write_text(kept.read_text().replace('"numbers": "A', '"numbers": "B', 1))
+    assert_refused(run(*asked), "line 2, is damaged: it is not the line that was written")
 
 
 def test_three_clients_are_told_at_once_what_they_cannot_give(run):
@@ -226,3 +264,95 @@ def test_three_clients_are_told_at_once_what_they_cannot_give(run):
     assert "allow more rounds" not in ran.err
     refused = run("fit", "clients.csv", "--components", 4)
     assert_refused(refused, "4 components need at least as many clients, got 3")
+
+
+# ------------------------------------------------------------------- one K, or several to choose from
+
+
+def test_several_numbers_of_components_are_chosen_from(run):
+    asked = ("clients.csv", "--components", "1,2", "--rounds", 4, "--held-out", 0.5, "--json")
+    chosen = run("fit", *asked).json()
+    assert [c["n_components"] for c in chosen["candidates"]] == [1, 2]
+
+
+def test_one_number_of_components_is_scored_by_held_out_clients_if_that_is_asked(run):
+    asked = ("fit", "clients.csv", "--components", 2, "--rounds", 8)
+    ran = run(*asked, "--held-out", 0.5, "-o", "scored.json")
+    assert ran.code == 0, ran.err
+    assert "held-out clients" in ran.err
+    choice = load_saved("scored.json").provenance.selection
+    assert [one.n_components for one in choice.candidates] == [2]
+    assert choice.n_held_out + choice.n_clients == 6
+    assert run(*asked, "-o", "fitted.json").code == 0
+    assert load_saved("fitted.json").provenance.selection is None
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--components", 2, "--held-out", 0.3, "--method", "paper"], "no effect with --held-out"),
+        (["--components", "1:2", "--method", "paper"], "--method has no effect with several"),
+        (["--components", 2, "--delta", 1e-6], "--delta has no effect without --epsilon"),
+        (["--components", 2, "--epsilon", 1, "--search", "tol=1"], "--search has no effect with"),
+    ],
+)
+def test_options_that_one_or_several_do_not_hear_are_refused(run, options, words):
+    assert_refused(run("fit", "clients.csv", *options), words)
+
+
+@pytest.mark.parametrize(
+    ("components", "words"), [("6:1", "from few to many, got '6:1'"), ("a", "1:6, 2,4,8 or auto")]
+)
+def test_components_that_are_none_are_said(run, components, words):
+    assert_refused(run("fit", "clients.csv", "--components", components), words)
+
+
+@pytest.mark.parametrize("cohort", ["poisson", "poisson:", "fixed:3", "-1", "x"])
+def test_a_cohort_that_is_none_is_said(run, cohort):
+    refused = run("fit", "clients.csv", "--cohort", cohort)
+    assert_refused(refused, f"expected --cohort as 1000 or poisson:1000, got '{cohort}'")
+
+
+def test_a_file_keeps_the_rounds_and_the_table_of_its_selection(run):
+    asked = ("--components", "1,2", "--rounds", 4, "--held-out", 0.5)
+    run("fit", "clients.csv", *asked, "-o", "s.json")
+    kept = load_saved("s.json").provenance.selection
+    assert [c.n_components for c in kept.candidates] == [1, 2]
+    assert all(path.last_round <= kept.n_rounds for path in kept.paths)
+
+
+def test_plus_minus_is_a_95_percent_interval_as_in_compare_and_labelled(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    write_histograms(truth("medium/2").sample(80, rng=0), "clients.csv")
+    arguments = ("fit", "clients.csv", "--components", "1,2", "--rounds", 8)
+    candidates = run(*arguments, "--json").json()["candidates"]
+    shown = run(*arguments).out
+    assert "mean ± 95 %" in shown
+    assert "behind the best (s.e.)" in shown
+    for c in candidates:
+        assert f"{c['log_likelihood']:.4f} ± {1.96 * c['standard_error']:.4f}" in shown
+        assert f"{c['behind']:.4f} ({c['behind_error']:.4f})" in shown
+
+
+@pytest.mark.parametrize("n_clients", [1, 2, 3, 5])
+def test_one_held_out_client_is_one_line_before_any_round(run, n_clients):
+    write_histograms(truth("medium/2").sample(n_clients, rng=0), "clients.csv")
+    ran = run("fit", "clients.csv")
+    assert ran.code == 2
+    assert "round" not in ran.err
+    assert "held_out=0.2 needs 25 clients or more" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("category", "said"),
+    [
+        ("client", "expected another column for the category than the client's, got 'client'"),
+        (
+            "client,category",
+            "expected another column for the category than the client's, got 'client'",
+        ),
+        ("category,category", "expected different columns to cross, got 'category' twice"),
+    ],
+)
+def test_a_column_that_cannot_be_part_of_the_category_is_refused_in_one_line(run, category, said):
+    assert_refused(run("fit", "clients.csv", "--category", category), said)

@@ -29,12 +29,10 @@ def histograms(path):
 TOP = ("[0, 5000)", "[5000, 10000)", "[10000, inf)")
 
 
-@pytest.mark.parametrize(
-    "bins", [["--width", 5000, "--stop", 10000], ["--edges", "0,5000,10000,inf"]], ids=str
-)
+@pytest.mark.parametrize("bins", ["0:10000:5000", "0,5000,10000,inf"], ids=str)
 @pytest.mark.parametrize("name", ["h.parquet", "h.csv"])
 def test_histogram_counts_records_in_bins(run, records, bins, name):
-    ran = run("histogram", "records.csv", "--category", "income", *bins, "-o", name)
+    ran = run("histogram", "records.csv", "--category", "income", "--bins", bins, "-o", name)
     assert "wrote 2 clients" in ran.err
     made = histograms(name)
     assert made.clients.tolist() == ["a", "b"]
@@ -43,10 +41,10 @@ def test_histogram_counts_records_in_bins(run, records, bins, name):
 
 def test_histogram_takes_quantiles_and_a_cap(run, records):
     arguments = ("histogram", "records.csv", "--category", "income", "--json")
-    told = run(*arguments, "--quantiles", 2).json()
+    told = run(*arguments, "--bins", "quantiles:2").json()
     assert told["categories"] == ["[-inf, 100)", "[100, inf)"]
     assert told["counts"] == [[0, 2], [2, 1]]
-    capped = run(*arguments, "--quantiles", 2, "--cap", 1, "--seed", 3).json()
+    capped = run(*arguments, "--bins", "quantiles:2", "--cap", 1, "--seed", 3).json()
     assert np.sum(capped["counts"], axis=1).tolist() == [1, 1]
 
 
@@ -62,16 +60,17 @@ def test_histogram_prints_the_table_that_fit_reads(run, option):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--width", 10], ["--width and --stop together"]),
-        (["--edges", "0,1,2", "--quantiles", 3], ["got two"]),
-        (["--edges", "0,1,2", "--width", 1, "--stop", 3], ["got two"]),
-        (["--edges", "0,1,2", "--categories", 3], ["--categories or bins"]),
-        (["--edges", "0,low,9"], ["--edges as numbers"]),
-        (["--edges", "2,1,0"], ["three increasing bin edges"]),
-        (["--edges", "0,1,2"], ["not in the declared categories", "line 2"]),
+        (["--bins", "10"], ["three increasing bin edges"]),
+        (["--bins", "0:10"], ["--bins as 0:200000:5000", "got '0:10'"]),
+        (["--bins", "0:10:x"], ["--bins as 0:200000:5000"]),
+        (["--bins", "0:10:-1"], ["width"]),
+        (["--bins", "quantiles:"], ["--bins as 0:200000:5000"]),
+        (["--bins", "0,1,2", "--categories", 3], ["--categories or --bins"]),
+        (["--bins", "0,low,9"], ["--bins as 0:200000:5000, 0,10,inf or quantiles:10"]),
+        (["--bins", "2,1,0"], ["three increasing bin edges"]),
+        (["--bins", "0,1,2"], ["not in the declared categories", "line 2"]),
         (["--cap", 0], ["cap of at least 1, got 0"]),
-        (["--quantiles", 3, "--start", 1], ["--start has no effect without --width"]),
-        (["--quantiles", 3, "--seed", 1], ["--seed has no effect without --cap"]),
+        (["--bins", "quantiles:3", "--seed", 1], ["--seed has no effect without --cap"]),
     ],
 )
 def test_histogram_refuses_in_one_line(run, records, tmp_path, options, words):

@@ -10,7 +10,7 @@ import pytest
 
 import polyurn as pu
 from cli_walk import EXAMPLE, HEAD, assert_refused
-from polyurn.storage.mdm_json import save
+from polyurn.storage.models import save
 from shard_cases import COUNTS, MDM
 
 RUN = [sys.executable, "-c", "from polyurn.cli import main; main()"]
@@ -34,12 +34,12 @@ def test_pack_says_what_it_added_and_left_out(run, tmp_path):
     assert "left out 1 client without points" in ran.err
     assert ran.json()["n_clients"] == 2
     manifest = json.loads((tmp_path / "packed" / "manifest.json").read_text())
-    assert manifest["made"]["command"].startswith("polyurn pack long.csv")
+    assert manifest["provenance"]["command"].startswith("polyurn pack long.csv")
 
 
 def test_a_fit_of_packed_clients_is_written_as_that_of_a_table(packed, tmp_path):
     assert packed("fit", "packed", "--components", 2, "-o", "m.json", "--threads", 2).code == 0
-    made = json.loads((tmp_path / "m.json").read_text())["made"]
+    made = json.loads((tmp_path / "m.json").read_text())["provenance"]
     assert made["data"]["file"] == "packed"
     assert (made["data"]["n_clients"], made["data"]["n_points"]) == (2_000, 40_000)
     one = (tmp_path / "m.json").read_text().replace("--threads 2", "")
@@ -58,7 +58,7 @@ def test_a_checkpoint_goes_on_with_packed_clients_and_refuses_others(packed):
 
 
 def test_packed_clients_are_selected_and_scored_like_a_table(packed):
-    ran = packed("select", "packed", "--components", "1:2", "--json", "-q")
+    ran = packed("fit", "packed", "--components", "1:2", "--json", "-q")
     assert ran.json()["n_held_out"] > 300
     of_table, of_folder = (
         packed("score", "mdm.json", where, "--json").json() for where in ("true.parquet", "packed")
@@ -67,7 +67,7 @@ def test_packed_clients_are_selected_and_scored_like_a_table(packed):
 
 
 def test_compare_draws_some_of_packed_clients_and_says_so(packed, monkeypatch):
-    monkeypatch.setattr("polyurn.commands._shared.packed_clients._COMPARED", 400)
+    monkeypatch.setattr("polyurn.sources.clients._COMPARED", 400)
     ran = packed("compare", "packed", "mdm=mdm.json", "true=true.parquet", "--folds", 0)
     assert ran.code == 0
     assert "packed: 400 clients of 2,000, drawn at random, stand for all" in ran.err
@@ -99,6 +99,7 @@ def test_what_has_no_effect_or_does_not_fit_is_refused(packed, command, words):
     assert_refused(packed(*command), words)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_in_pack_keeps_the_shards_and_the_command_goes_on(run, tmp_path):
     pu.write_histograms(MDM.sample(60_000, rng=0), "many.parquet")
     pack = ["pack", "many.parquet", "--categories", "10", "-o", "packed", "--shard-clients", "60"]

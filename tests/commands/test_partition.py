@@ -10,7 +10,6 @@ import pytest
 import polyurn
 from cli_walk import COUNTS, EXAMPLE, HEAD, assert_leaves_no_trace, assert_refused
 from polyurn import MDM, Sizes, load_partition, save
-from polyurn.storage.style_json import save_style
 from style_cases import plain_style, style_rest
 
 LABELS = np.tile([0, 1, 2], 20)
@@ -183,7 +182,21 @@ def test_partition_refuses_files_that_it_cannot_write_or_read(walk):
     assert_refused(walk(*arguments, "-o", "p.csv"), ".parquet or .json")
     assert_refused(walk("partition", "absent.csv", "clients.csv"), "cannot read absent.csv")
     save(EXAMPLE, "mdm.json")
-    assert_refused(walk("partition", "labels.csv", "mdm.json"), "polyurn sample", "--cover")
+    assert_refused(walk("partition", "labels.csv", "mdm.json"), "--clients 500", "--cover")
+    none = walk("partition", "labels.csv", "mdm.json", "--clients", 0)
+    assert_refused(none, "--clients of at least 1, got 0")
+    of_table = walk("partition", "labels.csv", "clients.csv", "--clients", 3)
+    assert_refused(of_table, "--clients has no effect with clients.csv")
+
+
+def test_clients_of_an_mdm_file_are_those_that_sample_draws(walk, tmp_path):
+    save(EXAMPLE, "mdm.json")
+    (tmp_path / "two.csv").write_text("label\n" + "0\n1\n" * 30)
+    at_once = walk("partition", "two.csv", "mdm.json", "--clients", 7, "--seed", 3).json()
+    walk("sample", "mdm.json", "--clients", 7, "--seed", 3, "-o", "drawn.csv")
+    in_two = walk("partition", "two.csv", "drawn.csv", "--categories", 2, "--seed", 3).json()
+    assert at_once == in_two
+    assert len(at_once) == 7
 
 
 # ----------------------------------------------------------------------------- crossed columns
@@ -205,7 +218,7 @@ def test_an_mdm_of_crossed_columns_finds_them_again_in_other_tables(run, tmp_pat
     with open("mdm.json") as file:
         record = json.load(file)
     assert record["categories"] == ["EWR × ATL", "EWR × BOS", "JFK × ATL"]
-    assert record["made"]["data"]["category"] == "origin,dest"
+    assert record["provenance"]["data"]["category"] == "origin,dest"
     assert run("score", "mdm.json", "flights.csv", "--json").json()["n_clients"] == 12
     few = ("--splits", 100, "--folds", 0, "--json")
     compared = run("compare", "flights.csv", "mdm=mdm.json", *few)
@@ -233,8 +246,8 @@ def test_proxy_data_are_partitioned_by_crossed_columns(run, tmp_path):
 def test_bins_of_crossed_columns_are_one_line(run, tmp_path):
     (tmp_path / "flights.csv").write_text(FLIGHTS)
     asked = ("histogram", "flights.csv", "--client", "plane", "--category", "origin,dest")
-    for bins in (("--width", 1, "--stop", 4), ("--quantiles", 3)):
-        assert_refused(run(*asked, *bins), "expected one column for numbers or bins")
+    for bins in ("0:4:1", "quantiles:3"):
+        assert_refused(run(*asked, "--bins", bins), "expected one column for numbers or bins")
 
 
 def test_proxy_points_of_combinations_that_no_client_has_are_left_out_and_said(run, tmp_path):
@@ -264,7 +277,7 @@ def styled(run, tmp_path):
     (tmp_path / "held.csv").write_text("client,category,count\n" + "\n".join(lines))
     save(plain_style(n_labels=2), "unnamed.json")
     made = {"categories": ("no", "yes"), "features": ("a", "b")}
-    save_style(plain_style(n_labels=2), "style.json", **made)
+    save(plain_style(n_labels=2), "style.json", **made)
     return run, features
 
 
@@ -330,3 +343,9 @@ def test_partition_refuses_a_style_that_does_not_fit(styled, tmp_path, options, 
     ran = run("partition", "proxy.parquet", "held.csv", "-o", "p.json", *options)
     assert_refused(ran, said)
     assert not (tmp_path / "p.json").exists()
+
+
+def test_an_unknown_label_of_an_archive_is_said_with_its_row(run):
+    np.savez("points.npz", features=np.zeros((4, 2)), labels=[0, 1, 2, 7])
+    ran = run("partition", "points.npz", "clients.csv", "--categories", 3)
+    assert_refused(ran, "points.npz", "not in the declared categories", "row 3, counted from 0")

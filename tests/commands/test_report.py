@@ -8,9 +8,9 @@ import pytest
 
 from cli_walk import assert_refused, fit
 from polyurn.model.paper_truths import truth
-from polyurn.storage.atomic import save_record
-from polyurn.storage.mdm_json import save
-from polyurn.storage.style_json import save_style
+from polyurn.storage.documents import save_document
+from polyurn.storage.models import save
+from polyurn.storage.run_log import RunLog
 from report_material import comparison, pool, runs, selection, style
 
 pytest.importorskip("altair")
@@ -38,10 +38,11 @@ def test_four_commands_lead_from_a_table_to_a_report(run, tmp_path):
 
 
 def test_a_comparison_and_the_folder_of_a_sweep_are_known_by_what_is_in_them(run, tmp_path):
-    save_record(comparison().to_dict(), "likeness.json", kind="comparison", version=1)
+    save_document(comparison().to_dict(), "likeness.json", kind="comparison")
     folder = tmp_path / "runs"
     folder.mkdir()
-    (folder / "runs.jsonl").write_text("".join(r.to_json() + "\n" for r in runs()))
+    with RunLog(folder, {}) as log:
+        log.append(runs())
     told = run("report", "runs", "likeness.json", "--title", "All & sundry", "--json").json()
     assert told == {"file": "report.html", "bytes": (tmp_path / "report.html").stat().st_size}
     page = written(tmp_path)
@@ -66,13 +67,14 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(run, tmp_p
     assert not (tmp_path / "report.html").exists()
 
 
-def test_a_comparison_of_a_later_version_is_refused(run):
-    save_record(comparison().to_dict(), "likeness.json", kind="comparison", version=2)
-    assert_refused(run("report", "likeness.json"), "format version 2, newer than 1")
+def test_a_comparison_of_a_later_version_is_refused(run, tmp_path):
+    save_document(comparison().to_dict(), "likeness.json", kind="comparison")
+    change(tmp_path / "likeness.json", lambda record: record.update(version=4))
+    assert_refused(run("report", "likeness.json"), "version 4, newer than 3: upgrade polyurn")
 
 
 def test_what_a_user_says_about_a_model_is_on_the_page(run, tmp_path):
-    save(truth("medium/2"), "m.json", made={"data": "survey 2024", "weather": "fine"})
+    save(truth("medium/2"), "m.json", provenance={"data": "survey 2024", "weather": "fine"})
     assert run("report", "m.json").code == 0
     assert "survey 2024" in written(tmp_path)
 
@@ -90,22 +92,22 @@ def sections(folder):
 @pytest.mark.parametrize("quiet", [[], ["--quiet"]], ids=str)
 def test_a_foreign_record_is_one_line_and_its_section_is_left_out(run, tmp_path, quiet):
     run(*fit("-o", "mdm.json"))
-    save_record(comparison().to_dict(), "likeness.json", kind="comparison", version=1)
+    save_document(comparison().to_dict(), "likeness.json", kind="comparison")
     assert run("report", "mdm.json", "likeness.json").code == 0
     assert sections(tmp_path) == ["verdict", "components", "rounds", "populations", "provenance"]
-    change(tmp_path / "mdm.json", lambda record: record["made"].update(fit="by hand"))
+    change(tmp_path / "mdm.json", lambda record: record["provenance"].update(fit="by hand"))
     change(tmp_path / "likeness.json", lambda record: record["rows"][1].update(name=None))
     ran = run("report", "mdm.json", "likeness.json", *quiet)
     assert ran.code == 0
     assert ran.err.splitlines()[:2] == [
-        "left out of mdm.json: made.fit: expected an object, got 'by hand'",
+        "left out of mdm.json: provenance.fit: expected an object, got 'by hand'",
         "left out, because it is damaged: likeness.json: rows[1].name: expected a text, got None",
     ]
     assert sections(tmp_path) == ["verdict", "components", "provenance"]
 
 
 def test_a_comparison_that_is_damaged_and_all_there_is_is_an_error(run, tmp_path):
-    save_record(comparison().to_dict(), "likeness.json", kind="comparison", version=1)
+    save_document(comparison().to_dict(), "likeness.json", kind="comparison")
     change(tmp_path / "likeness.json", lambda record: record["rows"][1].pop("name"))
     line = "likeness.json is damaged: rows[1].name: expected a text, got nothing"
     assert_refused(run("report", "likeness.json"), line)
@@ -114,7 +116,7 @@ def test_a_comparison_that_is_damaged_and_all_there_is_is_an_error(run, tmp_path
 
 def test_parameters_that_are_damaged_are_an_error_beside_whatever_else_there_is(run, tmp_path):
     run(*fit("-o", "mdm.json"))
-    change(tmp_path / "mdm.json", lambda record: record["components"][0].update(weight=-1))
+    change(tmp_path / "mdm.json", lambda record: record["weights"].append(-1.0))
     assert_refused(run("report", "mdm.json", "true=clients.csv"), "mdm.json is damaged: ")
     assert not (tmp_path / "report.html").exists()
 
@@ -144,7 +146,7 @@ def styles(tmp_path):
     """A model, a style, and the proxy points as pictures in an archive and as columns in a table."""
     features, labels = pool()
     save(selection().mdm, "mdm.json")
-    save_style(style(), "style.json", categories=list("abcdefghij"), made={"seed": 8})
+    save(style(), "style.json", categories=list("abcdefghij"), provenance={"seed": 8})
     np.savez(tmp_path / "proxy.npz", features=features, labels=labels)
     flat = features.reshape(len(labels), -1)
     rows = [",".join(["digit", *(f"p{j}" for j in range(36))])]

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from cli_walk import EXAMPLE, assert_refused
-from polyurn.storage.mdm_json import save
+from polyurn.storage.models import save
 
 
 def test_category_names_with_commas_and_quotes_are_printed_as_csv(run, tmp_path):

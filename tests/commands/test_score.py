@@ -1,7 +1,7 @@
 """`polyurn score`: numbers that may be missing, and clients that do not fit."""
 
 from cli_walk import EXAMPLE, HEAD, assert_refused
-from polyurn.storage.mdm_json import save
+from polyurn.storage.models import save
 
 
 def test_what_a_single_client_leaves_open_is_null_in_json(run, tmp_path):

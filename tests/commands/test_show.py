@@ -7,9 +7,10 @@ import pytest
 
 from cli_walk import EXAMPLE, assert_refused
 from polyurn import save as save_any
-from polyurn.storage.atomic import save_record
-from polyurn.storage.mdm_json import save
-from report_material import crossed_record
+from polyurn.storage.documents import save_document
+from polyurn.storage.models import save
+from polyurn.typed.json_form import to_json
+from report_material import traffic_case
 from style_cases import whole_space
 
 
@@ -41,8 +42,8 @@ def test_an_mdm_that_cannot_be_read_is_one_line_and_no_file(run, tmp_path, comma
     save(EXAMPLE, "whole.json")
     whole = (tmp_path / "whole.json").read_text()
     (tmp_path / "cut.json").write_text(whole[: len(whole) // 2])
-    (tmp_path / "future.json").write_text(whole.replace('"version": 2', '"version": 99'))
-    (tmp_path / "damaged.json").write_text(whole.replace('"weight": 0.5', '"weight": 0.6'))
+    (tmp_path / "future.json").write_text(whole.replace('"version": 3', '"version": 99'))
+    (tmp_path / "damaged.json").write_text(whole.replace('"weights": [', '"weights": [7,'))
     first, *rest = command
     table = ["clients.csv"] if first == "score" else []
     assert_refused(run(first, name, *table, *rest), *words)
@@ -62,7 +63,7 @@ def test_an_mdm_that_cannot_be_read_is_one_line_and_no_file(run, tmp_path, comma
 )
 def test_a_file_of_another_kind_is_called_what_it_is(run, tmp_path, name, words):
     (tmp_path / "parts.json").write_text('{"a": [0, 2], "b": [1]}')
-    save_record({}, "comparison.json", kind="comparison", version=1)
+    save_document({}, "comparison.json", kind="comparison")
     save_any(whole_space(2, 3), "space.json")
     (tmp_path / "other.json").write_text('{"format": "somebody.else"}')
     (tmp_path / "list.json").write_text("[1, 2]")
@@ -70,8 +71,8 @@ def test_a_file_of_another_kind_is_called_what_it_is(run, tmp_path, name, words)
 
 
 def test_a_model_of_a_federation_has_a_line_about_what_crossed(run):
-    record = crossed_record()
-    save(EXAMPLE, "mdm.json", made={"crossed": record.to_record()})
+    record = traffic_case()
+    save(EXAMPLE, "mdm.json", provenance={"traffic": to_json(record)})
     said = run("show", "mdm.json")
     assert said.err == f"crossed: {record.line}\n"
     save(EXAMPLE, "local.json")

@@ -7,7 +7,8 @@ import pytest
 
 from cli_walk import assert_leaves_no_trace, assert_refused
 from polyurn import load
-from polyurn.storage.style_json import load_style
+from polyurn.model.style import Style
+from polyurn.storage.models import load_saved
 from style_cases import drawn_world
 
 NAMES = ["one", "two", "three"]
@@ -41,12 +42,12 @@ def test_style_writes_a_file_that_is_read_back(run, files):
     assert "3 features, from proxy.parquet" in ran.err
     assert "no guarantee" in ran.err
     assert "wrote style.json: 120 clients" in ran.err
-    saved = load_style("style.json")
-    assert saved.style.n_clients == 120
+    saved = load_saved("style.json", Style)
+    assert saved.model.n_clients == 120
     assert saved.categories == ("one", "three", "two")
     assert saved.features == ("f0", "f1", "f2")
-    assert saved.style == load("style.json")
-    assert "polyurn style proxy.parquet" in saved.made.command
+    assert saved.model == load("style.json")
+    assert "polyurn style proxy.parquet" in saved.provenance.command
 
 
 def test_style_shows_directions_with_what_they_carry_and_errors(run, files, monkeypatch):
@@ -75,7 +76,7 @@ def test_an_alarm_is_raised_where_the_pool_lacks_the_clients_style(run, files, t
         moved.append(",".join([who, word, str(float(f0) + 6), *rest]))
     (tmp_path / "records.csv").write_text("\n".join(moved) + "\n")
     ran = run(*COMMAND, *FEW, "--json")
-    assert "alarm: the clients' mean style is not the pool's" in ran.err
+    assert "alarm: the clients' mean style is not the proxy data's" in ran.err
     assert "mean style" in ran.json()["alarm"]
 
 
@@ -83,7 +84,10 @@ def test_a_private_style_states_its_guarantee_and_is_charged(run, files):
     private = ("--epsilon", 50, "--delta", 1e-6, "--ledger", "ledger")
     ran = run(*COMMAND, *FEW, *private, "-o", "style.json")
     assert "(50, 1e-06)-differentially private" in ran.err
-    assert "(50, 1e-06)-differentially private" in load_style("style.json").made.privacy_in_words
+    assert (
+        "(50, 1e-06)-differentially private"
+        in load_saved("style.json", Style).provenance.privacy_in_words
+    )
     again = run(*COMMAND, *FEW, *private, "-o", "again.json")
     assert_refused(again, "error: style (sigma", "would bring epsilon")
 
@@ -107,7 +111,7 @@ def test_what_cannot_be_is_one_line_and_no_file(run, files, tmp_path, options, w
 
 
 def test_a_style_is_written_to_json_only(run, files):
-    assert_refused(run(*COMMAND, "-o", "style.csv"), "expected a .json file for the style")
+    assert_refused(run(*COMMAND, "-o", "style.csv"), "expected a .json file")
 
 
 def test_records_of_another_number_of_features_are_named_with_their_file(run, files, tmp_path):
@@ -126,7 +130,9 @@ def test_labels_of_an_archive_that_are_none_are_named_with_their_file(run, files
 
 def test_a_table_and_an_archive_do_not_go_together(run, files):
     assert_refused(run("style", "proxy.parquet", "records.npz"), "two tables or two .npz files")
-    assert_refused(run("style", "proxy.npz", "records.npz", "--label", "x"), "have no effect")
+    assert_refused(
+        run("style", "proxy.npz", "records.npz", "--label", "x"), "--label has no effect"
+    )
     assert_refused(run("style", "records.npz", "proxy.npz"), "expected an array 'clients'")
 
 
@@ -176,7 +182,7 @@ def test_a_column_of_lists_is_asked_for_by_name_and_remembered(run, files):
     assert_refused(refused, "take the column of lists: --features picture")
     assert "finite" not in refused.err
     assert run(*command, "--features", "picture", "-o", "style.json").code == 0
-    assert load_style("style.json").features == ("picture",)
+    assert load_saved("style.json", Style).features == ("picture",)
     shown = run("report", "style.json", "--proxy", "proxy-lists.parquet", "-o", "page.html")
     assert shown.code == 0  # nobody has to name it again
 

@@ -1,3 +1,5 @@
+"""Distances between populations, against loops and known values."""
+
 from itertools import combinations
 
 import numpy as np
@@ -15,6 +17,7 @@ from polyurn.comparison.distances import (
     energy_null,
     energy_ratio,
     random_halves,
+    split_distances,
     wasserstein_distance,
     wasserstein_floor,
     wasserstein_ratio,
@@ -145,3 +148,12 @@ def test_where_true_clients_are_all_the_same_a_ratio_is_one_or_infinite():
     assert wasserstein_ratio(same, same, floor) == 1
     assert wasserstein_ratio(same + 0.1, same, floor) == np.inf
     assert energy_ratio(energy_distance(same + 0.1, same), floor, n=10, m=10) == np.inf
+
+
+@pytest.mark.parametrize("n", [2, 7, 50])
+def test_the_distance_of_each_split_is_scipys(n):
+    rng = np.random.default_rng(n)
+    places = rng.integers(0, 20, n) / 20  # with ties
+    splits = rng.permuted(np.arange(n)[:, None] < np.full(30, n // 2), axis=0)
+    expected = [stats.wasserstein_distance(places[first], places[~first]) for first in splits.T]
+    assert split_distances(places, splits, n_first=n // 2) == pytest.approx(expected, abs=1e-12)

@@ -1,13 +1,16 @@
-"""How different clients are, against a loop over them."""
+"""How different clients are, against a loop over them; the best single Dirichlet; dispersion."""
 
 import numpy as np
 import pytest
 from hypothesis import given
+from scipy import sparse
+from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array
 from scipy.spatial.distance import jensenshannon
 
 import strategies
-from polyurn import MDM, Sizes, heterogeneity
+from polyurn import MDM, Sizes, concentration, dirichlet_multinomial_logpmf, heterogeneity
+from polyurn.comparison.summaries import dispersion, dispersion_index
 
 
 def drawn(alpha, n_clients, size, rng):
@@ -62,3 +65,68 @@ def test_zeros_that_a_sparse_table_stores_change_nothing_and_stay_there():
     stored = csr_array((dense.ravel(), np.tile([0, 1, 2], 3), indptr), shape=(3, 3))
     assert heterogeneity(stored, rng=0) == heterogeneity(dense, rng=0)
     assert stored.nnz == 9
+
+
+def test_concentration_is_where_the_likelihood_is_largest():
+    counts = drawn([0.2, 1.0, 0.5], 50, 30, rng=0)
+    marginal = counts.sum(axis=0) / counts.sum()
+
+    def cost(log_alpha):
+        return -dirichlet_multinomial_logpmf(counts, np.exp(log_alpha) * 3 * marginal).sum()
+
+    best = minimize_scalar(cost, bounds=(-6, 6), method="bounded", options={"xatol": 1e-9})
+    assert concentration(counts) == pytest.approx(np.exp(best.x), rel=1e-5)
+    assert concentration(sparse.csr_array(counts)) == concentration(counts)
+
+
+@pytest.mark.parametrize("size", [5, 200])
+@pytest.mark.parametrize("alpha", [0.1, 1.0, 20.0])
+def test_concentration_finds_what_clients_were_drawn_from_whatever_their_size(alpha, size):
+    counts = drawn([alpha] * 4, 4000, size, rng=1)
+    assert concentration(counts) == pytest.approx(alpha, rel=0.15 if alpha < 20 else 0.3)
+
+
+def test_concentration_is_infinite_for_clients_more_even_than_a_multinomial():
+    assert concentration([[5, 5], [5, 5], [6, 4], [4, 6]]) == np.inf
+    assert concentration([[1, 0, 1, 0], [0, 2, 0, 0]]) == np.inf  # exactly as much as a multinomial
+    assert concentration([[5, 0], [0, 5]]) == 0
+
+
+def test_clients_of_one_point_say_nothing_about_the_concentration():
+    assert np.isnan(concentration([[1, 0], [0, 1], [0, 1]]))
+    alpha = heterogeneity([[1, 0], [0, 1]], rng=0).alpha
+    assert np.isnan([alpha.value, alpha.low, alpha.high]).all()
+    counts = drawn([0.5, 1.5], 30, 20, rng=3)
+    with_ones = np.concatenate([counts, np.eye(2, dtype=int)])
+    assert np.isfinite(concentration(with_ones))
+
+
+def test_the_bootstrap_covers_the_concentration_that_clients_were_drawn_from():
+    # 40 trials at 95 %: fewer than 33 by chance in 1 of 1,000.
+    hits = 0
+    for seed in range(40):
+        alpha = heterogeneity(drawn([0.5] * 3, 80, 20, rng=seed), n_bootstrap=100, rng=seed).alpha
+        hits += alpha.low <= 0.5 <= alpha.high
+    assert hits >= 33
+
+
+@pytest.mark.parametrize("alpha_0", [4.0, 60.0, 1e9])
+def test_the_index_of_simulated_clients_is_the_one_of_their_components(alpha_0):
+    # E = 1 + (n - 1)/(1 + α_0); 4,000 clients, 5 standard errors.
+    mdm = MDM([1.0], [alpha_0 * np.array([0.2, 0.3, 0.5])], Sizes.constant(30))
+    index = dispersion_index(mdm.sample(4000, rng=0), mdm)
+    error = index.std() / np.sqrt(len(index))
+    assert index.mean() == pytest.approx(1 + 29 / (1 + alpha_0), abs=5 * error)
+
+
+def test_clients_more_even_than_chance_have_an_index_below_one():
+    mdm = MDM([0.5, 0.5], [[90.0, 10.0], [10.0, 90.0]], Sizes.constant(10, n_components=2))
+    even = np.array([[9, 1], [1, 9]] * 30)
+    found = dispersion(mdm, true=even, simulated=mdm.sample(500, rng=0), rng=1)
+    assert found.true.high < 0.05
+    assert found.simulated.low > 0.9
+
+
+def test_a_component_of_one_category_varies_as_a_multinomial_does():
+    mdm = MDM([1.0], [[2.0, 0.0]], Sizes.constant(30))
+    assert dispersion_index([[30, 0]], mdm).tolist() == [1.0]

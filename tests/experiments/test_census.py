@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polyurn.datasets.dataset import Records
+from polyurn.datasets.dataset import LabelledPoints
 
 pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
@@ -16,14 +16,14 @@ import census
 SMALL = replace(census.SETTINGS, n_clients=12, train_share=0.7, test_share=0.3, components=(1,))
 
 
-def people(n_clients: int = 30, size: int = 40) -> tuple[Records, dict[str, np.ndarray]]:
+def people(n_clients: int = 30, size: int = 40) -> tuple[LabelledPoints, dict[str, np.ndarray]]:
     """Clients that differ in their income, which the first feature tells."""
     rng = np.random.default_rng(0)
     clients = np.repeat(np.arange(n_clients), size)
     income = rng.binomial(40, rng.uniform(0.1, 0.9, n_clients)[clients])
     features = np.stack([income / 40, rng.random(len(income))], axis=1).astype(np.float32)
     names = np.array([f"{i:02d}" for i in range(n_clients)])
-    records = Records((income > 20).astype(np.int64), features, clients, names)
+    records = LabelledPoints((income > 20).astype(np.int64), features, clients, names)
     return records, {"income": income, "race": rng.integers(0, 9, len(income))}
 
 

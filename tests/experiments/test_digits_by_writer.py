@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from polyurn.comparison.estimates import Estimate
-from polyurn.datasets.dataset import Dataset, Records
+from polyurn.datasets.dataset import Dataset, LabelledPoints
 
 pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
@@ -21,7 +21,7 @@ def test_writers_of_digits_hold_their_own_pictures():
     pictures = rng.integers(0, 256, (60, 28, 28), dtype=np.uint8)
     labels = rng.integers(0, 10, 60)
     names = np.array([*"abcde"])
-    train, test = Records(labels, pictures, writers, names), Records(labels, pictures)
+    train, test = LabelledPoints(labels, pictures, writers, names), LabelledPoints(labels, pictures)
     source = Dataset("made", tuple("0123456789"), train, test)
     settings = replace(digits_by_writer.SETTINGS, n_features=8)
     data, made, modelled = digits_by_writer.federation(source, settings)

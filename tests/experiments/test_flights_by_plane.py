@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polyurn.datasets.dataset import Dataset, Records
+from polyurn.datasets.dataset import Dataset, LabelledPoints
 
 pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
@@ -26,8 +26,8 @@ def flown():
     routes = tuple(f"{a}-{b}" for a in "EJ" for b in "XYZ")
     return (
         planes,
-        Dataset("made", ("X", "Y", "Z"), Records(to, features, planes, ids)),
-        Dataset("made", routes, Records(3 * out_of + to, features, planes, ids)),
+        Dataset("made", ("X", "Y", "Z"), LabelledPoints(to, features, planes, ids)),
+        Dataset("made", routes, LabelledPoints(3 * out_of + to, features, planes, ids)),
     )
 
 

@@ -12,8 +12,8 @@ import membership
 from polyurn import LocalAggregator, SizeBins
 from polyurn.model.paper_truths import truth
 from polyurn.privacy.accounting import largest_auc
-from polyurn.privacy.aggregator import PrivateAggregator
 from polyurn.privacy.ledger import PrivacyLedger
+from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.wire import Initialise, Noised, Scaled, Survey
 
 CANDIDATES = truth("medium/1").sample(40, rng=0)

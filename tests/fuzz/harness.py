@@ -64,7 +64,7 @@ class Outcome:
     seconds: float = 0.0
     said: str = ""
 
-    def to_record(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 

@@ -20,13 +20,12 @@ def unreadable(path: Path) -> str | None:
 
 
 def _read(path: Path) -> None:
+    from polyurn.model.style import Style
     from polyurn.report.material import SavedComparison
-    from polyurn.storage.atomic import format_of, load_record
-    from polyurn.storage.codebook_json import load_codebook
-    from polyurn.storage.mdm_json import load_saved
+    from polyurn.storage.documents import format_of, load_document
+    from polyurn.storage.models import load_saved
     from polyurn.storage.partitions import load_partition
-    from polyurn.storage.style_json import load_style
-    from polyurn.storage.tables import read_table
+    from polyurn.storage.table_files import read_table
 
     if path.read_bytes().startswith(b"<!"):  # a page, whatever it is called
         if not path.read_text(encoding="utf-8").rstrip().endswith("</html>"):
@@ -34,11 +33,9 @@ def _read(path: Path) -> None:
     elif format_of(path) == "polyurn.mdm":
         load_saved(path)
     elif format_of(path) == "polyurn.style":
-        load_style(path)
-    elif format_of(path) == "polyurn.codebook":
-        load_codebook(path)
+        load_saved(path, Style)
     elif format_of(path) == "polyurn.comparison":
-        SavedComparison.from_record(load_record(path, kind="comparison", version=1))
+        SavedComparison.from_json(load_document(path, kind="comparison"))
     elif path.suffix == ".json":
         load_partition(path)
     else:

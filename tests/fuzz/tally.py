@@ -45,7 +45,7 @@ class Tally:
         self.n_defects += 1
         self._kinds[kind]["defects"] += 1
         with open(self._place, "a", encoding="utf-8") as file:
-            file.write(json.dumps({"case": name, **outcome.to_record()}) + "\n")
+            file.write(json.dumps({"case": name, **outcome.to_json()}) + "\n")
         for defect in outcome.defects:
             self._groups[defect.what, defect.place, _shape(defect)].append((name, defect))
 

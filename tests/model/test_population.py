@@ -3,7 +3,7 @@ import pytest
 
 from polyurn import MDM, Population, Sizes
 from polyurn.errors import ParameterError
-from polyurn.model.population import check_population
+from polyurn.model.populations import check_population
 
 
 class Ones:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polyurn.errors import ParameterError
-from polyurn.model.proxy_space import style_space
+from polyurn.model.style_coordinates import style_space
 
 
 def pool(n=3000, seed=0):
@@ -38,10 +38,10 @@ def test_one_point_in_a_hundred_of_the_pool_lies_beyond_the_radius():
     features, labels = pool()
     space = style_space(features, labels)
     assert space.located(features, labels)[1].sum() == 30
-    assert space.pool_far_share == pytest.approx(0.01)
+    assert space.proxy_far_share == pytest.approx(0.01)
     near = style_space(features, labels, radius=1.0)
     assert near.radius == 1.0
-    assert near.pool_far_share > 0.5
+    assert near.proxy_far_share > 0.5
 
 
 def test_the_order_of_the_points_does_not_matter():

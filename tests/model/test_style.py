@@ -31,7 +31,9 @@ def test_with_ties_style_follows_the_label_shares_and_keeps_its_covariance():
     counts = rng.multinomial(50, rng.dirichlet([1.0, 1.0, 1.0], size=20_000))
     shares = counts / 50
     tie = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]])
-    style = some_style(tie=tie, label_shares=shares.mean(axis=0), label_covariance=np.cov(shares.T))
+    style = some_style(
+        label_effect=tie, label_shares=shares.mean(axis=0), label_covariance=np.cov(shares.T)
+    )
     drawn = style.clients(counts, rng=1)
     np.testing.assert_allclose(np.cov(drawn.T), B, atol=0.02)
     joint = np.cov(shares.T, drawn.T)[:3, 3:]
@@ -58,7 +60,7 @@ def test_shares_carried_and_between_are_those_of_the_traces():
 def test_the_alarm_is_for_a_mean_that_is_not_the_pools_and_for_far_points():
     errors = StyleErrors(np.array([0.05, 0.05]), B, V, E)
     assert some_style(errors=errors, far_share=0.02).alarm is None
-    assert "mean style is not the pool's: it lies 1.00" in some_style(mean=[0.0, 1.0]).alarm
+    assert "mean style is not the proxy data's: it lies 1.00" in some_style(mean=[0.0, 1.0]).alarm
     assert "direction 2" in some_style(mean=[0.0, 1.0], errors=errors).alarm
     unsure = StyleErrors(np.array([0.5, 0.5]), B, V, E)
     assert some_style(mean=[0.0, 1.0], errors=unsure).alarm is None
@@ -81,13 +83,19 @@ def test_the_nearest_covariance_has_no_negative_eigenvalue_and_keeps_the_others(
         ({"shared": [[1.0, 0.5], [0.0, 1.0]]}, "not symmetric"),
         ({"by_label": -V}, "negative eigenvalue"),
         ({"within": [[np.nan, 0], [0, 1]]}, "finite"),
-        ({"tie": np.zeros((3, 2))}, "or none of them"),
+        ({"label_effect": np.zeros((3, 2))}, "or none of them"),
         ({"n_clients": -1}, "n_clients of at least 0"),
         ({"far_share": 1.5}, "far_share from 0 to 1"),
-        ({"errors": StyleErrors(np.zeros(1), B, V, E)}, "mean of shape"),
-        ({"errors": StyleErrors(np.zeros(2), B, V, E, np.nan)}, "error of far_share"),
+        ({"errors": StyleErrors(np.zeros(1), *np.zeros((3, 1, 1)))}, "mean of shape"),
     ],
 )
 def test_a_style_whose_parts_do_not_fit_is_refused(changed, said):
     with pytest.raises(ParameterError, match=said):
         some_style(**changed)
+
+
+def test_errors_whose_parts_do_not_fit_are_refused():
+    with pytest.raises(ParameterError, match="error of far_share"):
+        StyleErrors(np.zeros(2), B, V, E, np.nan)
+    with pytest.raises(ParameterError, match=r"mean of shape \(2\), got \(1,\)"):
+        StyleErrors(np.zeros(1), B, V, E)

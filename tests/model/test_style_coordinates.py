@@ -97,12 +97,12 @@ def test_points_that_do_not_fit_are_refused_in_one_line(features, labels, said):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"centres": [[0.0, 0.0]]}, "centres of shape"),
+        ({"centres": [[0.0, 0.0]]}, "of shape"),
         ({"basis": [[np.nan], [1.0]]}, "finite"),
         ({"whitening": [[[1.0, 0.0]]]}, "whitening of shape"),
         ({"radius": 0.0}, "radius above 0"),
         ({"radius": np.inf}, "radius above 0"),
-        ({"pool_far_share": 2.0}, "from 0 to 1"),
+        ({"proxy_far_share": 2.0}, "from 0 to 1"),
     ],
 )
 def test_a_space_whose_parts_do_not_fit_is_refused(changed, said):

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from polyurn import MDM, Sizes, dirichlet_multinomial_logpmf
-from polyurn.model.urn_kernels import draw_counts
+from polyurn.model.model_kernels import draw_counts
 
 
 def drawn(alpha, n_clients, size, rng):

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from polyurn import IID, MDM, Dirichlet, Sizes, cover, partition
 from polyurn.errors import CountsError, MemoryLimitError, ParameterError, PartitionError, SizeError
-from polyurn.partitioning.redraw import redraw
+from polyurn.partitioning.assign import redraw
 from strategies import counts as tables
 from strategies import mdms
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from polyurn.partitioning.pool_kernels import add_moments, effective_sizes, into_boxes, turned
+from polyurn.partitioning.styled_kernels import add_moments, effective_sizes, into_boxes, turned
 
 RNG = np.random.default_rng(0)
 LOCATED, CODES = RNG.normal(size=(200, 3)), RNG.integers(0, 4, 200)

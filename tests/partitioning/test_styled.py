@@ -120,7 +120,7 @@ def test_a_style_of_no_difference_gives_each_client_a_uniform_choice():
     labels, features = np.zeros(8, int), gaussian_pool(8)[1]
     style = style_of([0.0, 0.0], [0.0, 0.0])
     pairs = np.zeros((8, 8))
-    for seed in range(1_500):
+    for seed in range(700):  # 25 times each pair
         drawn = partition(labels, [[2, 0, 0]], style=style, features=features, rng=seed)
         pairs[tuple(np.sort(drawn.indices))] += 1
     assert stats.chisquare(pairs[np.triu_indices(8, 1)]).pvalue > 0.01
@@ -174,7 +174,8 @@ def test_labels_and_style_go_together_where_the_style_has_ties():
     space = space_of(2, 1)
     style = Style(
         space, [0.0], [[0.5]], [[0.0]], [[0.5]],
-        label_shares=[0.5, 0.5], label_covariance=[[0.1, -0.1], [-0.1, 0.1]], tie=[[1.0], [-1.0]],
+        label_shares=[0.5, 0.5], label_covariance=[[0.1, -0.1], [-0.1, 0.1]],
+        label_effect=[[1.0], [-1.0]],
     )  # fmt: skip
     shares = np.random.default_rng(0).uniform(0.1, 0.9, 600)
     counts = np.stack([np.rint(40 * shares), 40 - np.rint(40 * shares)], axis=1).astype(int)

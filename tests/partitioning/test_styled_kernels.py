@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from polyurn.partitioning.pool_kernels import into_boxes
-from polyurn.partitioning.styled_kernels import draw_styled
+from polyurn.partitioning.styled_kernels import draw_styled, into_boxes
 
 POINTS = np.random.default_rng(0).normal(size=(7, 2))
 

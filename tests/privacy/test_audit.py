@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from polyurn.privacy.accounting import sigma_for
-from polyurn.privacy.aggregator import PrivateAggregator
 from polyurn.privacy.audit import audit, in_blocks
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import discrete_gaussian
+from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.wire import Noised
 from private_questions import AskShares, Clients
 

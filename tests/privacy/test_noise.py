@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from polyurn.errors import InputError, ParameterError
 from polyurn.privacy.noise import discrete_gaussian, noised
-from polyurn.wire.grid import STEP
+from polyurn.wire.private_grid import STEP
 
 
 def rounded(rng):

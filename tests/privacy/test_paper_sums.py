@@ -7,9 +7,9 @@ from polyurn import LocalAggregator, SizeBins, fit_paper
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
 from polyurn.privacy.accounting import sigma_for
-from polyurn.privacy.aggregator import PrivateAggregator
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.paper_sums import PaperSums
+from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.wire import Initialise, Survey, Update
 
 TRUTH = truth("medium/3")

@@ -47,8 +47,8 @@ def test_no_guarantee_is_said_in_as_many_words():
 
 def test_a_guarantee_comes_back_from_its_record():
     guarantee = Guarantee.of([Charge("score", 6.0, 32)], 1e-6)
-    assert Guarantee.from_record(guarantee.to_record()) == guarantee
+    assert Guarantee.from_json(guarantee.to_json()) == guarantee
     with pytest.raises(FileError):
-        Guarantee.from_record({**guarantee.to_record(), "epsilon": -1.0})
+        Guarantee.from_json({**guarantee.to_json(), "epsilon": -1.0})
     with pytest.raises(FileError):
-        Guarantee.from_record({**guarantee.to_record(), "trust": "nobody"})
+        Guarantee.from_json({**guarantee.to_json(), "trust": "nobody"})

@@ -6,8 +6,7 @@ import time
 import pytest
 
 from browser import axe, chromium
-from polyurn.report.page import html_report
-from report_material import everything, federated, runs, styled
+from report_material import everything, federated, html_report, runs, styled
 
 pytestmark = pytest.mark.slow
 

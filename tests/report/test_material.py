@@ -7,18 +7,26 @@ import pytest
 
 from damage import damaged
 from polyurn.errors import CountsError, ParameterError, PolyurnError
+from polyurn.model.paper_truths import truth
 from polyurn.report.material import SavedComparison
-from polyurn.report.page import html_report
-from polyurn.storage.atomic import load_record, save_record
-from polyurn.storage.mdm_json import load_saved, save
+from polyurn.report.style_section import style_section
+from polyurn.storage.documents import load_document, save_document
+from polyurn.storage.models import Saved, load_saved, save
+from polyurn.storage.provenance import Provenance
 from polyurn.storage.run_log import read_runs
+from polyurn.typed.json_form import to_json
 from report_material import (
+    NAMES,
     comparison,
     fitted,
     gathered,
+    html_report,
+    pool,
     runs,
     saved,
     selection,
+    style,
+    styled,
     true_clients,
 )
 
@@ -48,20 +56,20 @@ def test_with_true_clients_those_of_the_model_and_iid_ones_are_drawn():
 
 
 def test_a_fit_and_a_selection_bring_their_rounds_along():
-    assert gathered(fitted()).made.rounds.n_rounds == fitted().n_rounds
-    assert gathered(selection()).made.rounds.n_rounds == selection().n_rounds
-    assert gathered(selection().mdm).made.rounds is None
+    assert gathered(fitted()).provenance.rounds.n_rounds == fitted().n_rounds
+    assert gathered(selection()).provenance.rounds.n_rounds == selection().n_rounds
+    assert gathered(selection().mdm).provenance.rounds is None
 
 
 def test_a_comparison_file_is_read_with_how_it_came_about(tmp_path):
     place = tmp_path / "c.json"
-    save_record(comparison().to_dict(), place, kind="comparison", version=1, made={"seed": 4})
-    read = SavedComparison.from_record(load_record(place, kind="comparison", version=1))
-    assert read.made.seed == 4
+    save_document(comparison().to_dict(), place, kind="comparison", provenance={"seed": 4})
+    read = SavedComparison.from_json(load_document(place, kind="comparison"))
+    assert read.provenance.seed == 4
     assert read.comparison.to_dict() == comparison().to_dict()
-    assert SavedComparison.from_record(comparison().to_dict()).made.seed is None
-    foreign = SavedComparison.from_record({**comparison().to_dict(), "made": 3})
-    assert foreign.made.left_out == ("made: expected an object, got 3",)
+    assert SavedComparison.from_json(comparison().to_dict()).provenance.seed is None
+    foreign = SavedComparison.from_json({**comparison().to_dict(), "provenance": 3})
+    assert foreign.provenance.left_out == ("provenance: expected an object, got 3",)
 
 
 # ------------------------------------------------------------------------ damage and foreigners
@@ -70,28 +78,29 @@ def test_a_comparison_file_is_read_with_how_it_came_about(tmp_path):
 def mdm_file(place, rng):
     whole = json.loads(place.read_text()) if place.exists() else _written(place)
     changed = place.with_name("damaged.json")
-    changed.write_text(json.dumps({**whole, "made": damaged(whole["made"], rng=rng)}))
+    changed.write_text(json.dumps({**whole, "provenance": damaged(whole["provenance"], rng=rng)}))
     return {"model": load_saved(changed)}
 
 
 def _written(place):
-    made = {**saved().made.to_record(), "fit": gathered(fitted()).made.fit.to_record()}
-    save(saved().mdm, place, made=made)
+    provenance = {**saved().provenance.to_json(), "fit": to_json(fitted())}
+    save(saved().model, place, provenance=provenance)
     return json.loads(place.read_text())
 
 
 def comparison_file(place, rng):
-    record = damaged({**comparison().to_dict(), "made": {"seed": 1, "command": "x"}}, rng=rng)
-    save_like = {"format": "polyurn.comparison", "version": 1}
+    record = damaged({**comparison().to_dict(), "provenance": {"seed": 1, "command": "x"}}, rng=rng)
+    save_like = {"format": "polyurn.comparison", "version": 3}
     place.write_text(json.dumps({**(record if isinstance(record, dict) else {}), **save_like}))
-    read = load_record(place, kind="comparison", version=1)
-    return {"comparison": SavedComparison.from_record(read)}
+    read = load_document(place, kind="comparison")
+    return {"comparison": SavedComparison.from_json(read)}
 
 
 def sweep_folder(place, rng):
-    lines = [json.loads(run.to_json()) for run in runs(seeds=(0,))]
+    lines = [to_json(run) for run in runs(seeds=(0,))]
     i = rng.integers(len(lines))
     lines[i] = damaged(lines[i], rng=rng)
+    lines.insert(0, {"format": "polyurn.runs", "version": 3})
     place.with_name("runs.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
     return {"runs": read_runs(place.parent)}
 
@@ -106,7 +115,7 @@ def assert_a_page_or_one_line(read, place, *, n_records, n_pages):
     for _ in range(n_records):
         try:
             given = read(place, rng)
-            lines += given["model"].made.left_out if "model" in given else ()
+            lines += given["model"].provenance.left_out if "model" in given else ()
             if len(pages) < n_pages:
                 pages.append(html_report(**given).encode()[:15])
         except PolyurnError as error:
@@ -129,7 +138,7 @@ def test_hundreds_of_damaged_files_are_pages_or_one_clear_line_each(tmp_path, na
 
 
 @pytest.mark.parametrize(
-    "made",
+    "provenance",
     [
         {"data": "survey 2024"},
         {"data": 7, "seed": [1, 2], "command": None},
@@ -138,7 +147,93 @@ def test_hundreds_of_damaged_files_are_pages_or_one_clear_line_each(tmp_path, na
     ],
     ids=str,
 )
-def test_whatever_a_user_says_about_a_model_is_a_page(tmp_path, made):
-    save(selection().mdm, tmp_path / "m.json", made=made)
+def test_whatever_a_user_says_about_a_model_is_a_page(tmp_path, provenance):
+    save(selection().mdm, tmp_path / "m.json", provenance=provenance)
     page = html_report(load_saved(tmp_path / "m.json")).encode()
     assert page.startswith(b"<!doctype html>")
+
+
+def test_a_style_alone_is_enough_for_a_page():
+    found = gathered(style=style()).style
+    assert found.labels == tuple("0123456789")
+    assert (found.proxy, found.styled) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"features": pool()[0]},
+        {"style": style(), "features": pool()[0]},
+        {"style": style(), "labels": pool()[1]},
+        {"features": pool()[0], "labels": pool()[1]},
+    ],
+    ids="+".join,
+)
+def test_proxy_points_are_features_and_labels_with_a_style(given):
+    with pytest.raises(ParameterError, match="together with a style, and only then"):
+        gathered(selection().mdm, **given)
+
+
+def test_points_of_another_shape_are_refused():
+    with pytest.raises(ParameterError, match="expected points of 36 features"):
+        gathered(**styled(features=np.zeros((900, 5))))
+
+
+def test_clients_of_the_model_are_drawn_with_the_style_and_hold_its_histograms():
+    found = gathered(selection().mdm, **styled()).style
+    assert len(found.styled.clients) == 300
+    assert found.styled.report.exact
+    assert found.styled.style.n_directions == 2
+
+
+def test_without_a_model_true_clients_lend_their_histograms():
+    found = gathered(**styled(clients={"true": true_clients()})).style
+    held = found.styled.clients.histograms(found.proxy.labels, 10)
+    assert sorted(held.tolist()) == sorted(true_clients().tolist())
+
+
+def test_a_model_of_other_categories_has_no_clients_with_that_style():
+    assert gathered(truth("medium/2"), **styled()).style.styled is not None
+    found = gathered(**styled(clients={"true": true_clients()[:, :4] + 1})).style
+    assert found.styled is None
+    assert found.proxy is not None
+
+
+def test_a_pool_without_any_label_of_the_clients_serves_nobody():
+    only_nine = np.zeros((4, 10), int)
+    only_nine[:, 9] = 3
+    features, labels = pool()
+    some = labels < 9
+    given = styled(features=features[some], labels=labels[some], clients={"true": only_nine})
+    assert gathered(**given).style.styled is None
+
+
+def test_the_page_says_how_many_points_the_pool_lacks():
+    features, labels = pool()
+    some = labels < 9
+    counts = np.full((4, 10), 2)
+    given = styled(features=features[some], labels=labels[some], clients={"true": counts})
+    material = gathered(**given)
+    assert material.style.styled.n_lacking == 8
+    facts = dict(style_section(material).facts)
+    assert (
+        facts["Labels that the proxy data lack"]
+        == "8 points of them were left out of these clients."
+    )
+
+
+def test_names_of_labels_are_the_models_else_the_files_else_numbers():
+    named = Saved(style(), tuple("abcdefghij"), Provenance(seed=3))
+    assert gathered(style=named).style.labels == tuple("abcdefghij")
+    assert gathered(saved(), style=named).style.labels == NAMES
+    assert gathered(style=named).style.provenance.seed == 3
+    assert gathered(style=style(), categories=NAMES).style.labels == NAMES
+
+
+def test_what_else_is_drawn_is_the_same_with_a_style_and_without():
+    true = {"true": true_clients()}
+    without, with_it = (
+        gathered(selection().mdm, clients=true, **given) for given in ({}, styled())
+    )
+    for name, table in without.clients.items():
+        np.testing.assert_array_equal(with_it.clients[name], table)

@@ -8,12 +8,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from polyurn.report.page import html_report
 from report_material import (
     NAMES,
     comparison,
     everything,
     federated,
+    html_report,
     runs,
     saved,
     selection,
@@ -91,7 +91,7 @@ def test_every_section_is_there_when_everything_is(page):
 def test_every_figure_has_a_chart_and_a_table_behind_it(page):
     figures = page.all("figure")
     assert {f["id"] for f in figures} == {
-        "weights", "profiles", "telling", "candidates", "paths", "distances", "plane", "strips",
+        "weights", "profiles", "distinctive", "candidates", "paths", "distances", "plane", "strips",
         "population-sizes", "profile", "agreement",
     } | {"component-sizes"} & {f["id"] for f in figures}  # fmt: skip
     inside = [e for e in page.elements if "figure" in e["in"]]
@@ -144,7 +144,7 @@ def test_the_verdict_comes_first_with_a_sentence_and_three_numbers(page):
     [
         ({"model": "mdm"}, ["components"]),
         ({"model": "saved"}, ["components", "choice"]),
-        ({"model": "federated"}, ["components", "choice", "crossed"]),
+        ({"model": "federated"}, ["components", "choice", "traffic"]),
         ({"comparison": True}, ["populations"]),
         ({"runs": True}, ["sweep"]),
         ({"clients": True}, ["populations"]),
@@ -165,15 +165,15 @@ def test_sections_appear_only_for_what_there_is(given, expected):
     assert Page(made).sections() == ["verdict", *expected, "provenance"]
 
 
-def test_what_crossed_adds_a_section_and_leaves_the_rest_of_a_page_as_it_was_to_the_byte():
+def test_traffic_adds_a_section_and_leaves_the_rest_of_a_page_as_it_was_to_the_byte():
     without, page = html_report(saved()), html_report(federated())
-    assert "crossed-bytes" not in without
-    section = re.compile(r'<section id="crossed".*?</section>\n', re.DOTALL)
+    assert "traffic-bytes" not in without
+    section = re.compile(r'<section id="traffic".*?</section>\n', re.DOTALL)
     assert section.search(page)
     page = section.sub("", page)
-    page = page.replace('<li><a href="#crossed">What crossed the wire</a></li>', "")
-    page = re.sub(r',"crossed-bytes-0":.*?(?=</script>)', "}", page)
-    line = federated().made.crossed.line
+    page = page.replace('<li><a href="#traffic">Traffic on the wire</a></li>', "")
+    page = re.sub(r',"traffic-bytes-0":.*?(?=</script>)', "}", page)
+    line = federated().provenance.traffic.line
     page = page.replace(
         f"{line}; the section of that name has the rest",
         "sums over clients of addable statistics, never a client’s records or histogram",
@@ -183,7 +183,7 @@ def test_what_crossed_adds_a_section_and_leaves_the_rest_of_a_page_as_it_was_to_
 
 def test_facts_stand_before_the_figures_of_a_section_that_has_both():
     page = html_report(federated())
-    assert page.index('class="facts" style=') < page.index('id="crossed-bytes"')
+    assert page.index('class="facts" style=') < page.index('id="traffic-bytes"')
     assert page.count('class="facts"') == 2
 
 
@@ -216,8 +216,8 @@ def test_a_style_adds_a_section_and_leaves_the_others_as_they_were():
 
 
 def test_names_of_nodes_and_reasons_never_become_markup():
-    record = federated().made.crossed
-    hostile = replace(record.nodes[0], name="<b>ward</b>", benched="</script><i>")
+    record = federated().provenance.traffic
+    hostile = replace(record.nodes[0], name="<b>ward</b>", excluded="</script><i>")
     rounds = (replace(record.rounds[0], kind="</script><script>"), *record.rounds[1:])
     whole = html_report(
         federated(replace(record, nodes=(hostile, *record.nodes[1:]), rounds=rounds))
@@ -238,6 +238,13 @@ def test_a_sweep_without_true_clients_has_curves_and_no_verdict():
     shown = Page(html_report(runs=runs(populations=("mdm", "iid"))))
     assert [f["id"] for f in shown.all("figure")] == ["profile"]
     assert "Not measured" in shown.all("dl")[0]["text"]
+
+
+def test_runs_that_share_no_seed_with_the_true_ones_leave_the_rest_of_the_page():
+    made = [*runs(("true",), seeds=(0,)), *runs(("mdm", "style"), seeds=(1,), styled={"style"})]
+    shown = Page(html_report(saved(), **{**styled(), "runs": made}))
+    assert {"weights", "profile"} <= {figure["id"] for figure in shown.all("figure")}
+    assert "has no run with the seed and settings of a true one" in shown.all("dl")[0]["text"]
 
 
 def test_a_name_that_is_no_text_of_utf_8_does_not_keep_the_page_from_being_written():

@@ -1,7 +1,9 @@
+"""t-SNE: neighbours stay neighbours, the same with the same seed, and its kernel against numpy."""
+
 import numpy as np
 import pytest
 
-from polyurn.report.tsne import affinities, tsne
+from polyurn.report.tsne import affinities, kl_gradient, tsne
 
 
 def clients(n, rng):
@@ -48,3 +50,16 @@ def test_equal_points_are_put_apart_and_stay_finite():
 def test_the_same_seed_gives_the_same_plane():
     points = clients(30, np.random.default_rng(2))
     assert (tsne(points, perplexity=5.0, rng=3) == tsne(points, perplexity=5.0, rng=3)).all()
+
+
+def test_the_gradient_is_that_of_the_formula():
+    rng = np.random.default_rng(0)
+    near = affinities(rng.random((40, 3)), 6.0)
+    places = rng.normal(size=(40, 2))
+    apart = places[:, None] - places[None]
+    weights = 1 / (1 + (apart**2).sum(axis=2))
+    np.fill_diagonal(weights, 0)
+    forces = (near.toarray() - weights / weights.sum()) * weights
+    expected = 4 * (forces[:, :, None] * apart).sum(axis=1)
+    found = kl_gradient(near.indptr, near.indices, near.data, places)
+    assert found == pytest.approx(expected, abs=1e-6)  # the repulsion is summed in float32

@@ -6,8 +6,8 @@ import pytest
 from polyurn import LocalAggregator, SizeBins, select
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.paper_truths import truth
-from polyurn.server.search.policy import DEFAULT, Policy
-from polyurn.server.select import GRID
+from polyurn.server.fit_settings import DEFAULT, Policy
+from polyurn.server.fitting import GRID
 from polyurn.wire import Batch, Initialise, Part, Score
 from searches import Changing, problem_of
 
@@ -97,7 +97,7 @@ def test_more_components_stop_when_fewer_do_better():
     choice = choose(counts, [1, 8], seed=4, n_categories=10, max_size=20)
     one, eight = choice.candidates
     assert one.converged
-    assert eight.outdone
+    assert eight.overtaken
     assert eight.behind > eight.behind_error
     assert choice.n_components == 1
     assert choice.n_rounds == eight.n_rounds < 50
@@ -106,12 +106,12 @@ def test_more_components_stop_when_fewer_do_better():
 @pytest.mark.parametrize("seed", range(4))
 def test_who_has_converged_is_not_outdone(seed):
     choice = choose(APPENDIX_A.sample(600, rng=seed), [1, 2, 3, 4, 6], seed=seed)
-    assert not any(c.converged and c.outdone for c in choice.candidates)
+    assert not any(c.converged and c.overtaken for c in choice.candidates)
 
 
 def test_more_components_go_on_when_they_are_needed():
     choice = choose(APPENDIX_A.sample(1_500, rng=1), [1, 2, 3])
-    assert all(c.converged and not c.outdone for c in choice.candidates)
+    assert all(c.converged and not c.overtaken for c in choice.candidates)
 
 
 def test_all_numbers_together_stay_within_the_upload():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from polyurn.server.style_errors import Clients, _pairs
-from polyurn.wire.styles import triangle
+from polyurn.server.style_fit import Clients, _pairs
+from polyurn.wire.style_queries import triangle
 
 
 def test_covariances_of_products_are_those_of_normal_vectors():

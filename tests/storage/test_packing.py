@@ -195,6 +195,21 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_shards(tmp_path, order, requ
     assert made.totals.n_clients == known.totals.n_clients
 
 
+@pytest.mark.parametrize("damage", [b"{", b"[]", b"\xff", b'{"step": 3}'], ids=repr)
+def test_a_run_goes_on_ahead_of_a_line_that_is_damaged(tmp_path, damage):
+    known, table = packed(tmp_path), tmp_path / "clients.parquet"
+    settings = {"categories": 10, "clients_per_shard": 90}
+    with pytest.raises(Stopped):
+        pu.pack_shards(table, tmp_path / "other", on_progress=stopped_after(7), **settings)
+    log = tmp_path / "other" / "packing.jsonl"
+    lines = log.read_bytes().split(b"\n")
+    log.write_bytes(b"\n".join([*lines[:4], damage, *lines[5:]]))
+    seen = []
+    made = pu.pack_shards(table, tmp_path / "other", on_progress=seen.append, **settings)
+    assert seen[0].n_shards == 4
+    assert (made.digest, made.totals) == (known.digest, known.totals)
+
+
 def test_what_a_stopped_run_left_is_not_continued_with_other_tables(tmp_path):
     packed(tmp_path)
     table = tmp_path / "clients.parquet"
@@ -244,8 +259,8 @@ def test_what_cannot_be_packed_is_refused(tmp_path):
 
 
 def test_rows_of_very_many_categories_make_smaller_shards(tmp_path, monkeypatch):
-    monkeypatch.setattr("polyurn.storage.client_pieces._MOST_ROWS", 100)
-    monkeypatch.setattr("polyurn.storage.client_pieces._ROWS_PER_CLIENT", 0)
+    monkeypatch.setattr("polyurn.storage.packing._MOST_ROWS", 100)
+    monkeypatch.setattr("polyurn.storage.packing._ROWS_PER_CLIENT", 0)
     pu.write_histograms(COUNTS[:200], tmp_path / "clients.parquet")
     found = pu.pack_shards(tmp_path / "clients.parquet", tmp_path / "packed", categories=10)
     np.testing.assert_array_equal(unpacked(found), COUNTS[:200])

@@ -46,7 +46,7 @@ def test_the_json_is_plain_json(tmp_path):
 
 
 def test_the_parquet_file_is_a_table_that_says_how_it_was_made(tmp_path):
-    save_partition(PARTS, tmp_path / "p.parquet", made={"seed": 3})
+    save_partition(PARTS, tmp_path / "p.parquet", provenance={"seed": 3})
     table = pyarrow.parquet.read_table(tmp_path / "p.parquet")
     assert table.to_pydict() == {
         "client": PARTS.clients.tolist(),
@@ -147,6 +147,6 @@ def test_the_parquet_file_says_how_well_styles_were_served(tmp_path):
     save_partition(parts, tmp_path / "p.parquet")
     table = pyarrow.parquet.read_table(tmp_path / "p.parquet")
     made = json.loads(table.schema.metadata[b"polyurn"])
-    assert made["style"] == parts.report.style.to_record()
+    assert made["style"] == parts.report.style.to_json()
     assert made["style"]["n_directions_used"] == 2
     assert len(made["style"]["effective_low"]) == 2

@@ -48,8 +48,8 @@ def alter(folder):
         (alter, "shard-000001.rows is not the file that was packed: its checksum"),
         (lambda folder: os.unlink(folder / "shard-000002.rows"), "cannot read .*No such file"),
         (
-            lambda folder: change(folder, version=2),
-            "format version 2, newer than 1: upgrade polyurn",
+            lambda folder: change(folder, version=4),
+            "version 4, newer than 3: upgrade polyurn",
         ),
         (lambda folder: change(folder, shards=3), r"manifest.json.*shards: expected"),
         (

@@ -3,32 +3,30 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
 from polyurn.errors import FileError
 from polyurn.storage.table_files import (
-    check_table_place,
+    check_table_writable,
+    read_table,
     table_kind,
     table_text,
-    table_with_names,
     write_table,
 )
-from polyurn.storage.tables import read_table
 
 TABLE = pa.table({"client": ["ann", "bob"], "code": ["a × other", "b, or × style 0"]})
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz"])
 def test_a_table_comes_back_with_its_columns_and_texts(tmp_path, suffix):
-    write_table(TABLE, tmp_path / f"table{suffix}", made={"seed": 3})
+    write_table(TABLE, tmp_path / f"table{suffix}", provenance={"seed": 3})
     assert read_table(tmp_path / f"table{suffix}").to_pylist() == TABLE.to_pylist()
 
 
 def test_a_parquet_file_says_how_it_came_about(tmp_path):
-    write_table(TABLE, tmp_path / "table.parquet", made={"seed": 3})
+    write_table(TABLE, tmp_path / "table.parquet", provenance={"seed": 3})
     note = pyarrow.parquet.read_schema(tmp_path / "table.parquet").metadata[b"polyurn"]
     assert json.loads(note)["seed"] == 3
 
@@ -38,11 +36,6 @@ def test_the_text_of_a_table_is_that_of_its_csv_file(tmp_path):
     assert table_text(TABLE) == (tmp_path / "table.csv").read_bytes()
 
 
-def test_codes_become_a_column_of_names():
-    made = table_with_names({"client": np.array([7, 8])}, "code", ["a", "b", "c"], np.array([2, 0]))
-    assert made.to_pydict() == {"client": [7, 8], "code": ["c", "a"]}
-
-
 def test_a_name_that_is_too_long_for_a_file_is_refused_by_its_suffix():
     with pytest.raises(FileError, match=r"expected a \.parquet, \.csv or \.tsv file"):
         table_kind(Path("a" * 300 + ".json"))
@@ -50,4 +43,4 @@ def test_a_name_that_is_too_long_for_a_file_is_refused_by_its_suffix():
 
 def test_a_place_for_no_kind_of_table_is_refused(tmp_path):
     with pytest.raises(FileError, match=r"expected a \.parquet, \.csv or \.tsv file"):
-        check_table_place(tmp_path / "table.json")
+        check_table_writable(tmp_path / "table.json")

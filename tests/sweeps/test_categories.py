@@ -6,9 +6,9 @@ import pytest
 from polyurn.errors import ParameterError
 from polyurn.sweeps.categories import (
     category_codes,
+    lacking_categories,
     modelled_column,
     modelled_names,
-    out_of_stock,
 )
 
 ROUTES = ("EWR × ATL", "JFK × ATL", "JFK × DEN")
@@ -39,9 +39,9 @@ def test_columns_are_found_as_on_the_command_line():
 
 def test_what_the_data_have_none_of_is_said_by_name_and_most_of_it_is_an_error():
     asked = np.array([90.0, 9.0, 1.0])
-    said = out_of_stock(asked, np.array([True, True, False]), ROUTES)
+    said = lacking_categories(asked, np.array([True, True, False]), ROUTES)
     assert said.startswith("1.00% of the points that they ask for are left out")
     assert "'JFK × DEN'" in said
-    assert out_of_stock(asked, np.array([True, True, True]), ROUTES) == ""
+    assert lacking_categories(asked, np.array([True, True, True]), ROUTES) == ""
     with pytest.raises(ParameterError, match=r"90% of what the clients hold .* 'EWR × ATL'"):
-        out_of_stock(asked, np.array([False, True, True]), ROUTES)
+        lacking_categories(asked, np.array([False, True, True]), ROUTES)

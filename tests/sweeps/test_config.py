@@ -14,15 +14,15 @@ from rich.console import Console
 
 from cli_walk import assert_refused
 from polyurn import MDM, Partition, Sizes, compare_sweeps, save, save_partition, write_histograms
-from polyurn.commands._shared.progress import sweep_progress
+from polyurn.commands.progress import sweep_progress
 from polyurn.errors import FileError, ParameterError
-from polyurn.storage.run_log import RunRecord, read_runs
+from polyurn.storage.run_log import FinishedRun, read_runs
 from polyurn.sweeps.config import parse_config
-from polyurn.sweeps.grid import Progress
+from polyurn.sweeps.grid import SweepProgress
 from polyurn.sweeps.inputs import read_inputs
 from polyurn.sweeps.optuna_search import OptunaSearch
 from polyurn.sweeps.task import run_columns
-from polyurn.training.settings import FedAvg
+from polyurn.training.fedavg import FedAvg
 from training_cases import tabular
 
 TABLE = {
@@ -264,8 +264,8 @@ def test_digits_are_images_and_can_be_given_another_shape():
         ({"sedes": [1]}, "the file has no 'sedes'; did you mean 'seeds'?"),
         ({"data": {"fil": "x"}}, r"\[data\] has no 'fil'; did you mean 'file'?"),
         ({"data": {}}, "data is missing"),
-        ({"data": {"builtin": "mnist"}}, "can only be 'digits'"),
-        ({"data": {"file": "x.npz", "test_share": 2}}, "test_share is between 0 and 1"),
+        ({"data": {"builtin": "mnist"}}, "expected builtin as 'digits', got 'mnist'"),
+        ({"data": {"file": "x.npz", "test_share": 2}}, "expected test_share between 0 and 1"),
         (
             {"clients": {"a": {"clumn": "x"}}},
             r"\[clients.a\] has no 'clumn'; did you mean 'column'",
@@ -277,16 +277,16 @@ def test_digits_are_images_and_can_be_given_another_shape():
         ({"clients": {"a": {"mdm": "x.json"}}}, r"\[clients.a\] needs n_clients"),
         ({"clients": {"a": {"column": "c", "n_clients": 3}}}, "has no meaning with column"),
         ({"clients": {"a": {"iid_proxy": 5}}}, r"\[clients.a\] needs n_clients"),
-        ({"clients": {"a": {"dirichlet": 0.1}}}, "needs sizes: a population above it, or a number"),
+        ({"clients": {"a": {"dirichlet": 0.1}}}, "needs sizes"),
         ({"clients": {"a": {"dirichlet": 0.1, "sizes": 5}}}, "needs n_clients"),
         (
             {"clients": {"a": {"dirichlet": 0, "sizes": "b"}}},
-            "dirichlet is a number above 0, got 0",
+            "dirichlet above 0, got 0",
         ),
-        ({"clients": {"a": {"dirichlet": "x", "sizes": "b"}}}, "a number above 0, got 'x'"),
+        ({"clients": {"a": {"dirichlet": "x", "sizes": "b"}}}, "dirichlet as a number, got 'x'"),
         (
             {"clients": {"a": {"dirichlet": 1, "sizes": "b", "marginal": "true"}}},
-            "marginal is one of flat, clients, proxy, got 'true'",
+            "marginal as 'flat', 'clients' or 'proxy', got 'true'",
         ),
         (
             {"clients": {"a": {"dirichlet": 1, "sizes": 5, "marginal": "clients", "n_clients": 2}}},
@@ -294,24 +294,33 @@ def test_digits_are_images_and_can_be_given_another_shape():
         ),
         ({"clients": {"a": {"iid": "b", "sizes": "b"}}}, "sizes has no meaning with iid"),
         ({"clients": {"a": {"iid": "b", "marginal": "flat"}}}, "marginal has no meaning with iid"),
-        ({"noise_floor": 0}, "noise_floor as true or false, got 0"),
+        ({"noise_floor": 0}, "noise_floor as True or False, got 0"),
         ({"weighted_to": "nobody"}, "one of true, mdm, iid, oracle, got 'nobody'"),
-        ({"weighted_to": [1]}, "weighted_to as a population of the file"),
+        ({"weighted_to": [1]}, "weighted_to as a text, got list"),
         ({"fedavg": {"n_rounds": 1}}, "FedAvg needs cohort_size"),
         ({"fedavg": {"n_rouns": 1}}, "no setting 'n_rouns'; did you mean 'n_rounds'?"),
-        ({"search": {"n_trials": 3}}, r"either \[grid\] or \[search\]"),
+        (
+            {"search": {"n_trials": 3, "space": {"local_epochs": {"choices": [1]}}}},
+            r"either \[grid\] or \[search\]",
+        ),
         ({"seeds": 3}, "seeds as a list"),
-        ({"seeds": [-1]}, "seeds as a list of whole numbers of at least 0"),
-        ({"model": 5}, "the name of a model, got 5"),
+        (
+            {"seeds": [-1]},
+            "seeds as a list, got -1 at position 0, in place of an integer of at least 0",
+        ),
+        ({"model": 5}, "model as a text, got 5"),
         ({"data": {"file": 7}}, r"\[data\] expected file as a text, got 7"),
         ({"data": {"file": "x.npz", "label": ["a"]}}, "expected label as a text"),
-        ({"data": {"file": "x.npz", "test_share": "x"}}, "test_share is between 0 and 1, got 'x'"),
-        ({"data": {"file": "x.npz", "shape": "x"}}, "shape is a list of whole numbers"),
-        ({"data": {"file": "x.npz", "shape": 4}}, "shape is a list of whole numbers"),
+        ({"data": {"file": "x.npz", "test_share": "x"}}, "test_share as a number, got 'x'"),
+        ({"data": {"file": "x.npz", "shape": "x"}}, "expected shape as a list, got"),
+        ({"data": {"file": "x.npz", "shape": 4}}, "expected shape as a list, got"),
         ({"clients": {"a": {"column": 3}}}, r"\[clients.a\] expected column as a text, got 3"),
-        ({"clients": {"a": {"iid": True, "n_clients": 3}}}, "a number of points, got True"),
-        ({"clients": {"a": {"iid": "b", "n_clients": "5"}}}, "n_clients is a whole number"),
-        ({"clients": {"a": {"iid": "b", "n_clients": 0}}}, "n_clients is a whole number above 0"),
+        (
+            {"clients": {"a": {"iid": True, "n_clients": 3}}},
+            "iid as a text, an integer of at least 0, got True",
+        ),
+        ({"clients": {"a": {"iid": "b", "n_clients": "5"}}}, "n_clients as an integer"),
+        ({"clients": {"a": {"iid": "b", "n_clients": 0}}}, "n_clients as a whole number above 0"),
         ({"grid": [1]}, r"expected \[grid\] as a table"),
     ],
 )
@@ -374,8 +383,8 @@ def test_sweep_trains_keeps_and_gives_its_verdict(run, folder):
     assert verdict["populations"][0]["n_settings"] == 2
     assert "run 20 of 20 (0:00:00 left): " in ran.err
     lines = (folder / "runs" / "runs.jsonl").read_text().splitlines()
-    assert len(lines) == 20
-    assert json.loads(lines[0])["format"] == "polyurn.run"
+    assert len(lines) == 1 + 20
+    assert json.loads(lines[0])["format"] == "polyurn.runs"
     again = run("sweep", folder / "config.toml", "-o", folder / "runs", "--jobs", 1)
     assert "run 1" not in again.err
     assert "less mdm's" in again.out
@@ -426,18 +435,18 @@ def test_an_interrupted_sweep_says_what_it_kept_and_goes_on(run, folder, monkeyp
 
 def test_progress_on_a_terminal_counts_runs_and_shows_the_time_left():
     settings = FedAvg(n_rounds=1, cohort_size=1)
-    done = RunRecord("mdm", 3, settings, "workers", [1], [1.0], {}, {"accuracy": 0.5}, None, 0.1)
+    done = FinishedRun("mdm", 3, settings, "workers", [1], [1.0], {}, {"accuracy": 0.5}, None, 0.1)
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
     with sweep_progress(console) as on_run:
-        on_run(Progress(2, 4, None))
-        on_run(Progress(3, 4, done, seconds_left=3600.0))  # runs may take an hour each
+        on_run(SweepProgress(2, 4, None))
+        on_run(SweepProgress(3, 4, done, seconds_left=3600.0))  # runs may take an hour each
     shown = console.file.getvalue()
     assert "3/4" in shown
     assert "mdm, seed 3: accuracy 0.5000" in shown
     assert "1:00:00" in shown.split("3/4")[-1]
     piped = Console(file=io.StringIO())
     with sweep_progress(piped) as on_run:
-        on_run(Progress(3, 4, done, seconds_left=90.0))
+        on_run(SweepProgress(3, 4, done, seconds_left=90.0))
     assert piped.file.getvalue().startswith("run 3 of 4 (0:01:30 left): mdm, seed 3")
 
 
@@ -492,7 +501,7 @@ def test_settings_out_of_range_are_refused(changes, message):
 
 def test_settings_come_back_from_their_record():
     asked = FedAvg(n_rounds=2, cohort_size=3, server_options={"momentum": 0.9}, proximal=0.1)
-    assert FedAvg.from_record(json.loads(json.dumps(asked.to_record()))) == asked
+    assert FedAvg.from_json(json.loads(json.dumps(asked.to_json()))) == asked
 
 
 def test_evaluation_falls_on_multiples_and_on_the_last_round():

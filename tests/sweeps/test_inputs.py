@@ -11,7 +11,7 @@ from torch import nn
 
 from cli_walk import assert_refused
 from polyurn import IID, MDM, Examples, FedAvg, Partition, Sizes, save, sweep
-from polyurn.errors import FileError, InputError, ParameterError, StyleWarning
+from polyurn.errors import CountsError, FileError, InputError, ParameterError, StyleWarning
 from polyurn.sweeps.config import parse_config
 from polyurn.sweeps.inputs import read_inputs
 from style_cases import plain_style, style_rest
@@ -130,7 +130,7 @@ def test_an_entry_of_an_npz_that_is_no_array_is_refused_by_its_name(folder, name
     np.savez(folder / "points.npz", **{n: part for n, part in POINTS.items() if n != name})
     with zipfile.ZipFile(folder / "points.npz", "a") as archive:
         archive.writestr(name, b"no array")
-    with pytest.raises(FileError, match=f"'{name}' is no array; expected arrays"):
+    with pytest.raises(FileError, match=f"'{name}' is no array"):
         read_inputs(parse_config(TABLE, folder=folder))
 
 
@@ -166,7 +166,7 @@ def test_what_a_file_asks_of_the_data_in_vain_is_said_with_what_they_have(folder
 
 def test_arrays_that_would_need_a_pickle_are_not_read(folder):
     np.savez(folder / "points.npz", **(POINTS | {"client": np.array([{}] * 40, dtype=object)}))
-    with pytest.raises(FileError, match=r"is not an \.npz file of plain arrays: Object arrays"):
+    with pytest.raises(FileError, match=r"\.npz file of plain arrays: Object arrays"):
         read_inputs(parse_config(TABLE, folder=folder))
 
 
@@ -246,7 +246,7 @@ def test_clients_match_crossed_columns(tmp_path, category, suffix):
     ("category", "said"),
     [
         ("origin,lables", "expected a column 'lables'"),
-        (["origin", 3], "category as a text or a list of texts"),
+        (["origin", 3], "category as a text, a list, got 3 at position 1, in place of a text"),
         ("x,labels", "category: expected texts or whole numbers to cross"),
         ("client", "another column for .data. category than the clients', got 'client'"),
         ("labels,client", "another column for .data. category than the clients', got 'client'"),
@@ -338,3 +338,11 @@ def test_files_of_one_sweep_have_the_same_categories_in_the_same_order(tmp_path)
     said = r"^\[clients\.styled\] expected style\.json with .* of mdm\.json, .* 'cat', got 'dog'"
     with pytest.raises(ParameterError, match=said):
         read_inputs(config)
+
+
+def test_what_is_wrong_with_an_oracles_table_is_said_with_its_file_and_line(folder):
+    np.savez(folder / "points.npz", **POINTS)
+    (folder / "held.csv").write_text("client,category,count\na,0,1\nb,1,-2\n")
+    table = {**TABLE, "clients": {"oracle": {"oracle": "held.csv"}}}
+    with pytest.raises(CountsError, match=r"held\.csv.*-2 in line 3"):
+        read_inputs(parse_config(table, folder=folder))

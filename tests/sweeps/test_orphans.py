@@ -9,7 +9,7 @@ import pytest
 KILLED = """
 import os
 from polyurn.training.losses import cross_entropy
-from polyurn.training.settings import FedAvg
+from polyurn.training.fedavg import FedAvg
 from sweep_cases import small_sweep
 
 begun = []

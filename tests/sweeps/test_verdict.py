@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from polyurn.errors import ParameterError
-from polyurn.storage.run_log import RunRecord
-from polyurn.sweeps.pairs import regret
+from polyurn.storage.run_log import FinishedRun
+from polyurn.sweeps.run_scores import regret
 from polyurn.sweeps.verdict import compare_sweeps
-from polyurn.training.settings import FedAvg
+from polyurn.training.fedavg import FedAvg
 
 
 def run(population, setting, score, *, seed=0, **changes):
@@ -26,7 +26,7 @@ def run(population, setting, score, *, seed=0, **changes):
         "diverged_at": 1 if score is None else None,
         "seconds": 0.0,
     } | changes
-    return RunRecord(population=population, seed=seed, settings=settings, **fields)
+    return FinishedRun(population=population, seed=seed, settings=settings, **fields)
 
 
 def runs(population, scores, *, seed=0):

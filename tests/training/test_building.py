@@ -10,8 +10,8 @@ from torch import nn
 
 from polyurn.errors import ParameterError
 from polyurn.training.building import build
+from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train
-from polyurn.training.settings import FedAvg
 from training_cases import images, one_client, tabular, work
 
 

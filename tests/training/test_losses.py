@@ -19,7 +19,7 @@ from training_cases import tabular
 def test_a_weighted_metric_is_the_metric_on_a_resampled_test(to, seed):
     rng = np.random.default_rng(seed)
     n_classes = len(to)
-    labels = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, 20)])
+    labels = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, 8)])
     outputs = torch.tensor(rng.normal(size=(len(labels), n_classes)))
     # Each point as often as makes the classes' frequencies those of `to`, without chance.
     n_of = np.bincount(labels)

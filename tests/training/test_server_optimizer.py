@@ -5,9 +5,9 @@ import torch
 
 from polyurn.errors import ParameterError
 from polyurn.training.building import build
+from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train
-from polyurn.training.models import perceptron
-from polyurn.training.settings import FedAvg
+from polyurn.training.networks import perceptron
 from training_cases import doubled, ragged, tabular
 
 DATA = tabular()

@@ -14,8 +14,8 @@ import pytest
 
 from polyurn import MDM, LocalAggregator, fit
 from polyurn.errors import ParameterError
-from polyurn.typed.arguments import Json, checked, expected_as, got
-from polyurn.typed.records import Count
+from polyurn.typed.arguments import Json, check_options, checked, expected_as, got
+from polyurn.typed.json_form import Count
 
 
 @expected_as("a bell, an object with ring(times)", advice="make one: Bell()")
@@ -38,7 +38,7 @@ def call(
     text: str | None = None,
     mode: Literal["fast", "slow", "auto"] = "fast",
     path: str | os.PathLike[str] = "here",
-    made: Json | None = None,
+    provenance: Json | None = None,
     rng: int | np.random.Generator | None = None,
     bell: Rings | None = None,
     on_round: Callable[[int], None] | None = None,
@@ -74,8 +74,16 @@ class Later:
         ("path", None, "expected path as a path, got None"),
         ("path", "", "expected path as a path, got ''"),
         ("path", "a\0b", r"expected path as a path, got 'a\\x00b'"),
-        ("made", {"x": object()}, "a mapping that JSON can hold or None, got something else in it"),
-        ("made", {"x": float("nan")}, "a mapping that JSON can hold or None, got something else"),
+        (
+            "provenance",
+            {"x": object()},
+            "a mapping that JSON can hold or None, got something else in it",
+        ),
+        (
+            "provenance",
+            {"x": float("nan")},
+            "a mapping that JSON can hold or None, got something else",
+        ),
         ("rng", -1, "expected rng as a seed of at least 0, a Generator or None, got -1"),
         ("rng", "0", "expected rng as a seed of at least 0, a Generator or None, got '0'"),
         ("bell", [1], r"an object with ring\(times\) or None, got list; make one: Bell\(\)"),
@@ -106,7 +114,7 @@ def test_an_argument_of_the_wrong_type_is_one_line_of_what_was_expected_and_what
     ("argument", "value"),
     [
         ("number", 3), ("n", np.uint8(200)), ("flag", np.True_), ("path", Path("here")),
-        ("rng", np.random.default_rng(0)), ("rng", [3, 4]), ("bell", Bell()), ("made", {"x": [1]}),
+        ("rng", np.random.default_rng(0)), ("rng", [3, 4]), ("bell", Bell()), ("provenance", {"x": [1]}),
         ("names", np.array(["a", "b"])), ("names", pd.Series(["a", "b"])), ("grid", {"x": (1, 2)}),
         ("numbers", {1, 2}), ("numbers", range(3)), ("later", Later()), ("anything", object()),
     ],
@@ -184,3 +192,23 @@ def test_a_fit_in_place_of_its_mdm_is_told_what_to_pass():
 
     with pytest.raises(ParameterError, match=r"as an MDM, got tuple; of a fit .* pass its \.mdm"):
         compare_parameters((1,), MDM([1.0], [[1.0, 1.0]], [[0.0, 1.0]]))
+
+
+class Slow:
+    def __init__(self, speed, *, colour="red"):
+        pass
+
+
+class Plain:
+    def __init__(self):
+        pass
+
+
+def test_an_option_that_a_class_does_not_have_is_named_with_those_that_it_has():
+    check_options("Slow", Slow, ["speed", "colour"])
+    with pytest.raises(
+        ParameterError, match=r"Slow has no option 'speed'; expected one of colour$"
+    ):
+        check_options("Slow", Slow, ["speed"], ours=["speed"])
+    with pytest.raises(ParameterError, match=r"Plain has no option 'speed'; expected none$"):
+        check_options("Plain", Plain, ["speed"])

@@ -118,7 +118,7 @@ def arrays(value):
         copy.copy,
         copy.deepcopy,
     ],
-    ids=["made", "pickled", "copied", "copied deeply"],
+    ids=["provenance", "pickled", "copied", "copied deeply"],
 )
 def test_frozen_arrays_do_not_thaw_when_pickled_or_copied(way, value):
     found = list(arrays(way(value)))

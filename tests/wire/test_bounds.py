@@ -22,7 +22,6 @@ from polyurn.wire import (
     Score,
     Survey,
     Update,
-    answer_bounds,
     check_answer,
 )
 
@@ -54,7 +53,7 @@ def every_client(n_categories, max_size):
 
 def used(query, clients):
     """The largest share of its bound that any client takes up, place by place, as a `Statistics`."""
-    bounds = answer_bounds(query)
+    bounds = query.bounds()
     assert bounds.shape == (query.n_numbers,)
     assert np.isfinite(bounds).all()
     assert (bounds > 0).all()
@@ -182,7 +181,7 @@ def test_the_bound_of_a_log_likelihood_is_within_a_factor_of_2_of_one_component(
             c, n = rng.integers(2, 5), rng.integers(2, 8)
             mdm = parameters_of(rng.uniform(-6, 6, (k, c)), rng.random(k), np.ones((k, n))).mdm()
             largest = -mdm.logpmf(np.array(every_client(c, n))).min()
-            bound = answer_bounds(Score((mdm,)))[1]
+            bound = Score((mdm,)).bounds()[1]
             assert largest <= bound <= factor * largest
 
 
@@ -245,7 +244,7 @@ def test_the_hessian_of_one_component_is_within_a_factor_of_2_on_its_diagonal():
 )
 def test_bounds_without_parameters_are_attained_in_every_place(query, clients):
     shares = used(query, clients).to_vector()
-    zero = answer_bounds(query) < 1e-8  # log 1 of clients of one point
+    zero = query.bounds() < 1e-8  # log 1 of clients of one point
     assert (shares[~zero] >= ATTAINED).all()
 
 
@@ -259,13 +258,13 @@ def test_bounds_of_pairs_of_features_are_within_a_factor_of_2():
 @given(parameters())
 def test_no_bound_is_larger_than_the_page_says(given_parameters):
     n, query = given_parameters.sizes.max_size, Expect(given_parameters, (0,))
-    bounds = query.read(answer_bounds(query))
+    bounds = query.read(query.bounds())
     slack = 1 + 1e-6
     for block in (bounds.tables, bounds.spread, bounds.total_tables, bounds.total_spread):
         assert (block <= n * slack).all()
     assert (bounds.curvature <= (n + n**2 / 4) * slack).all()
     update = Update(given_parameters.mdm())
-    assert (update.read(answer_bounds(update)).numerators * update.mdm.alphas <= n * slack).all()
+    assert (update.read(update.bounds()).numerators * update.mdm.alphas <= n * slack).all()
 
 
 def test_bounds_do_not_break_on_extremes():
@@ -273,7 +272,7 @@ def test_bounds_do_not_break_on_extremes():
         for n in (1, 10**6):
             sizes = Sizes.unchecked(SizeBins([1, n + 1]), np.ones((2, 1)))
             query = Expect(Parameters(np.array([0.5, 0.5]), np.full((2, 3), alpha), sizes), (0, 1))
-            bounds = answer_bounds(Batch((query, Update(query.parameters.mdm()))))
+            bounds = Batch((query, Update(query.parameters.mdm()))).bounds()
             assert np.isfinite(bounds).all()
             assert (bounds > 0).all()
 
@@ -285,7 +284,7 @@ def test_an_answer_beyond_its_bounds_is_refused_without_showing_a_value():
     query = wire_cases.QUERIES["update"]
     said = answer(query, wire_cases.HELD)
     check_answer(query, said)
-    check_answer(query, said + said, 2 * answer_bounds(query))
+    check_answer(query, said + said, 2 * query.bounds())
     with pytest.raises(InputError, match="got number 0 beyond 1 ") as refused:
         check_answer(query, said + said)
     assert "\n" not in str(refused.value)
@@ -298,10 +297,8 @@ def test_an_answer_beyond_its_bounds_is_refused_without_showing_a_value():
         check_answer(query, said, np.ones(3))
 
 
-def test_what_is_no_query_of_ours_has_no_bounds():
+def test_a_query_that_is_made_of_ours_has_its_bounds():
     class Gossip(Contrast):
         pass
 
-    assert len(answer_bounds(Gossip(2, 2))) == 15  # a query of ours all the same
-    with pytest.raises(InputError, match="expected a query of"):
-        answer_bounds("gossip")
+    assert len(Gossip(2, 2).bounds()) == 15

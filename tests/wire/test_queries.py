@@ -7,7 +7,7 @@ from polyurn import SizeBins, answer
 from polyurn.errors import InputError, ParameterError
 from polyurn.wire import Batch, Contrast, Initialise, Part, Survey
 
-SURVEY = Survey(3, SizeBins.exact(4), pairs=False)
+SURVEY = Survey(4, SizeBins.exact(4), pairs=False)
 BATCH = Batch((SURVEY, Part(Contrast(2, 2), 0.0, 0.5)))
 QUERIES = [SURVEY, Part(SURVEY, 0.0, 0.5), BATCH]
 
@@ -67,13 +67,13 @@ def test_an_answer_may_be_a_list_or_of_whole_numbers(query):
 
 
 def test_a_refused_answer_is_not_shown():
-    for secret in ("4711", 4711 + 1j, [4711 + 1j] * 11):
+    for secret in ("4711", 4711 + 1j, [4711 + 1j] * 17):
         with pytest.raises(InputError) as refused:
             SURVEY.read(secret)
         assert "4711" not in str(refused.value)
 
 
 def test_what_a_cohort_said_is_read_as_it_was():
-    said = answer(SURVEY, [[1, 0, 2], [0, 3, 1]])
+    said = answer(SURVEY, [[1, 0, 2, 0], [0, 3, 1, 0]])
     again = SURVEY.read(said.to_vector())
     assert again.to_vector().tobytes() == said.to_vector().tobytes()

@@ -1,13 +1,13 @@
 """An aggregator over packed shards on a Dask cluster: workers hold shards, and add up their answers.
 
 Some shards are a future, mapped by the worker that holds it; if that worker is lost, another maps them.
-Answers are added on the cluster in the tree of `tree.py`, and one vector comes back, with the bits that
-`shards.py` gets on one machine. Workers have to see the folder under the same path.
+Answers are added on the cluster in the tree of `shard_aggregator.py`, and one vector comes back, with
+the bits that one machine gets. Workers have to see the folder under the same path.
 """
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -18,42 +18,39 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.aggregate.shard_round import (
+from polyurn.aggregate.shard_aggregator import (
+    FAN_IN,
     AtHand,
     Routed,
     Sampling,
+    ShardClients,
     ShardDraw,
-    ShardRounds,
+    add_group,
     answer_at_hand,
     answer_shard,
     low_buckets,
     one_blas_thread,
     put_at_hand,
-    routed,
-    with_its_noise,
-    without_noise,
 )
-from polyurn.aggregate.tree import FAN_IN, add_group
 from polyurn.client.rows import Rows
 from polyurn.errors import FitError, MissingDependencyError, ParameterError
-from polyurn.storage.shard_file import (
+from polyurn.storage.shards import (
     Identity,
     Shard,
+    ShardFolder,
     check_shard,
     check_unchanged,
     map_shard,
 )
-from polyurn.storage.shards import ShardFolder, open_shards
 from polyurn.typed.arguments import checked, got
-from polyurn.wire import Query, S
-from polyurn.wording.numbers import counted
+from polyurn.wire import Query
 
 _TASKS_PER_THREAD = 8
 _PATIENCE = "10s"  # for a scheduler that does not answer
 
 
 @checked
-class DaskAggregator:
+class DaskAggregator(ShardClients):
     """Plays every client of a folder of packed shards on the workers of a Dask cluster.
 
     The sum has the bits that a `ShardAggregator` with the same seed gets, on any number of workers, also
@@ -87,64 +84,34 @@ class DaskAggregator:
         ):
             raise ParameterError(f"expected a distributed.Client, got {got(client)}")
         self._cluster = cast(Any, client)
-        self.folder = shards if isinstance(shards, ShardFolder) else open_shards(shards)
-        each = self.folder.shards
-        sizes = [shard.n_clients for shard in each]
-        self._rounds = ShardRounds(sizes, self.folder.n_bytes, rng=rng, sampling=sampling)
-        place = self.folder.path.resolve()
+        super().__init__(shards, rng, sampling)
+        each, path = self.folder.shards, self.folder.path.resolve()
         with _lost_workers():
             self._n = _together(len(each), sum(self._cluster.nthreads().values()))
             some = [each[i : i + self._n] for i in range(0, len(each), self._n)]
-            self._held = self._cluster.map(_hold, [place] * len(some), some, pure=False)
+            self._held = self._cluster.map(_hold, [path] * len(some), some, pure=False)
         self._at_hand: Any = None
 
-    @property
-    def n_clients(self) -> int:
-        return self._rounds.n_clients
+    def _asking(self) -> AbstractContextManager[None]:
+        return _lost_workers()
 
-    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
-        """The sum of the answers of a fresh cohort; None asks every client.
+    def _result(self, vector: Any) -> NDArray[np.float64]:
+        return cast("NDArray[np.float64]", vector.result())
 
-        Raises
-        ------
-        FileError
-            A shard cannot be read, or is not the one that was there before.
-        FitError
-            Workers are lost again and again, or the scheduler is.
-        """
-        draws = self._rounds.next(cohort_size)
-        n_members = self._rounds.n_members(draws)
-        asked = without_noise(query, n_members)
-        with _lost_workers():
-            answer = self._of_everyone if cohort_size is None else self._sum
-            vector = answer(asked, draws).result()
-        return with_its_noise(query, vector, n_members)
-
-    def skip(self) -> list[np.random.Generator]:
-        """Leave a round out: later ones draw what they would have drawn after it."""
-        return self._rounds.skip()
-
-    def _of_everyone(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
-        """The sum over all clients: those at hand answer what only they are asked."""
-        parts = routed(query, self._rounds.share_at_hand)
-        near = far = None
-        if parts.near is not None:
-            near = self._submit(_answer_at_hand, parts.near, self._gathered(), draws[0])
-        if parts.far is not None:
-            far = self._sum(parts.far, draws)
-        if near is None or far is None:
-            return far if near is None else near
+    def _joined(self, parts: Routed, near: Any, far: Any) -> Any:
         return self._submit(_joined, parts, near, far)
 
     def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
-        """The sum over shards, as a future; the query crosses once, and can be sent again."""
+        """The sum over shards, as a future; the query is sent once, and again if a worker is lost."""
         asked = self._submit(_same, query)
-        lots = [list(lot) for _, lot in groupby(draws, key=lambda draw: draw.shard // self._n)]
-        held = [self._held[lot[0].shard // self._n] for lot in lots]
-        answers = self._cluster.map(_answers, held, lots, query=asked, n=self._n, pure=False)
-        places = [(i, j) for i, lot in enumerate(lots) for j in range(len(lot))]
+        groups = [
+            list(group) for _, group in groupby(draws, key=lambda draw: draw.shard // self._n)
+        ]
+        held = [self._held[group[0].shard // self._n] for group in groups]
+        answers = self._cluster.map(_answers, held, groups, query=asked, n=self._n, pure=False)
+        indices = [(i, j) for i, group in enumerate(groups) for j in range(len(group))]
         level = []
-        for group in (places[i : i + FAN_IN] for i in range(0, len(places), FAN_IN)):
+        for group in (indices[i : i + FAN_IN] for i in range(0, len(indices), FAN_IN)):
             picks = [(i, [j for _, j in some]) for i, some in groupby(group, key=itemgetter(0))]
             lists = [answers[i] for i, _ in picks]
             level.append(self._submit(_add_picked, lists, [which for _, which in picks]))
@@ -153,21 +120,17 @@ class DaskAggregator:
             level = [self._submit(add_group, group) for group in groups]
         return level[0]
 
-    def _gathered(self) -> Any:
-        """Those at hand, as a future."""
+    def _near(self, query: Query[Any], draw: ShardDraw) -> Any:
+        """The sum over those at hand, as a future."""
         if self._at_hand is None:
             share, draws = self._rounds.share_at_hand, self._rounds.everyone()
-            lots = [draws[i : i + self._n] for i in range(0, len(draws), self._n)]
-            parts = self._cluster.map(_low_buckets, self._held, lots, share=share, pure=False)
+            groups = [draws[i : i + self._n] for i in range(0, len(draws), self._n)]
+            parts = self._cluster.map(_low_buckets, self._held, groups, share=share, pure=False)
             self._at_hand = self._submit(_put_at_hand, parts)
-        return self._at_hand
+        return self._submit(_answer_at_hand, query, self._at_hand, draw)
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return self._cluster.submit(function, *arguments, pure=False)
-
-    def __repr__(self) -> str:
-        many = counted(len(self.folder.shards), "shard")
-        return f"DaskAggregator({counted(self.n_clients, 'client')} in {many})"
 
 
 def connected(
@@ -202,22 +165,22 @@ def connected(
 class _Held:
     """Shards on a worker. Another worker gets their names, and maps them again."""
 
-    place: Path
+    path: Path
     shards: tuple[Shard, ...]
     seen: tuple[Identity, ...]
     rows: tuple[Rows, ...]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _hold, (self.place, self.shards)
+        return _hold, (self.path, self.shards)
 
     def __sizeof__(self) -> int:  # the scheduler sends questions to where much is held
         return sum(shard.n_bytes for shard in self.shards)
 
 
-def _hold(place: Path, shards: tuple[Shard, ...]) -> _Held:
-    seen = tuple(check_shard(place, shard) for shard in shards)
+def _hold(path: Path, shards: tuple[Shard, ...]) -> _Held:
+    seen = tuple(check_shard(path, shard) for shard in shards)
     both = zip(shards, seen, strict=True)
-    return _Held(place, shards, seen, tuple(map_shard(place, s, seen=known) for s, known in both))
+    return _Held(path, shards, seen, tuple(map_shard(path, s, seen=known) for s, known in both))
 
 
 def _together(n_shards: int, n_threads: int) -> int:
@@ -236,7 +199,7 @@ def _answers(
     vectors = []
     for draw in draws:
         i = draw.shard % n
-        check_unchanged(held.place, held.shards[i], held.seen[i])
+        check_unchanged(held.path, held.shards[i], held.seen[i])
         vectors.append(answer_shard(query, held.rows[i], draw))
     return vectors
 
@@ -274,13 +237,13 @@ def _same(query: Query[Any]) -> Query[Any]:
 
 @cache
 def _keep_one_blas_thread() -> Any:
-    """For as long as the worker lives: its threads could not take turns in setting and resetting it."""
+    """For the life of the worker: its threads would undo each other's settings."""
     return one_blas_thread()
 
 
 @contextmanager
 def _lost_workers() -> Iterator[None]:
-    """What a cluster that cannot go on says, in one line."""
+    """Report the failure of a cluster in one line."""
     from concurrent.futures import CancelledError
 
     from distributed.comm.core import CommClosedError

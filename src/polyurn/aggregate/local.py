@@ -1,19 +1,19 @@
 """An aggregator over a table of clients in this process: draws cohorts and sums their answers.
 
-It stands between the two sides, so it is the one place besides the framework adapters that may
-import both `client/` and `wire`. It does not send anything anywhere.
+It connects the two sides in one process, and sends nothing. Beside the framework adapters, only
+`aggregate/` may import `client/`.
 """
 
 from typing import Literal
 
 import numpy as np
 
-from polyurn.client.answer import answer_rows, check_threads
+from polyurn.client.answers import Threads, answer_rows
 from polyurn.client.rows import packed
 from polyurn.errors import ParameterError
 from polyurn.typed.arguments import checked
 from polyurn.wire import Query, S
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 
 @checked
@@ -49,9 +49,8 @@ class LocalAggregator:
         *,
         rng: int | np.random.Generator | None = None,
         sampling: Literal["fixed", "poisson"] = "fixed",
-        n_threads: int = 1,
+        n_threads: Threads = 1,
     ) -> None:
-        check_threads(n_threads)
         self._rows = packed(counts)
         self._rng = np.random.default_rng(rng)
         self._buckets = self._rng.spawn(1)[0].random(self._rows.n_clients)
@@ -76,7 +75,7 @@ class LocalAggregator:
         )
 
     def skip(self) -> list[np.random.Generator]:
-        """Leave a round out: later ones draw what they would have drawn after it."""
+        """Leave a round out: later rounds draw as if it had been played."""
         return self._rng.spawn(2)
 
     def _cohort(self, cohort_size: int, rng: np.random.Generator) -> np.ndarray:

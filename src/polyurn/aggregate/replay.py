@@ -1,8 +1,7 @@
-"""An aggregator that records the sum of every round, so that a stopped run resumes without asking twice.
+"""An aggregator that keeps the sum of every round, so that a stopped run resumes without asking twice.
 
-It wraps another aggregator. What a server does is a function of the answers it gets, so replaying the
-answers of a run that was stopped brings it back to where it was, to the last bit, and it goes on from
-there. Only sums are kept; where they are kept is `storage/journal.py`.
+It wraps another aggregator. What a server does is a function of its answers, so replaying those of a
+stopped run restores its state to the last bit. Only sums are kept, by `storage/journal.py`.
 """
 
 from collections.abc import Callable
@@ -26,13 +25,13 @@ class Answers(Protocol):
 
 
 @checked
-class RecordedAggregator:
-    """Answers from the record as long as it lasts, then from clients, whose answers it records.
+class ReplayAggregator:
+    """Replays the kept answers first, then asks clients and keeps their answers.
 
     Parameters
     ----------
     aggregator : Aggregator
-        If it has a method `skip()`, that is called for each recorded round, so that a
+        If it has a method `skip()`, that is called for each replayed round, so that a
         `LocalAggregator` draws the same later cohorts as if it had played the earlier ones.
     answers : Answers
         E.g. a `polyurn.Journal`, or a list for the time being.
@@ -42,7 +41,7 @@ class RecordedAggregator:
     >>> from polyurn import LocalAggregator, SizeBins
     >>> from polyurn.wire import Survey
     >>> kept = []
-    >>> clients = RecordedAggregator(LocalAggregator([[1, 2], [3, 0]]), kept)
+    >>> clients = ReplayAggregator(LocalAggregator([[1, 2], [3, 0]]), kept)
     >>> _ = clients.aggregate(Survey(2, SizeBins.exact(3), pairs=False), None)
     >>> len(kept)
     1
@@ -65,16 +64,16 @@ class RecordedAggregator:
         return guarantee
 
     def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
-        """The recorded answer of this round, or a fresh one, recorded before it is returned."""
+        """The kept answer of this round, or a new one, which is kept before it is returned."""
         self._round += 1
         if self._round > len(self._answers):
             answer = self._aggregator.aggregate(query, cohort_size)
             self._answers.append(answer.to_vector())
             return answer
-        vector = floats(self._answers[self._round - 1], f"round {self._round} of the record")
+        vector = floats(self._answers[self._round - 1], f"round {self._round} of the journal")
         if len(vector) != query.n_numbers:
             raise FileError(
-                f"round {self._round} of the record has {len(vector)} numbers and the question "
+                f"round {self._round} of the journal has {len(vector)} numbers and the question "
                 f"{query.n_numbers}: it is of another run; take an empty folder"
             )
         skip = getattr(self._aggregator, "skip", None)

@@ -1,7 +1,7 @@
 """Each client's bucket: a number between 0 and 1 that follows from its id and a key of its node.
 
-`Part` goes by it. It is the same after a restart, in a table with other rows or another order, and
-nobody without the key can tell it. The key is kept by `storage/node_key.py`.
+`Part` selects clients by it. It is the same after a restart and in a table with other rows or another
+order, and unpredictable without the key, which `federation/folder.py` keeps.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,7 @@ N_KEY_BYTES = 32
 def keyed_buckets(ids: Sequence[object], key: bytes) -> NDArray[np.float64]:
     """The top 53 bits of BLAKE2b(key, id), divided by 2**53; an id is its text.
 
-    Parameters
-    ----------
-    ids : sequence of shape (n_clients,)
-        No two alike.
-    key : bytes
-        32 of them.
-
-    Returns
-    -------
-    float array of shape (n_clients,)
+    All ids differ, the key has 32 bytes, and the result has shape (n_clients,).
 
     Examples
     --------

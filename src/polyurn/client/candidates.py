@@ -1,8 +1,8 @@
 """Columns that might be modelled beside the label: each client's histogram of label × column.
 
-A column of few whole numbers or texts has the categories that it shows; one of many numbers is put into
-bins. For tables that belong to whoever asks: the categories of live clients are declared. How much
-clients differ in a column is `server/features.py`.
+The values of a column of few whole numbers or of texts are its categories; many numbers are put into
+bins. Only for tables of the caller's own: the categories of live clients are declared.
+`server/feature_choice.py` estimates how much clients differ in a column.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,11 +23,11 @@ from polyurn.client.columns import (
     numbers_of,
     plain_column,
 )
-from polyurn.client.histogram import tally
+from polyurn.client.counting import tally
 from polyurn.client.layout import Layout, column_text, find_column
 from polyurn.client.tables import observed_codes
 from polyurn.errors import CountsError, InputError, ParameterError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,19 +37,12 @@ _MOST_NUMBERS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class FeatureColumn:
     """A column that might be modelled beside the label.
 
-    Attributes
-    ----------
-    name : str
-    counts : csr_array of shape (n_clients, n_labels * n_values)
-        Category y * n_values + f for label y and value f.
-    n_labels, n_values : int
-    bins : Bins or None
-        How its numbers were cut.
-    at_own_quantiles : bool
-        Whether they were cut at quantiles of the clients' own table.
+    `counts`, of shape (n_clients, n_labels * n_values), have the code y * n_values + f for label y and
+    value f. `bins` say how numbers were cut, and `at_own_quantiles` whether at those of the clients' own
+    table.
     """
 
     name: str
@@ -61,17 +54,13 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
-    """Columns that might be modelled beside the label, and what there is to say about the others.
+class FeatureColumns:
+    """Columns that might be modelled beside the label.
 
-    Attributes
-    ----------
-    found : tuple of Candidate
-    remarks : tuple of str
-        What was left out, and why; what was cut into bins at the table's own quantiles.
+    `remarks` say which others were left out and why, and which were cut at the table's own quantiles.
     """
 
-    found: tuple[Candidate, ...]
+    found: tuple[FeatureColumn, ...]
     remarks: tuple[str, ...]
 
 
@@ -83,30 +72,13 @@ def label_by_column(
     edges: Mapping[str, Bins] | None = None,
     n_bins: int = 10,
     proxy: object = None,
-) -> Candidates:
+) -> FeatureColumns:
     """The histograms of label × column, for each column that might be modelled beside the label.
 
-    Parameters
-    ----------
-    table : pyarrow.Table, pandas.DataFrame, polars.DataFrame or any Arrow stream
-    layout : Layout
-        Whose `category` is the label.
-    names : sequence of str, optional
-        The candidates; all columns that the layout does not read by default. A column that cannot be one
-        is an error if it was named, and else left out.
-    edges : mapping of str to Bins, optional
-        The declared bins of some columns.
-    n_bins : int
-        Into how many bins other columns of many numbers are cut, at quantiles.
-    proxy : data frame, optional
-        The server's own table, whose quantiles are taken where it has the column.
-
-    Raises
-    ------
-    CountsError
-        There is no such column, or no candidate; a candidate is the client's, the label's or the count's
-        column; or a label is shared by all points, is continuous, or has more values than there are
-        clients.
+    The layout's `category` is the label. Candidates are the columns `names`, by default all that the
+    layout does not read; one that cannot be modelled is an error if it was named, and else left out.
+    Columns of many numbers are cut at the declared `edges`, or into `n_bins` at quantiles: of the proxy
+    table, where it has the column, or else of the table itself.
 
     Examples
     --------
@@ -138,7 +110,7 @@ def label_by_column(
     measured = [candidate.name for candidate in found if candidate.at_own_quantiles]
     if measured:
         remarks.append(_about_own_quantiles(measured, cutting))
-    return Candidates(tuple(found), tuple(remarks))
+    return FeatureColumns(tuple(found), tuple(remarks))
 
 
 def lacking_columns(proxy: object, columns: Sequence[str]) -> tuple[str, ...]:
@@ -188,7 +160,7 @@ def _check_label(
 ) -> None:
     if n_labels < 2:
         raise CountsError("expected at least two labels, got one: nothing to model")
-    if isinstance(category, str) and _is_continuous(table, category):  # crossed ones are whole
+    if isinstance(category, str) and _is_continuous(table, category):  # crossed columns are not
         raise CountsError(
             f"expected a label of categories, got continuous numbers in column {category!r}; put them "
             "into bins first"
@@ -211,7 +183,7 @@ class _Cutting:
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """The value of each row as a number below n, and the bins; see `Candidate`."""
+    """The value of each row as a number below n, and the bins; see `FeatureColumn`."""
 
     codes: NDArray[np.int64]
     n: int
@@ -236,9 +208,9 @@ def _asked(all_names: Sequence[str], layout: Layout, names: Sequence[str] | None
     return found
 
 
-def _candidate(table: "pa.Table", name: str, points: _Points, cutting: _Cutting) -> Candidate:
+def _candidate(table: "pa.Table", name: str, points: _Points, cutting: _Cutting) -> FeatureColumn:
     values = _values(table, name, cutting, len(points.clients))
-    made = tally(
+    tallied = tally(
         points.owner,
         points.label * values.n + values.codes,
         points.count,
@@ -246,7 +218,7 @@ def _candidate(table: "pa.Table", name: str, points: _Points, cutting: _Cutting)
         categories=points.n_labels * values.n,
     )
     n_labels, own = points.n_labels, values.at_own_quantiles
-    return Candidate(name, made.counts, n_labels, values.n, values.bins, own)
+    return FeatureColumn(name, tallied.counts, n_labels, values.n, values.bins, own)
 
 
 def _about_own_quantiles(names: Sequence[str], cutting: _Cutting) -> str:
@@ -320,7 +292,7 @@ def _cut(numbers: NDArray[np.float64], name: str, cutting: _Cutting) -> _Values:
 
 @contextmanager
 def _of_proxy() -> Iterator[None]:
-    """What is wrong with the proxy data, which is no fault of the clients' table."""
+    """Report an error as one of the proxy data, not of the clients' table."""
     try:
         yield
     except CountsError as error:

@@ -1,7 +1,7 @@
 """One column of a data frame as a numpy array, through Arrow: ids, counts, numbers, distinct values.
 
-Text may spell numbers, as it does in a CSV file. What is wrong with a cell is said with its row. What a
-column means is found by `layout.py`, and what the columns of a table add up to by `tables.py`.
+Text may spell numbers, as it does in a CSV file. Errors name the row of the cell. `layout.py` finds out
+what a column means, and `tables.py` counts.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from polyurn.client.layout import missing_column
 from polyurn.errors import CountsError, MissingDependencyError, RowError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,7 +1,7 @@
 """Several columns as one category: their values joined by " × ", so that a route is "EWR × ATL".
 
 Two different combinations never get the same name. Continuous numbers are not crossed: put them into
-bins first. Which columns are crossed is found by `layout.py`.
+bins first. `layout.py` finds the columns to cross.
 """
 
 import re
@@ -67,12 +67,7 @@ def cross(
 ) -> tuple[list[str], NDArray[np.int64]]:
     """The combinations that occur, sorted by name, and which of them each row has.
 
-    Parameters
-    ----------
-    parts : sequence of (values, which)
-        The different values of a column, and which of them each of its rows has, shape (n_points,).
-    names : sequence of str
-        What the columns are called in an error.
+    A part has the distinct values of a column, and the index of each row's value, shape (n_points,).
     """
     joined, which = [""], np.zeros(len(parts[0][1]), np.int64)
     for i, ((values, code), name) in enumerate(zip(parts, names, strict=True)):

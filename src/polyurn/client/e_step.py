@@ -1,8 +1,7 @@
 """The E-step of a cohort, and the sums that follow from it.
 
-Everything an update can want to know follows from Σ ω by (category, count) pair and by size: the
-paper's u and v, the tables and spreads of `Expect`, and the observed curvature. Which of them are
-asked for is `answer.py`.
+Everything that an update needs follows from Σ ω by (category, count) pair and by size: the paper's u and
+v, the tables and spreads of `Expect`, and the observed curvature.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +13,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client import kernels
+from polyurn.client import e_step_kernels as kernels
+from polyurn.client.cohort import Cohort
 from polyurn.client.rows import Rows
 from polyurn.client.simd import LANES
 from polyurn.model.mdm import MDM
@@ -30,11 +30,9 @@ _TOGETHER = 512
 _BLOCK = 65_536
 
 
-def answer_update(
-    query: Update, rows: Rows, members: NDArray[np.uint32], n_threads: int
-) -> UpdateStatistics:
+def answer_update(query: Update, cohort: Cohort) -> UpdateStatistics:
     """Algorithm 2, lines 7 to 10, for all members at once."""
-    mdm = query.mdm
+    mdm, rows, members, n_threads = query.mdm, cohort.rows, cohort.members, cohort.n_threads
     bins = _SizeBinning(mdm.sizes.bins, rows)
     density = bins.density(mdm.weights, mdm.sizes.masses)
     (log_likelihood,), (size_counts,), (by_category,), (by_total,) = _sums_of_many(
@@ -50,13 +48,12 @@ def answer_update(
     )
 
 
-def answer_expects(
-    queries: Sequence[Expect], rows: Rows, members: NDArray[np.uint32], n_threads: int
-) -> list[ExpectStatistics]:
+def answer_expects(queries: Sequence[Expect], cohort: Cohort) -> list[ExpectStatistics]:
     """Σ ω α (ψ(c + α) - ψ(α)) and its like, for all members.
 
     All queries have the same size bins and as many components.
     """
+    rows, members, n_threads = cohort.rows, cohort.members, cohort.n_threads
     asked = [query.parameters for query in queries]
     bins = _SizeBinning(asked[0].sizes.bins, rows)
     alphas = np.array([parameters.alphas for parameters in asked])
@@ -95,7 +92,7 @@ def _sums_of_many(
     members: NDArray[np.uint32],
     n_threads: int,
 ) -> tuple[NDArray[np.float64], ...]:
-    """What `kernels.expect_many` writes, about all models; threads share them, or the members, out."""
+    """The sums of `kernels.expect_many` for all models; threads divide the models, or the members."""
     n, k, c = alphas.shape
     shapes = ((), densities.shape[1:], (3, k, c), (3, k, 1))
 
@@ -125,7 +122,7 @@ def _sums_of_many(
 
 
 class _SizeBinning:
-    """In which size bin each size of a population is, and how likely it is there.
+    """The size bin of each size of a population, and its probability inside the bin.
 
     π_k(n) is the mass of n's bin in component k, times P(n | bin), which all components share: that
     factor is left out of the E-step, and counted once for each client.
@@ -192,8 +189,8 @@ def _curvature(
     """The Hessian of Σ log q in x = (log α_k, log τ_k of each k asked for; τ a softmax), lower triangle.
 
     The Hessian of log q is Σ_k ω_k (∂²_k + g_k g_k') - s s', with g_k the gradient of component k's
-    log-probability and s = Σ_k ω_k g_k. ∂²_k follows from sums that are there already, and the softmax
-    takes away diag(τ) - ττ' for each client.
+    log-probability and s = Σ_k ω_k g_k. ∂²_k follows from `sums`, and the softmax
+    subtracts diag(τ) - ττ' for each client.
     """
     parameters, some = query.parameters, list(query.curvature)
     alphas, tau = parameters.alphas[some], parameters.weights[some]
@@ -241,5 +238,5 @@ def _curvature(
 def _map_threads(function: Callable[[_A], _B], parts: list[_A]) -> list[_B]:
     if len(parts) == 1:
         return [function(parts[0])]
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return list(pool.map(function, parts))
+    with ThreadPoolExecutor(len(parts)) as threads:
+        return list(threads.map(function, parts))

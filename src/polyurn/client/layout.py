@@ -1,8 +1,7 @@
 """How a table says who holds what: long or wide, and which of its columns mean what.
 
-Columns are found by their names; where there is only one way to read a table, it is read that way, and
-the remarks say so. Everything else is an error that names the options. What the cells hold is read by
-`tables.py`.
+Columns are found by their names. Where there is only one way to read a table, it is read that way, and
+remarks say so; everything else is an error that names the options. `tables.py` reads the cells.
 """
 
 import contextlib
@@ -17,7 +16,7 @@ from polyurn.errors import CountsError
 
 Role: TypeAlias = Literal["client", "category", "count"]
 
-# What the columns of other people's tables are called. Only ever suggested, never assumed.
+# Usual names of such columns, for suggestions only.
 _OFTEN: dict[Role, tuple[str, ...]] = {
     "client": ("client", "user", "customer", "device", "owner", "writer", "person", "id"),
     "category": ("category", "label", "class", "item", "type", "kind"),
@@ -32,17 +31,10 @@ ONE_PER_ROW = "1"
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of columns that someone gave; None where they are to be found.
+    """The names of columns that the caller gave; None where they are to be found.
 
-    Attributes
-    ----------
-    client : str or None
-        Whose row it is.
-    category : str, sequence of str or None
-        The modelled feature; several columns are crossed, also "origin,destination" where no column is
-        called that.
-    count : str or None
-        How many points a row stands for; "1" if every row is one point.
+    Several columns of the category are crossed, also "origin,destination" where no column has that name.
+    A `count` of "1" says that every row is one point.
     """
 
     client: str | None = None
@@ -50,7 +42,7 @@ class Columns:
     count: str | None = None
 
 
-UNSAID = Columns()
+NO_COLUMNS = Columns()
 
 
 @dataclass(frozen=True)
@@ -69,11 +61,11 @@ class Layout:
     wide : tuple of str
         The columns of a wide table that are categories.
     unread : tuple of str
-        The columns that say nothing about it.
+        The other columns.
     certain : bool
         Whether the user said that there are no counts.
     remarks : tuple of str
-        What was taken for what, where the names left something to guess.
+        How columns were read, where their names left something to guess.
     """
 
     client: str
@@ -92,9 +84,9 @@ class Layout:
 
 def find_layout(
     names: Sequence[str],
-    asked: Columns = UNSAID,
+    asked: Columns = NO_COLUMNS,
     *,
-    remembered: Columns = UNSAID,
+    remembered: Columns = NO_COLUMNS,
     declared: Sequence[str] | int | None = None,
     called: str = "category",
     elsewhere: Sequence[str] = (),
@@ -102,28 +94,6 @@ def find_layout(
     is_distinct: Callable[[str], bool],
 ) -> Layout:
     """Find out which columns mean what.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The table's columns.
-    asked : Columns
-        What the user says; a name that is not there is an error.
-    remembered : Columns
-        What the columns of an earlier table were called; taken where it is there.
-    declared : sequence of str or int, optional
-        The declared categories, or how many they are.
-    called : str
-        What errors call the category, and the option that names it.
-    elsewhere : sequence of str
-        Columns that are read for something else, and hold no counts.
-    is_whole, is_distinct : function of a column's name
-        Whether it holds whole numbers of at least 0 and nothing else, or no value twice.
-
-    Raises
-    ------
-    CountsError
-        There is no such column, none can be told to be what is needed, or one is to be two things.
 
     Examples
     --------
@@ -155,7 +125,7 @@ def find_layout(
         f"{'columns' if isinstance(name, tuple) else 'column'} {column_text(name)!r} "
         f"{'are' if isinstance(name, tuple) else 'is'} read as the {role}"
         for role, name in used.items()
-        if name is not None and column_text(name) not in _said(role, asked, remembered)
+        if name is not None and column_text(name) not in _expected_names(role, asked, remembered)
     ]
     if unread:
         remarks.append(f"not read: {_plural('column', unread)} {_listed(unread)}")
@@ -166,20 +136,6 @@ def category_columns(
     names: Sequence[str], category: str | Sequence[str], *, option: str = "--category"
 ) -> str | tuple[str, ...]:
     """The column that holds a category, or those that are crossed.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The table's columns.
-    category : str or sequence of str
-        A column; several; or several with commas between, where no column is called that.
-    option : str
-        The option that names it.
-
-    Raises
-    ------
-    CountsError
-        There is no such column, or one of them comes twice.
 
     Examples
     --------
@@ -211,13 +167,7 @@ def column_text(category: str | Sequence[str]) -> str:
 
 
 def find_column(names: Sequence[str], asked: str, *, option: str) -> str:
-    """The column of that name, whatever its case and punctuation if there is only one such.
-
-    Raises
-    ------
-    CountsError
-        There is none; the nearest is suggested, as the value of `option`.
-    """
+    """The column of that name, whatever its case and punctuation if there is only one such."""
     found = _alike(asked, names)
     if found is None:
         raise CountsError(missing_column(asked, names, option=option))
@@ -225,7 +175,7 @@ def find_column(names: Sequence[str], asked: str, *, option: str) -> str:
 
 
 def missing_column(wanted: str, names: Sequence[str], *, option: str | None = None) -> str:
-    """What to say about a column that is not there: those that are, and the nearest."""
+    """The error text about a missing column: those that there are, and the nearest."""
     text = f"expected a column {wanted!r}, got {_listed(names) or 'no columns'}"
     near = _nearest(wanted, names)
     if option is not None:
@@ -236,7 +186,7 @@ def missing_column(wanted: str, names: Sequence[str], *, option: str | None = No
 def _find(
     role: Role, names: Sequence[str], asked: str | None, remembered: str | None
 ) -> str | None:
-    """The column that plays a role; None if there is none by a name that tells."""
+    """The column of a role; None if no name fits."""
     if asked is not None:
         return find_column(names, asked, option=f"--{role}")
     earlier = None if remembered is None else _alike(remembered, names)
@@ -250,7 +200,7 @@ def _find_category(
     *,
     option: str,
 ) -> str | tuple[str, ...] | None:
-    """The column of the category, or those that are crossed; None if no name tells."""
+    """The column of the category, or those that are crossed; None if no name fits."""
     if asked is not None:
         return category_columns(names, asked, option=option)
     if remembered is not None:
@@ -278,8 +228,8 @@ def _parts(category: str | tuple[str, ...] | None) -> tuple[str | None, ...]:
     return category if isinstance(category, tuple) else (category,)
 
 
-def _said(role: Role, asked: Columns, remembered: Columns) -> set[str]:
-    """The names of a column about which there is nothing to remark."""
+def _expected_names(role: Role, asked: Columns, remembered: Columns) -> set[str]:
+    """The names of a column that need no remark."""
     given = (getattr(asked, role), getattr(remembered, role))
     return {role, *(column_text(name) for name in given if name is not None)}
 
@@ -305,7 +255,7 @@ def _wide(
     is_whole: Callable[[str], bool],
     is_distinct: Callable[[str], bool],
 ) -> Layout | None:
-    """One row per client and one column per category, if the table can be nothing else."""
+    """The layout of one row per client and one column per category, if no other is possible."""
     if asked.count is not None:
         return None
     lacking: list[str] = []
@@ -343,7 +293,7 @@ def _missing(
     count: str | None,
     is_whole: Callable[[str], bool],
 ) -> str:
-    """What to say where a column cannot be found: what there is, and the options that would do."""
+    """The error text where a column cannot be found: those that there are, and suggested options."""
     lacking = [role for role, name in (("client", client), ("category", category)) if name is None]
     text = (
         f"expected {_plural('a column', lacking)} {' and '.join(map(repr, lacking))}, got "
@@ -364,7 +314,7 @@ def _missing(
 
 
 def _option(role: Role, free: list[str], is_whole: Callable[[str], bool]) -> str:
-    """An option with the column that most likely is meant, which is free no more."""
+    """An option with the most likely column, which is removed from `free`."""
     near = next((n for often in _OFTEN[role] if (n := _nearest(often, free))), None)
     texts = [name for name in free if not is_whole(name)]
     name = near or next(iter(texts or free))

@@ -1,7 +1,7 @@
 """Data frames → records: the features and the label of every row, and whose row it is.
 
-Features are columns of numbers, or one column of lists of them, an embedding or pixels. Which columns
-are meant is said by the caller; histograms of tables are `tables.py`.
+Features are columns of numbers, or one column of lists of numbers (an embedding, pixels). The caller
+names the columns. `tables.py` reads histograms.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.columns import as_arrow, column_ids, distinct_values, numbers_of
-from polyurn.client.histogram import Categories, category_names
+from polyurn.client.counting import Categories, category_names
 from polyurn.client.records import Records
 from polyurn.client.tables import category_codes
 from polyurn.errors import CountsError, RowError
@@ -60,13 +60,7 @@ def table_records(
 
 
 def table_features_of(table: object, features: Sequence[str]) -> NDArray[np.float64]:
-    """The named columns of a data frame as features, shape (n_rows, n_features).
-
-    Raises
-    ------
-    CountsError
-        A column is missing or not of numbers, or lists of one column are of different lengths.
-    """
+    """The named columns of a data frame as features, shape (n_rows, n_features)."""
     arrow = as_arrow(table)
     if len(features) == 0:
         raise CountsError("expected at least one column of features, got none; name some")
@@ -90,25 +84,6 @@ def list_columns(table: object) -> tuple[str, ...]:
     """The columns of a data frame that hold lists."""
     arrow = as_arrow(table)
     return tuple(name for name in arrow.column_names if _is_list(arrow, name))
-
-
-def list_table(
-    features: NDArray[Any], labels: NDArray[np.int64], *, names: tuple[str, str]
-) -> "pa.Table":
-    """Points as a table of two columns, of lists and of labels; `table_features_of` reads the first.
-
-    Parameters
-    ----------
-    features : array of shape (n_points, n_features)
-    labels : int array of shape (n_points,)
-    names : two str
-        Of the columns.
-    """
-    import pyarrow as pa
-
-    numbers = pa.array(np.asarray(features, np.float64).ravel())
-    lists = pa.FixedSizeListArray.from_arrays(numbers, features.shape[1])
-    return pa.table([lists, pa.array(labels)], names=list(names))
 
 
 def _has_numbers(table: "pa.Table", name: str) -> bool:

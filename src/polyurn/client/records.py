@@ -1,7 +1,7 @@
 """The records of clients: features and labels of every point, client after client.
 
-Where a client's histogram is enough, its labels make one; questions about style need the records. They
-are held here and go nowhere: what leaves a client is `answer.py`'s.
+Questions about style need records; for all others the labels are counted. Records never leave the
+client: `answers.py` computes what is sent.
 """
 
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ from polyurn.errors import ParameterError
 from polyurn.model.style_coordinates import check_finite, feature_rows, label_codes
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ids_of
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 
 @checked
 @expected_as("Records", advice="make them of features, labels and clients")
 class Records:
-    """What clients hold, point by point; never shown in a repr.
+    """The points of clients with features and labels; never shown in a repr.
 
-    Wherever clients' counts are taken to answer queries, records are too: the counts are then those of
-    their labels, and questions about style are answered as well.
+    Wherever clients' counts are accepted to answer queries, so are records: their labels are counted,
+    and questions about style are answered as well.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Records:
     clients : array of shape (n_points,)
         Whose point it is.
     n_labels : int, optional
-        By default the largest label and one; at least two.
+        By default the largest label plus one; at least two.
 
     Examples
     --------

@@ -41,7 +41,7 @@ class Rows:
     size_values : int64 array of shape (n_sizes,)
     n_categories : int
     records : Records, optional
-        What the histograms were made of, if it is at hand.
+        The records that the histograms count, if known.
     """
 
     cells: NDArray[np.unsignedinteger[Any]]
@@ -81,7 +81,7 @@ class Rows:
 
 
 def packed(clients: object) -> Rows:
-    """What clients hold, checked and packed: their counts, or their records with the counts of these."""
+    """Clients' counts, checked and packed; or their records, with the counts of their labels."""
     if isinstance(clients, Records):
         return replace(pack(clients.counts), records=clients)
     return pack(check_counts(clients))

@@ -1,7 +1,7 @@
 """SIMD inside numba: `exp`, `log` and sums of four doubles at a time.
 
 numba leaves short loops over components scalar, which costs the gather and scatter of
-`kernels.py` a factor of two. `float64x4` is a value type that lives in one vector register on any
+`e_step_kernels.py` a factor of two. `float64x4` is a value type that lives in one vector register on any
 CPU that LLVM knows (it is split where registers are narrower). This module knows nothing of clients.
 """
 

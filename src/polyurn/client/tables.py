@@ -1,8 +1,8 @@
 """Data frames → histograms, through Arrow: pandas, polars, pyarrow and whatever else speaks it.
 
 Long tables (client, category, count), raw records (client, value) and wide tables (one row per client).
-Columns are handed over without a copy where the frame's own memory allows; `columns.py` reads them.
-Which column means what is found by `layout.py`.
+Columns are read by `columns.py`, without a copy where the frame's memory allows it. `layout.py` finds
+out which column means what.
 """
 
 import re
@@ -25,10 +25,10 @@ from polyurn.client.columns import (
     numbers_of,
     plain_column,
 )
+from polyurn.client.counting import Categories, Histograms, category_names, located, tally
 from polyurn.client.crossing import cross
-from polyurn.client.histogram import Categories, Histograms, category_names, located, tally
 from polyurn.client.layout import (
-    UNSAID,
+    NO_COLUMNS,
     Columns,
     Layout,
     category_columns,
@@ -68,7 +68,7 @@ def table_histograms(
         joined by " × ".
     count : str, optional
         The column of counts of a long table: "count" if there is one, else every row is one point. "1"
-        says that every row is one point, whatever else stands there.
+        says that every row is one point, whatever other columns there are.
 
     Examples
     --------
@@ -78,10 +78,10 @@ def table_histograms(
     [[5, 0, 1], [0, 2, 0]]
     >>> flights = pa.table({"plane": [7, 7], "origin": ["EWR", "JFK"], "dest": ["ATL", "ATL"]})
     >>> routes = ["EWR × ATL", "JFK × ATL"]
-    >>> made = table_histograms(
+    >>> found = table_histograms(
     ...     flights, categories=routes, client="plane", category=["origin", "dest"]
     ... )
-    >>> made.counts.toarray().tolist()
+    >>> found.counts.toarray().tolist()
     [[1, 1]]
     """
     arrow = as_arrow(table)
@@ -93,7 +93,7 @@ def table_layout(
     table: object,
     asked: Columns,
     *,
-    remembered: Columns = UNSAID,
+    remembered: Columns = NO_COLUMNS,
     declared: Categories | None = None,
     called: str = "category",
     elsewhere: Sequence[str] = (),
@@ -116,35 +116,22 @@ def table_layout(
 
 
 def layout_histograms(table: object, layout: Layout, categories: Categories) -> Histograms:
-    """The histograms of a data frame whose layout is known.
-
-    Raises
-    ------
-    CountsError
-        A cell is not what its column should hold; or no (client, category) occurs twice and a column of
-        whole numbers was not read, so that it may hold the counts.
-    """
+    """The histograms of a data frame whose layout is known."""
     arrow = as_arrow(table)
     if layout.category is None:
         return _wide_histograms(arrow, layout, categories)
     ids, codes, given = layout_rows(arrow, layout, categories)
     clients, owner = distinct_values(ids)
-    made = tally(owner, codes, given, clients=clients, categories=categories)
-    if layout.count is None and not layout.certain and made.counts.nnz == len(owner):
+    found = tally(owner, codes, given, clients=clients, categories=categories)
+    if layout.count is None and not layout.certain and found.counts.nnz == len(owner):
         _refuse_unread_counts(arrow, layout)
-    return made
+    return found
 
 
 def layout_rows(
     table: object, layout: Layout, categories: Categories
 ) -> tuple["pa.ChunkedArray", NDArray[np.int64], NDArray[np.int64]]:
-    """The client, the category's number and the count of each row of a long data frame.
-
-    Raises
-    ------
-    CountsError
-        A cell is not what its column should hold, or the table has one row per client.
-    """
+    """The client, the code and the count of each row of a long data frame."""
     arrow = as_arrow(table)
     if layout.category is None:
         raise CountsError("expected one row per point or with a count, got one row per client")
@@ -158,14 +145,7 @@ def layout_rows(
 def category_codes(
     table: object, categories: Categories, *, category: str | Sequence[str] = "category"
 ) -> NDArray[np.int64]:
-    """The category number of each row of a data frame.
-
-    Parameters
-    ----------
-    table : pyarrow.Table, pandas.DataFrame, polars.DataFrame or any Arrow stream
-    categories : int, sequence of str, or Bins
-    category : str or sequence of str
-        The column with the modelled feature; several are crossed.
+    """The code of each row of a data frame.
 
     Examples
     --------
@@ -199,13 +179,7 @@ def known_codes(
 
 
 def column_numbers(table: object, name: str | Sequence[str]) -> NDArray[Any]:
-    """A column of numbers, none of them missing; text may spell them.
-
-    Raises
-    ------
-    CountsError
-        Several columns, which have no numbers; or a column of something else.
-    """
+    """A column of numbers, none of them missing; text may spell them."""
     arrow = as_arrow(table)
     column = _one_or_crossed(arrow, name)
     if isinstance(column, tuple):
@@ -223,7 +197,7 @@ def observed_categories(
 
     Whole numbers are names too where most of those up to the largest never occur, as in postcodes.
     Of crossed columns, the combinations that occur.
-    For tables that belong to whoever asks; the categories of live clients are declared.
+    Only for tables of the caller's own: the categories of live clients are declared.
     """
     values, _ = observed_codes(as_arrow(table), category)
     return categories_shown({str(value) for value in values}, category=category)

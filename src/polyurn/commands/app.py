@@ -1,42 +1,20 @@
 """The commands: which there are, in the order of the flow, and how errors look.
 
-What a command does is in its own module.
+What a command does is in its own module; a new one is a module and a row of `_COMMANDS`.
 """
 
 import io
 import shlex
 import sys
-from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
 import polyurn
-from polyurn.commands import (
-    codebook,
-    compare,
-    datasets,
-    demo,
-    features,
-    fit,
-    histogram,
-    pack,
-    partition,
-    privacy,
-    report,
-    sample,
-    score,
-    select,
-    show,
-    style,
-    sweep,
-)
-from polyurn.commands._shared.console import leave_stdout, talk, visible
-from polyurn.commands._shared.every_command import as_command
-from polyurn.commands.federation import init, join, up
-from polyurn.commands.federation import run as federation_run
-from polyurn.commands.federation import style as federation_style
+from polyurn.commands.console import leave_stdout, talk, visible
+from polyurn.commands.declare import as_command
 from polyurn.errors import PolyurnError
 
 app = typer.Typer(
@@ -128,51 +106,49 @@ _LEARN = "Learn what the federation looks like"
 _SIMULATE = "Simulate it"
 _JUDGE = "See how good that is"
 
-_COMMANDS: tuple[tuple[str, str, Callable[..., None]], ...] = (
-    (_START, "demo", demo.demo_command),
-    (_START, "datasets", datasets.datasets_command),
-    (_LEARN, "features", features.features_command),
-    (_LEARN, "histogram", histogram.histogram_command),
-    (_LEARN, "pack", pack.pack_command),
-    (_LEARN, "fit", fit.fit_command),
-    (_LEARN, "select", select.select_command),
-    (_LEARN, "show", show.show_command),
-    (_LEARN, "score", score.score_command),
-    (_LEARN, "style", style.style_command),
-    (_LEARN, "privacy", privacy.privacy_command),
-    (_SIMULATE, "sample", sample.sample_command),
-    (_SIMULATE, "partition", partition.partition_command),
-    (_JUDGE, "compare", compare.compare_command),
-    (_JUDGE, "sweep", sweep.sweep_command),
-    (_JUDGE, "report", report.report_command),
+# The command, the section of the help, and the module under `commands`; `fit` is its `fit_command`.
+_COMMANDS = (
+    ("demo", _START, "demo"),
+    ("datasets", _START, "datasets"),
+    ("features", _LEARN, "features"),
+    ("histogram", _LEARN, "histogram"),
+    ("pack", _LEARN, "pack"),
+    ("fit", _LEARN, "fit"),
+    ("show", _LEARN, "show"),
+    ("score", _LEARN, "score"),
+    ("style", _LEARN, "style"),
+    ("sample", _SIMULATE, "sample"),
+    ("partition", _SIMULATE, "partition"),
+    ("compare", _JUDGE, "compare"),
+    ("sweep", _JUDGE, "sweep"),
+    ("report", _JUDGE, "report"),
+    ("privacy plan", _LEARN, "privacy"),
+    ("federation init", _LEARN, "federation.init"),
+    ("federation keys", _LEARN, "federation.init"),
+    ("federation up", _LEARN, "federation.up"),
+    ("federation join", _LEARN, "federation.join"),
+    ("federation run", _LEARN, "federation.run"),
+    ("federation style", _LEARN, "federation.style"),
+    ("federation status", _LEARN, "federation.up"),
+    ("federation down", _LEARN, "federation.up"),
 )
-_KEEP_FILES = ("pack", "sample", "sweep")  # in a folder, with which they go on
-for panel, name, function in _COMMANDS:
-    app.command(name, rich_help_panel=panel)(as_command(function, keeps_runs=name in _KEEP_FILES))
+_GROUPS = {
+    "privacy": "See what differential privacy would cost, before anything is spent.",
+    "federation": "Learn from live nodes: set a federation up, join it, ask it.",
+}
+_KEEP_FILES = {"pack", "sample", "sweep"}  # in a folder, with which they go on
 
-_GROUPS: tuple[tuple[str, str, tuple[tuple[str, Callable[..., None]], ...]], ...] = (
-    (
-        "codebook",
-        "Make categories of label and style, and encode points by them.",
-        (("make", codebook.make_command), ("encode", codebook.encode_command)),
-    ),
-    (
-        "federation",
-        "Learn from live nodes: set a federation up, join it, ask it.",
-        (
-            ("init", init.init_command),
-            ("keys", init.keys_command),
-            ("up", up.up_command),
-            ("join", join.join_command),
-            ("run", federation_run.run_command),
-            ("style", federation_style.style_command),
-            ("status", up.status_command),
-            ("down", up.down_command),
-        ),
-    ),
-)
-for group, help_line, commands in _GROUPS:
-    group_app = typer.Typer(help=help_line, no_args_is_help=True)
-    for name, function in commands:
-        group_app.command(name)(as_command(function))
-    app.add_typer(group_app, name=group, rich_help_panel=_LEARN)
+
+def _add_commands() -> None:
+    groups = {"": app}
+    for words, section, module in _COMMANDS:
+        group, _, name = words.rpartition(" ")
+        if group not in groups:
+            groups[group] = typer.Typer(help=_GROUPS[group], no_args_is_help=True)
+            app.add_typer(groups[group], name=group, rich_help_panel=section)
+        function = getattr(import_module(f"polyurn.commands.{module}"), f"{name}_command")
+        command = as_command(function, keeps_runs=words in _KEEP_FILES)
+        groups[group].command(name, rich_help_panel=None if group else section)(command)
+
+
+_add_commands()

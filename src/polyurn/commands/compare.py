@@ -1,106 +1,72 @@
-"""`polyurn compare`: how alike populations are to held-out clients, in what they hold or in training.
-
-Parses, calls one library function, writes.
-"""
+"""`polyurn compare`: how alike populations are to held-out clients, in what they hold or in training."""
 
 import os
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, simplefilter
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say, show
-from polyurn.commands._shared.invocation import check_json_place, made_by, refuse_options
-from polyurn.commands._shared.options import (
-    AsJson,
-    Categories,
-    Category,
-    Client,
-    Count,
-    DropEmpty,
-    Output,
-    Seed,
-    declared_categories,
-)
-from polyurn.errors import ParameterError
-from polyurn.wording.numbers import counted
+from polyurn.commands.console import print_json, say, show
+from polyurn.commands.declare import Needs, argument, option, provenance_of, refuse_options
+from polyurn.commands.options import AS_JSON, JSON_OUTPUT, SEED, TableOptions
+from polyurn.errors import ParameterError, StyleWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
-    from rich.table import Table
+    from polyurn.comparison.comparison_results import Comparison
+    from polyurn.comparison.likeness import Compared
+    from polyurn.comparison.style_comparison import StyleRow
+    from polyurn.model.mdm import MDM
+    from polyurn.sources.clients import ClientTable, Declared
+    from polyurn.storage.models import Saved
 
-    from polyurn.commands._shared.client_tables import ClientTable
-    from polyurn.comparison.populations import Compared
-    from polyurn.comparison.results import Comparison
-    from polyurn.storage.mdm_json import SavedMDM
-
-_KIND, _VERSION = "comparison", 1
 _OF_SWEEPS, _OF_BOTH = {"true", "metric", "last", "target"}, {"held_out", "as_json", "quiet"}
 
 
 def compare_command(
+    *,
     context: typer.Context,
-    held_out: Annotated[
-        Path,
-        typer.Argument(
-            metavar="HELD_OUT",
-            help="Table of true clients that were not fitted, or packed ones; or a folder that `sweep` "
-            "wrote.",
-        ),
-    ],
-    populations: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME=FILE...", help="MDM files (.json) and tables of simulated clients."
-        ),
-    ] = None,
-    output: Output = None,
-    fitted: Annotated[
-        Path | None,
-        typer.Option(help="Table of the clients that were fitted: says how many are in both."),
-    ] = None,
-    client: Client = None,
-    category: Category = None,
-    count: Count = None,
-    categories: Categories = None,
-    clients: Annotated[
-        int | None, typer.Option(help="Clients to draw from each MDM; 5 times those held out.")
-    ] = None,
-    max_clients: Annotated[
-        int, typer.Option(help="A larger table is represented by so many clients, drawn at random.")
-    ] = 2_000,
-    splits: Annotated[int, typer.Option(help="Splits of true clients, for the noise.")] = 1_000,
-    folds: Annotated[int, typer.Option(help="Folds of the two-sample test; 0: none.")] = 5,
-    style: Annotated[
-        Path | None,
-        typer.Option(help="Style file: compare styles, too, of clients cut from --proxy."),
-    ] = None,
-    proxy: Annotated[
-        Path | None,
-        typer.Option(help="Table of proxy points, with the label and the features of HELD_OUT."),
-    ] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns in which the style is measured, comma-separated, or one with lists; those "
-            "that the style file names by default."
-        ),
-    ] = None,
-    drop_empty: DropEmpty = False,
-    true: Annotated[str, typer.Option(help="The true clients' name in a sweep.")] = "true",
-    metric: Annotated[
-        str, typer.Option(help="What a sweep's runs are judged by; loss is their test loss.")
-    ] = "accuracy",
-    last: Annotated[
-        float, typer.Option(help="Share of a run's evaluations, the last ones, that are averaged.")
-    ] = 0.5,
-    target: Annotated[
-        float | None, typer.Option(help="Compare the number of rounds to this metric, too.")
-    ] = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    held_out: Path = argument(
+        "HELD_OUT",
+        "Table of true clients that were not fitted, or packed ones; or a folder that `sweep` "
+        "wrote.",
+    ),
+    columns: TableOptions,
+    populations: list[str] | None = argument(
+        "NAME=FILE...", "MDM files (.json) and tables of simulated clients.", None
+    ),
+    output: Path | None = JSON_OUTPUT,
+    fitted: Path | None = option(
+        None, "Table of the clients that were fitted: says how many are in both."
+    ),
+    clients: int | None = option(None, "Clients to draw from each MDM; 5 times those held out."),
+    max_clients: int = option(
+        2_000, "A larger table is represented by so many clients, drawn at random."
+    ),
+    splits: int = option(1_000, "Splits of true clients, for the noise."),
+    folds: int = option(5, "Folds of the two-sample test; 0: none."),
+    style: Path | None = option(
+        None, "Style file: compare styles, too, of clients cut from --proxy."
+    ),
+    proxy: Path | None = option(
+        None, "Table of proxy points, with the label and the features of HELD_OUT.", Needs("style")
+    ),
+    features: str | None = option(
+        None,
+        "Columns in which the style is measured, comma-separated, or one with lists; those "
+        "that the style file names by default.",
+        Needs("style"),
+    ),
+    true: str = option("true", "The true clients' name in a sweep."),
+    metric: str = option("accuracy", "What a sweep's runs are judged by; loss is their test loss."),
+    last: float = option(0.5, "Share of a run's evaluations, the last ones, that are averaged."),
+    target: float | None = option(None, "Compare the number of rounds to this metric, too."),
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """How alike populations are to clients that were held out from fitting.
 
@@ -113,110 +79,136 @@ def compare_command(
 
     packed = is_shard_folder(held_out)
     if os.path.isdir(held_out) and not packed:  # pathlib stops at a name that is too long
-        if populations:
-            raise ParameterError(f"expected nothing but the folder of a sweep with {held_out}")
-        unheard = set(context.params) - _OF_BOTH - _OF_SWEEPS
-        refuse_options(context, unheard, f"with the folder of a sweep, {held_out}")
-        from polyurn.commands._shared.verdicts import compare_runs
+        _check_sweep(context, held_out, populations)
+        from polyurn.commands.verdicts import compare_runs
 
         compare_runs(held_out, true=true, metric=metric, last=last, target=target, as_json=as_json)
         return
     refuse_options(context, _OF_SWEEPS, f"with the table {held_out}")
-    from polyurn.client.layout import Columns
-    from polyurn.commands._shared.client_tables import Reading
-    from polyurn.commands._shared.compared_styles import (
-        compared_styles,
-        styles_record,
-        styles_tables,
-    )
-    from polyurn.commands._shared.model_files import read_model
-    from polyurn.commands._shared.packed_clients import read_some
-    from polyurn.comparison.populations import compare
-    from polyurn.storage.atomic import save_record
+    from polyurn.comparison.likeness import compare
 
-    _check_style(context, style, proxy, of=held_out, packed=packed)
-    if not populations:
-        raise ParameterError(f"expected populations as NAME=FILE to compare with {held_out}")
-    check_json_place(context, output, "the comparison")
-    places = _places(populations)
-    saved = {name: read_model(path) for name, path in places.items() if _is_mdm(path)}
-    if saved:
-        refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
-    else:
-        refuse_options(context, ["clients"], "without an MDM file to draw them from")
-    declared = declared_categories(categories) or _categories_of(saved)
-    columns, read_later = (
-        Columns(client, category, count),
-        _style_columns(style, features, held_out),
-    )
-    asked = Reading(say, columns, drop_empty=drop_empty, elsewhere=read_later)
-    reading = reduce(Reading.like, saved.values(), asked)
-    read = read_some(held_out, reading, declared, seed=seed)
-    others = reading.after(read)
-    everything = read.categories or read.shape[1]
-    compared: dict[str, Compared] = {
-        name: saved[name].mdm
-        if name in saved
-        else read_some(path, others, everything, seed=seed).counts
-        for name, path in places.items()
-    }
-    known = None if fitted is None else _ids(read_some(fitted, others, everything, seed=seed))
-    mdms = {name: one.mdm for name, one in saved.items()}
-    rows = compared_styles(
-        style, features, proxy, read, mdms, n_clients=clients or read.shape[0], seed=seed
-    )
+    _check_style(style, proxy, held_out, packed=packed)
+    inputs = _read(context, held_out, columns, _paths(populations or [], held_out))
+    rows: list[StyleRow] = []
+    if style is not None and proxy is not None:
+        n_drawn = clients or inputs.held_out.shape[0]
+        rows = _style_rows(style, proxy, features, inputs, n_clients=n_drawn, seed=seed)
     verdict = compare(
-        compared,
-        read.counts,
-        clients=None if packed and known is None else _ids(read),
-        fitted=known,
+        inputs.populations,
+        inputs.held_out.counts,
+        clients=None if packed and fitted is None else _ids(inputs.held_out),
+        fitted=inputs.fitted,
         n_clients=clients,
         max_clients=max_clients,
         n_splits=splits,
         n_folds=folds,
         rng=seed,
     )
-    record = verdict.to_dict() | styles_record(rows)
+    _write(verdict, rows, output, provenance_of(context, seed), as_json=as_json)
+
+
+def _write(
+    verdict: "Comparison",
+    rows: "list[StyleRow]",
+    output: Path | None,
+    provenance: dict[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """The comparison: as a file, as the command's result, and in words."""
+    from polyurn.commands.views import comparison_table, styles_table
+    from polyurn.storage.documents import save_document
+
+    document = verdict.to_dict() | _styles_json(rows)
     if output is not None:
-        made = made_by(context, seed)
-        save_record(record, output, kind=_KIND, version=_VERSION, made=made)
+        save_document(document, output, kind="comparison", provenance=provenance)
         say(f"wrote {output}")
     if as_json:
-        print_json(record)
+        print_json(document)
     else:
-        _show([_table(verdict), *styles_tables(rows)])
+        show(comparison_table(verdict))
+        if rows:
+            show(styles_table(rows))
     for sentence in verdict.sentences():
         say(sentence)
 
 
-def _check_style(
-    context: typer.Context, style: Path | None, proxy: Path | None, *, of: Path, packed: bool
-) -> None:
-    if style is None:
-        refuse_options(context, ["proxy", "features"], "without --style")
-    elif packed:
-        raise ParameterError(f"--style needs a table of records, and {of} has histograms only")
-    elif proxy is None:
+@dataclass(frozen=True)
+class _Inputs:
+    """The held-out clients, the populations by name, those of them that are MDMs, and who was fitted."""
+
+    held_out: "ClientTable"
+    populations: "dict[str, Compared]"
+    mdms: "dict[str, MDM]"
+    fitted: list[str] | None
+
+
+def _read(
+    context: typer.Context, held_out: Path, columns: TableOptions, paths: dict[str, Path]
+) -> _Inputs:
+    """Read the MDM files first, whose categories and columns are those of the tables, too."""
+    from polyurn.commands.views import read_model
+    from polyurn.sources.clients import Reading, read_some
+    from polyurn.sources.points import style_columns
+
+    asked = context.params
+    saved = {name: read_model(path) for name, path in paths.items() if path.suffix == ".json"}
+    if saved:
+        refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
+    else:
+        refuse_options(context, ["clients"], "without an MDM file to draw them from")
+    style, seed = asked["style"], asked["seed"]
+    later = () if style is None else style_columns(style, asked["features"], held_out)
+    reading = reduce(Reading.like, saved.values(), columns.reading(elsewhere=later))
+    read = read_some(held_out, reading, _declared(saved) or columns.declared(), seed=seed)
+
+    def like_it(path: Path) -> "ClientTable":
+        everything = read.categories or read.shape[1]
+        return read_some(path, reading.after(read), everything, seed=seed)
+
+    mdms = {name: one.model for name, one in saved.items()}
+    tables = {name: like_it(path).counts for name, path in paths.items() if name not in saved}
+    fitted = None if asked["fitted"] is None else _ids(like_it(asked["fitted"]))
+    return _Inputs(read, {name: (mdms | tables)[name] for name in paths}, mdms, fitted)
+
+
+def _check_sweep(context: typer.Context, folder: Path, populations: list[str] | None) -> None:
+    """Refuse what has no effect with the folder of a sweep."""
+    if populations:
+        raise ParameterError(f"expected nothing but the folder of a sweep with {folder}")
+    unheard = set(context.params) - _OF_BOTH - _OF_SWEEPS
+    refuse_options(context, unheard, f"with the folder of a sweep, {folder}")
+
+
+def _check_style(style: Path | None, proxy: Path | None, held_out: Path, *, packed: bool) -> None:
+    if style is not None and packed:
+        raise ParameterError(
+            f"--style needs a table of records, and {held_out} has histograms only"
+        )
+    if style is not None and proxy is None:
         raise ParameterError("expected --proxy, the points to cut clients from, with --style")
 
 
-def _style_columns(style: Path | None, features: str | None, of: Path) -> "Sequence[str]":
-    """The columns of a table that are read for its clients' styles."""
-    from polyurn.commands._shared.point_styles import style_columns
+def _declared(saved: "Mapping[str, Saved[MDM]]") -> "Declared":
+    """The categories that all MDM files have; None without any."""
+    declared = {one.declared for one in saved.values()}
+    if len(declared) > 1:
+        raise ParameterError("expected MDM files with the same categories, got different ones")
+    return declared.pop() if declared else None
 
-    return () if style is None else style_columns(style, features, of)
 
-
-def _places(populations: list[str]) -> dict[str, Path]:
-    places: dict[str, Path] = {}
+def _paths(populations: list[str], held_out: Path) -> dict[str, Path]:
+    if not populations:
+        raise ParameterError(f"expected populations as NAME=FILE to compare with {held_out}")
+    paths: dict[str, Path] = {}
     for text in populations:
         name, equals, path = text.partition("=")
         if not (name and equals and path):
             raise ParameterError(f"expected a population as NAME=FILE, got {text!r}")
-        if name in places:
+        if name in paths:
             raise ParameterError(f"expected a name for each population, got {name!r} twice")
-        places[name] = Path(path)
-    return places
+        paths[name] = Path(path)
+    return paths
 
 
 def _ids(read: "ClientTable") -> list[str]:
@@ -226,31 +218,54 @@ def _ids(read: "ClientTable") -> list[str]:
     return [str(client) for client in read.clients]
 
 
-def _is_mdm(path: Path) -> bool:
-    return path.suffix == ".json"
+def _style_rows(
+    style: Path,
+    proxy: Path,
+    columns: str | None,
+    inputs: _Inputs,
+    *,
+    n_clients: int,
+    seed: int,
+) -> "list[StyleRow]":
+    """The styles of the held-out clients, and of each MDM's clients with this style, and with none."""
+    import numpy as np
+
+    from polyurn.comparison.style_comparison import StyleRow
+    from polyurn.partitioning.assign import partition
+    from polyurn.sources.points import PointFile, style_columns, styled_features
+
+    held_out = inputs.held_out
+    label, client = held_out.columns.category, held_out.columns.client
+    by_point = held_out.columns.count in (None, "1")
+    if not (isinstance(label, str) and isinstance(client, str) and by_point):
+        raise ParameterError(
+            f"expected {held_out.path} with one row per point, a label and features, for --style"
+        )
+    points, true = PointFile.read(proxy), PointFile.read(held_out.path)
+    found, features = styled_features(points, style, columns, held_out.categories)
+    known = held_out.categories or found.space.n_labels
+    labels = points.codes(known, label)
+    rows = true.features(style_columns(style, columns, true.path))
+    true.check_n_features(rows, found.space.n_features, style)
+    records = true.records(known, label, client, rows)
+    held = records.of(np.arange(records.n_clients))
+    measured: dict[str, Any] = {"space": found.space, "rng": seed}
+    done = [StyleRow.of("true", held.features, held.labels, held.owner, **measured)]
+    for name, mdm in inputs.mdms.items():
+        counts = mdm.sample(n_clients, rng=np.random.default_rng(seed))
+        with catch_warnings():
+            simplefilter("ignore", StyleWarning)  # `partition` reports it
+            styled = partition(labels, counts, style=found, features=features, rng=seed)
+        plain = partition(labels, counts, rng=seed)
+        for called, parts in ((name, styled), (f"{name}, labels only", plain)):
+            at = parts.indices
+            done.append(StyleRow.of(called, features[at], labels[at], parts.clients, **measured))
+    return done
 
 
-def _categories_of(saved: dict[str, "SavedMDM"]) -> int | tuple[str, ...] | None:
-    """The categories that all the MDM files have; None without any."""
-    found = {one.categories or one.mdm.n_categories for one in saved.values()}
-    if len(found) > 1:
-        raise ParameterError("expected MDM files with the same categories, got different ones")
-    return found.pop() if found else None
+def _styles_json(rows: "list[StyleRow]") -> dict[str, Any]:
+    """The rows as JSON has them, by name, under "styles", if there are any."""
+    from polyurn.typed.json_form import to_json
 
-
-def _show(tables: "list[Table]") -> None:
-    for table in tables:
-        show(table)
-
-
-def _table(verdict: "Comparison") -> "Table":
-    """One column per population, one line per measure."""
-    from rich.table import Table
-
-    head, *lines = zip(*verdict.table(), strict=True)
-    table = Table(title=f"how alike to {counted(verdict.n_clients, 'true client')}")
-    for position, name in enumerate(head):
-        table.add_column(name, justify="right" if position else "left")
-    for line in lines:
-        table.add_row(*line)
-    return table
+    found = {row.name: {k: v for k, v in to_json(row).items() if k != "name"} for row in rows}
+    return {"styles": found} if rows else {}

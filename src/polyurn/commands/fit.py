@@ -1,226 +1,250 @@
 """`polyurn fit`: learn an MDM from a table whose clients are played in this process.
 
-Parses, calls one library function, writes.
+With several numbers of components, held-out clients choose.
 """
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from polyurn.commands._shared.console import INTERRUPTED, print_json, say, show, talk
-from polyurn.commands._shared.invocation import check_output, made_by, refuse_options, settings
-from polyurn.commands._shared.options import (
-    AsJson,
-    Categories,
-    Category,
-    Checkpoint,
-    Client,
-    Cohort,
-    Count,
-    Delta,
-    DropEmpty,
-    Epsilon,
-    Ledger,
-    LedgerEpsilon,
-    MaxSize,
-    MaxUpload,
-    Output,
-    Patience,
-    Rounds,
-    Sampling,
-    Scheduler,
-    Seed,
-    SizesOption,
-    TableArgument,
-    Threads,
-    Tol,
-    declared_categories,
+from polyurn.commands.console import INTERRUPTED, say, talk
+from polyurn.commands.declare import Unless, also, option, provenance_of, refuse_options
+from polyurn.commands.options import (
+    AS_JSON,
+    CHECKPOINT,
+    OUTPUT,
+    SEED,
+    TABLE,
+    THREADS,
+    Priors,
+    PrivacyOptions,
+    SearchOptions,
+    TableOptions,
+    component_numbers,
+    drawn_cohort,
+    named_values,
 )
-from polyurn.commands._shared.private_fits import N_ROUNDS, private_budget
-from polyurn.wording.numbers import counted
+from polyurn.errors import ParameterError
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
-    from polyurn.server.results import Fit, Round
-    from polyurn.storage.provenance import Made
+    from collections.abc import Mapping
+
+    from polyurn.model.mdm import MDM
+    from polyurn.server.fit_results import Round
+    from polyurn.sources.clients import ClientTable, PackedClients
+    from polyurn.storage.models import Saved
+    from polyurn.storage.provenance import PrivacyProvenance, Provenance
+    from polyurn.wire import Aggregator
+
+# Where the paper's method starts, unless at the moments of the first category.
+_MOMENTS: dict[str, Literal["most_frequent", "pooled"]] = {
+    "paper:most_frequent": "most_frequent",
+    "paper:pooled": "pooled",
+}
+# Options that may differ between a run and its continuation.
+_NO_MATTER = {"output", "checkpoint", "as_json", "threads", "scheduler", "quiet"}
 
 
 def fit_command(
+    *,
     context: typer.Context,
-    table: TableArgument,
-    components: Annotated[int, typer.Option(help="Number of components, K.")],
-    output: Output = None,
-    client: Client = None,
-    category: Category = None,
-    count: Count = None,
-    categories: Categories = None,
-    max_size: MaxSize = None,
-    rounds: Rounds = 50,
-    tol: Tol = 1e-3,
-    patience: Patience = 3,
-    cohort: Cohort = None,
-    sampling: Sampling = "fixed",
-    method: Annotated[
-        Literal["search", "paper"],
-        typer.Option(help="Many starts in the same rounds, or the paper's algorithms."),
-    ] = "search",
-    moments: Annotated[
-        Literal["first", "most_frequent", "pooled"],
-        typer.Option(help="Where the paper's method starts: moments of which category."),
-    ] = "first",
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    ledger: Ledger = None,
-    ledger_epsilon: LedgerEpsilon = None,
-    sizes: SizesOption = None,
-    size_prior: Annotated[
-        float | None, typer.Option(help="Pseudo-clients per component, over the size bins.")
-    ] = None,
-    category_prior: Annotated[
-        float | None, typer.Option(help="Pseudo-tables per category and component.")
-    ] = None,
-    max_upload: MaxUpload = 50_000,
-    checkpoint: Checkpoint = None,
-    threads: Threads = 1,
-    scheduler: Scheduler = None,
-    drop_empty: DropEmpty = False,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    table: Path = TABLE,
+    columns: TableOptions,
+    search: SearchOptions,
+    privacy: PrivacyOptions,
+    components: str = option(
+        "1:6", "Number of components, K; or several to choose from: 1:6, 2,4,8, auto."
+    ),
+    output: Path | None = OUTPUT,
+    max_size: int | None = option(None, "Declared largest number of points of a client."),
+    cohort: str | None = option(
+        None,
+        "Clients per round, 1000, or so many in the mean, poisson:1000; all of them by default.",
+        Unless("epsilon"),
+    ),
+    method: Literal["search", "paper", "paper:most_frequent", "paper:pooled"] = option(
+        "search",
+        "Many starts in the same rounds, or the paper's algorithms, which start at the moments of the "
+        "first category, the most frequent one, or all of them pooled.",
+        Unless("epsilon"),
+    ),
+    sizes: Literal["exact", "binned", "shared"] | None = option(
+        None, "Sizes one by one, in bins, or in bins that all components share."
+    ),
+    priors: str | None = option(
+        None,
+        "NAME=VALUE with commas: size=1, pseudo-clients per component, over the size bins; "
+        "category=0.001, pseudo-tables per category and component.",
+        Unless("epsilon"),
+    ),
+    checkpoint: Path | None = also(CHECKPOINT, Unless("epsilon")),
+    threads: int = THREADS,
+    scheduler: str | None = option(
+        None, "Address of a Dask cluster that plays packed clients, such as tcp://…:8786."
+    ),
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Learn a mixture of Dirichlet-multinomials from a table of clients.
 
-    The table's clients are played in this process: the fit sees sums over them. Unless they are
-    given, sizes and priors are binned, 1 and 0.001; for `--method paper` exact, and none. With
-    `--epsilon` sums have noise, and the file states the guarantee.
+    The table's clients are played in this process: the fit sees sums over them. Of several numbers of
+    components, all are fitted in the same rounds, and the smallest is kept that held-out clients find
+    within one standard error of the best; with `--held-out` they score a single one, too. Unless they
+    are given, sizes and priors are binned, 1 and 0.001; for `--method paper` exact, and none. With
+    `--epsilon` sums have noise, nobody is held out, and the file states the guarantee.
 
-    Example: `polyurn fit clients.csv --components 3 -o mdm.json`
+    Examples: `polyurn fit clients.csv --components 3 -o mdm.json`,
+    `polyurn fit clients.csv --components 1:6 -o mdm.json`
     """
-    from polyurn.client.layout import Columns
-    from polyurn.commands._shared.checkpoints import recorded
-    from polyurn.commands._shared.client_tables import Reading, largest_size
-    from polyurn.commands._shared.packed_clients import clients_of, read_all
-    from polyurn.commands._shared.progress import fit_progress
-    from polyurn.server.few_clients import few_clients
-    from polyurn.server.fit import fit
-    from polyurn.server.paper import fit_paper
-    from polyurn.server.private.fitting import fit_private
-    from polyurn.storage.atomic import check_place
-    from polyurn.storage.provenance import Made
+    from polyurn.commands.progress import learning_progress
+    from polyurn.server.learning import learn, selects
+    from polyurn.sources.clients import read_all
+    from polyurn.storage.models import Saved
+    from polyurn.storage.provenance import Provenance
 
-    budget = private_budget(context, epsilon=epsilon, delta=delta)
-    if budget is None:
-        _check_options(context, method, cohort)
-    made = Made(**made_by(context, seed))
-    if output is not None:
-        check_output(context, output)
-        check_place(output)
-    reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
-    read = read_all(table, reading, declared_categories(categories))
-    aggregator = clients_of(read, seed, sampling, threads, scheduler)
-    model = {"sizes": sizes, "size_prior": size_prior, "category_prior": category_prior}
-    given: dict[str, Any] = {name: value for name, value in model.items() if value is not None}
+    numbers = component_numbers(components)
+    cohort_size, sampling = drawn_cohort(cohort)
+    prior = named_values(priors, Priors, "--priors")
+    scored, budget = selects(numbers, search.held_out), privacy.budget()
+    _check_options(context, columns, several=selects(numbers), scored=scored, private=bool(budget))
+    read = read_all(table, columns.reading(), columns.declared())
+    clients = read.aggregator(seed=seed, sampling=sampling, threads=threads, scheduler=scheduler)
+    asked = _asked(clients, context, scored, read, budget)
+    if numbers != "auto" and not scored:
+        _say_few(cohort_size or read.shape[0], numbers)
     kept: list[Round] = []
-    if few := few_clients(cohort or read.shape[0], [components]):
-        say(few)
     try:
-        most = rounds if budget is None else N_ROUNDS
-        with fit_progress(talk, most, kept.append) as on_round:
-            asked = recorded(aggregator, checkpoint, settings(context), read, say)
-            common = {
-                "n_components": components,
-                "n_categories": read.shape[1],
-                "max_size": largest_size(max_size, read, say),
-                "on_round": on_round,
-                **given,
-            }
-            if budget is not None:
-                done = fit_private(asked, rng=seed, **budget, **common)
-            elif method == "paper":
-                done = fit_paper(
-                    asked, n_rounds=rounds, moments=moments, cohort_size=cohort, **common
-                )
-            else:
-                done = fit(
-                    asked, max_rounds=rounds, cohort_size=cohort, tol=tol, patience=patience,
-                    max_upload=max_upload, rng=seed, **common,
-                )  # fmt: skip
+        with learning_progress(talk, search.max_rounds, scored, bool(budget), kept) as on_round:
+            learned = learn(
+                asked,
+                numbers,
+                n_categories=read.shape[1],
+                max_size=_largest_size(read) if max_size is None else max_size,
+                method="search" if method == "search" else "paper",
+                moments=_MOMENTS.get(method, "first"),
+                cohort_size=cohort_size,
+                sizes=sizes,
+                size_prior=prior.size,
+                category_prior=prior.category,
+                rng=seed,
+                on_round=on_round,
+                **search.given(),
+                **budget,
+            )
     except KeyboardInterrupt:
-        _keep_interrupted(kept, output, checkpoint, read.categories, made)
-    for sentence in _sentences(done):
-        say(sentence)
+        last = None if scored else kept  # the rounds of a selection are those of several mixtures
+        begun = Provenance(**provenance_of(context, seed), privacy=_spent(asked))
+        _keep_interrupted(last, begun, read.categories, output, checkpoint)
+        raise typer.Exit(INTERRUPTED) from None
     # How many clients and points there are is private too.
-    data = read.record if budget is None else table.name
-    _write(done, replace(made, data=data), output, read.categories, as_json)
+    data = table.name if budget else read.provenance
+    provenance = Provenance.of(learned, data=data, **provenance_of(context, seed))
+    _write(Saved(learned.mdm, read.categories, provenance), output, as_json=as_json)
 
 
-def _write(
-    done: "Fit",
-    made: "Made",
-    output: Path | None,
-    categories: tuple[str, ...] | None,
-    as_json: bool,
-) -> None:
-    """The file, and what is shown."""
-    from polyurn.commands._shared.fitted_mdm import mdm_record, mdm_table
-    from polyurn.server.records import FitRecord
-    from polyurn.storage.mdm_json import save
-    from polyurn.storage.provenance import PrivacyRecord
+def _write(saved: "Saved[MDM]", output: Path | None, *, as_json: bool) -> None:
+    """What was learned: in words, as a file, and as the command's result."""
+    from polyurn.commands.views import say_learned, show_learned
+    from polyurn.storage.models import save
 
-    record, privacy = FitRecord.of(done), PrivacyRecord.of(done.guarantee)
+    say_learned(saved)
     if output is not None:
-        made = replace(made, fit=record, privacy=privacy)
-        save(done.mdm, output, categories=categories, made=made.to_record())
+        save(saved.model, output, categories=saved.categories, provenance=saved.provenance)
         say(f"wrote {output}")
-    if as_json:
-        shown = {**record.to_record(), **mdm_record(done.mdm, categories)}
-        print_json({**shown, "privacy": privacy.statement})
-    elif output is None:
-        show(mdm_table(done.mdm, categories))
+    show_learned(saved, as_json=as_json, is_kept=output is not None)
 
 
-def _check_options(context: typer.Context, method: str, cohort: int | None) -> None:
-    """Refuse options that would have no effect."""
-    if method == "paper":
-        refuse_options(context, ["tol", "patience", "max_upload"], "with --method paper")
-    else:
-        refuse_options(context, ["moments"], "without --method paper")
-    if cohort is None:
-        refuse_options(context, ["sampling"], "without --cohort")
+def _check_options(
+    context: typer.Context, columns: TableOptions, *, several: bool, scored: bool, private: bool
+) -> None:
+    """Refuse a method that a choice would not use, and what would be released without noise."""
+    if scored:
+        why = "several numbers of components" if several else "--held-out"
+        refuse_options(context, ["method"], f"with {why}")
+    if not private:
+        return
+    if columns.categories is None or context.params["max_size"] is None:
+        raise ParameterError(
+            "expected --categories and --max-size with --epsilon: what is taken from the table would "
+            "be released without noise"
+        )
+    if context.params["sizes"] == "exact":
+        raise ParameterError("expected --sizes binned or shared with --epsilon, got exact")
 
 
-def _sentences(done: "Fit") -> list[str]:
-    """What there is to say about a fit besides its parameters."""
-    from polyurn.commands._shared.fitted_mdm import component_sentences
-    from polyurn.privacy.statement import in_words
+def _say_few(n_clients: int, numbers: tuple[int, ...]) -> None:
+    """Say what so few clients cannot tell about so many components."""
+    from polyurn.server.fit_settings import few_clients
 
-    said = [f"{counted(done.n_rounds, 'round')}; {done.stopped}"]
-    if done.guarantee is not None:
-        said = [f"stopped {done.stopped}", in_words(done.guarantee)]
-    if done.n_agreeing is not None and done.mdm.n_components > 1:
-        said.append(f"starts that ended at this optimum: {done.n_agreeing}")
-    return said + component_sentences(done)
+    if few := few_clients(n_clients, numbers):
+        say(few)
+
+
+def _spent(asked: "Aggregator") -> "PrivacyProvenance":
+    """What is guaranteed to clients by what was released so far."""
+    from polyurn.privacy.private_aggregator import PrivateAggregator
+    from polyurn.storage.provenance import PrivacyProvenance
+
+    return PrivacyProvenance.of(asked.guarantee() if isinstance(asked, PrivateAggregator) else None)
+
+
+def _largest_size(read: "ClientTable | PackedClients") -> int:
+    say(f"max_size {read.max_size}, from the table; declare it with --max-size")
+    return read.max_size
+
+
+def _asked(
+    clients: "Aggregator",
+    context: typer.Context,
+    scored: bool,
+    read: "ClientTable | PackedClients",
+    budget: "Mapping[str, Any]",
+) -> "Aggregator":
+    """The same clients, behind their ledger; or with a log of their sums, in a folder."""
+    if budget:
+        from polyurn.privacy.ledger import PrivacyLedger
+        from polyurn.privacy.private_aggregator import PrivateAggregator
+
+        ledger = budget.get("ledger") or PrivacyLedger(budget["epsilon"], budget["delta"])
+        return PrivateAggregator(clients, ledger=ledger)
+    folder = context.params["checkpoint"]
+    if folder is None:
+        return clients
+    from polyurn.aggregate.replay import ReplayAggregator
+    from polyurn.storage.journal import Journal
+
+    # One K that was to take fewer rounds begins in the same way.
+    no_matter = _NO_MATTER if scored else _NO_MATTER | {"max_rounds"}
+    matter = {k: str(v) for k, v in context.params.items() if k not in no_matter}
+    journal = Journal(folder, {**matter, "histograms": read.digest})
+    if len(journal):
+        say(f"going on after {counted(len(journal), 'round')} from {folder}")
+    return ReplayAggregator(clients, journal)
 
 
 def _keep_interrupted(
-    kept: list["Round"],
+    kept: list["Round"] | None,
+    begun: "Provenance",
+    categories: tuple[str, ...],
     output: Path | None,
     checkpoint: Path | None,
-    categories: tuple[str, ...],
-    made: "Made",
-) -> NoReturn:
-    """Write the parameters of the last round, if there are any and a place for them; then end."""
-    from polyurn.storage.mdm_json import save
+) -> None:
+    """Write the parameters of the last round, if there are any and a file for them; say what is kept."""
+    from polyurn.storage.models import save
 
-    last = kept[-1] if kept else None
     again = f"repeat the command to go on from {checkpoint}" if checkpoint else "nothing was kept"
-    if last is None or last.mdm is None:
+    last = kept[-1] if kept else None
+    if kept is None:
+        say(f"interrupted; {again}")
+    elif last is None or last.mdm is None:
         say(f"interrupted before there were any parameters; {again}")
     elif output is None:
         why = "" if checkpoint else " (no --output)"
         say(f"interrupted after round {last.number}; {again}{why}")
     else:
-        made = replace(made, interrupted_after_round=last.number)
-        save(last.mdm, output, categories=categories, made=made.to_record())
+        provenance = replace(begun, interrupted_after_round=last.number)
+        save(last.mdm, output, categories=categories, provenance=provenance)
         say(f"interrupted; the parameters after round {last.number} are in {output}")
-    raise typer.Exit(INTERRUPTED)

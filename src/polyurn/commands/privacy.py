@@ -4,32 +4,24 @@ Parses, calls one library function, prints.
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
 
-import typer
-
-from polyurn.commands._shared.console import print_json, say, show
-from polyurn.commands._shared.options import AsJson, Seed
+from polyurn.commands.console import print_json, say, show
+from polyurn.commands.declare import option
+from polyurn.commands.options import AS_JSON, SEED
 
 
-def privacy_command(
-    what: Annotated[
-        Literal["plan"], typer.Argument(metavar="WHAT", help="plan: the expected loss for some ε.")
-    ],
-    clients: Annotated[int, typer.Option(help="How many clients there will be, about.")],
-    categories: Annotated[int, typer.Option(help="Number of categories, C.")],
-    components: Annotated[int, typer.Option(help="Number of components, K.")] = 3,
-    size: Annotated[int, typer.Option(help="Points of a client.")] = 20,
-    epsilon: Annotated[str, typer.Option(help="Values of epsilon, with commas.")] = "0.5,1,2,4",
-    delta: Annotated[
-        float | None, typer.Option(help="Delta; clients^-1.1 if it is not given.")
-    ] = None,
-    like: Annotated[
-        Path | None, typer.Option(help="MDM file that clients are drawn from; random ones if not.")
-    ] = None,
-    runs: Annotated[int, typer.Option(help="Simulated federations.")] = 3,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+def plan_command(
+    *,
+    clients: int = option(..., "How many clients there will be, about."),
+    categories: int = option(..., "Number of categories, C."),
+    components: int = option(3, "Number of components, K."),
+    size: int = option(20, "Points of a client."),
+    epsilon: str = option("0.5,1,2,4", "Values of epsilon, with commas."),
+    delta: float | None = option(None, "Delta; clients^-1.1 if it is not given."),
+    like: Path | None = option(None, "MDM file that clients are drawn from; random ones if not."),
+    runs: int = option(3, "Simulated federations."),
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """What differential privacy would cost, in nats per client, by simulation.
 
@@ -37,14 +29,11 @@ def privacy_command(
 
     Example: `polyurn privacy plan --clients 20000 --categories 10 --components 3`
     """
-    from rich.table import Table
-
     from polyurn.aggregate.local import LocalAggregator
-    from polyurn.commands._shared.model_files import read_model
+    from polyurn.commands.views import read_model, table_of
     from polyurn.errors import ParameterError
     from polyurn.server.private.planning import expected_losses
 
-    assert what == "plan"  # typer takes no other
     try:
         epsilons = [float(part) for part in epsilon.split(",")]
     except ValueError:
@@ -54,20 +43,16 @@ def privacy_command(
     losses = expected_losses(
         LocalAggregator, epsilons, n_clients=clients, n_categories=categories,
         n_components=components, size=size, delta=delta, n_runs=runs,
-        like=None if like is None else read_model(like).mdm, rng=seed, on_run=say,
+        like=None if like is None else read_model(like).model, rng=seed, on_run=say,
     )  # fmt: skip
     if as_json:
-        print_json({"losses": [loss.to_record() for loss in losses]})
+        print_json({"losses": [loss.to_json() for loss in losses]})
         return
-    table = Table(title=f"{clients:,} clients, {categories} categories, {components} components")
-    for heading in (
-        "epsilon",
-        "expected loss, nats per client",
-        "worst run",
-        "one component loses",
-    ):
-        table.add_column(heading, justify="right")
-    for loss in losses:
-        name = "no privacy" if loss.epsilon is None else f"{loss.epsilon:g}"
-        table.add_row(name, f"{loss.mean:.4f}", f"{loss.worst:.4f}", f"{loss.single:.4f}")
-    show(table)
+    names = ["no privacy" if loss.epsilon is None else f"{loss.epsilon:g}" for loss in losses]
+    rows = [
+        (name, f"{loss.mean:.4f}", f"{loss.worst:.4f}", f"{loss.single:.4f}")
+        for name, loss in zip(names, losses, strict=True)
+    ]
+    title = f"{clients:,} clients, {categories} categories, {components} components"
+    heads = ("epsilon", "expected loss, nats per client", "worst run", "one component loses")
+    show(table_of(title, heads, rows))

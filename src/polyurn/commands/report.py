@@ -4,147 +4,96 @@ Parses, calls one library function, writes.
 """
 
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say, warn
-from polyurn.commands._shared.invocation import check_output, made_by, refuse_options
-from polyurn.commands._shared.options import (
-    AsJson,
-    Categories,
-    Category,
-    Client,
-    Count,
-    DropEmpty,
-    Seed,
-)
-from polyurn.commands._shared.options import declared_categories as declared
+from polyurn.commands.console import print_json, say, warn
+from polyurn.commands.declare import Needs, argument, option, provenance_of, refuse_options
+from polyurn.commands.options import AS_JSON, SEED, TableOptions, listed_names
 from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
+    from polyurn.counts import Counts
+    from polyurn.model.mdm import MDM
+    from polyurn.model.style import Style
     from polyurn.report.material import SavedComparison
-    from polyurn.storage.mdm_json import SavedMDM
-    from polyurn.storage.run_log import RunRecord
-    from polyurn.storage.style_json import SavedStyle
-
-_COMPARISON = 1  # the newest version of a comparison file that this can read
+    from polyurn.storage.models import Saved
+    from polyurn.storage.run_log import FinishedRun
 
 
 def report_command(
+    *,
     context: typer.Context,
-    things: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE|NAME=TABLE...",
-            help="MDM, style and comparison files, folders of sweeps, and tables of clients with a "
-            "name.",
-        ),
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path(
-        "report.html"
+    things: list[str] = argument(
+        "FILE|NAME=TABLE...",
+        "MDM, style and comparison files, folders of sweeps, and tables of clients with a name.",
     ),
-    title: Annotated[
-        str, typer.Option(help="What the page is called.")
-    ] = "What this federation looks like",
-    true: Annotated[str, typer.Option(help="The name of the true clients.")] = "true",
-    metric: Annotated[str, typer.Option(help="The metric of the sweep to show.")] = "accuracy",
-    proxy: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV, Parquet or .npz: proxy points in which a style is shown, one row each."
-        ),
-    ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(help="Column of --proxy with the label, unless its name is 'label'."),
-    ] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of --proxy in which the style is measured, comma-separated, or one with "
-            "lists; those that the style file names by default."
-        ),
-    ] = None,
-    shape: Annotated[
-        str | None,
-        typer.Option(help="Points of --proxy are pictures of this shape: 28,28 or 32,32,3."),
-    ] = None,
-    client: Client = None,
-    category: Category = None,
-    count: Count = None,
-    categories: Categories = None,
-    drop_empty: DropEmpty = False,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    columns: TableOptions,
+    output: Path = option(Path("report.html"), "HTML file to write.", "--output", "-o"),
+    title: str = option("What this federation looks like", "What the page is called."),
+    true: str = option("true", "The name of the true clients."),
+    metric: str = option("accuracy", "The metric of the sweep to show."),
+    proxy: Path | None = option(
+        None, "CSV, Parquet or .npz: proxy points in which a style is shown, one row each."
+    ),
+    label: str | None = option(
+        None, "Column of --proxy with the label, unless its name is 'label'.", Needs("proxy")
+    ),
+    features: str | None = option(
+        None,
+        "Columns of --proxy in which the style is measured, comma-separated, or one with "
+        "lists; those that the style file names by default.",
+        Needs("proxy"),
+    ),
+    shape: str | None = option(
+        None, "Points of --proxy are pictures of this shape: 28,28 or 32,32,3.", Needs("proxy")
+    ),
+    seed: int = SEED,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Write one self-contained page about a model, a style, a comparison, a sweep, or all of them.
 
-    Files are told apart by what is in them. With true clients (`true=held-out.csv`) populations are
+    Each file says what it is. With true clients (`true=held-out.csv`) populations are
     shown side by side; clients of the model and IID ones are drawn unless they are given. A style is
     shown by proxy points along its directions, as pictures where they are some.
 
     Example: `polyurn report mdm.json comparison.json runs/ true=held-out.csv -o report.html`
     """
-    from polyurn.client.layout import Columns
-    from polyurn.commands._shared.client_tables import Reading, read_clients
-    from polyurn.commands._shared.model_files import read_model
-    from polyurn.commands._shared.proxy_points import read_proxy_points
-    from polyurn.report.page import html_report
-    from polyurn.storage.atomic import check_place, write_whole
-    from polyurn.storage.run_log import read_runs
-    from polyurn.storage.style_json import load_style
+    from polyurn.report.page import report_on
+    from polyurn.sources.points import read_pictures
+    from polyurn.storage.files import check_writable, write_whole
 
-    check_output(context, output)
-    check_place(output)
-    model: SavedMDM | None = None
-    comparison: SavedComparison | None = None
-    style: SavedStyle | None = None
-    runs: list[RunRecord] = []
-    tables: dict[str, Path] = {}
-    for thing in things:
-        match _kind(thing):
-            case "mdm" if model is None:
-                model = read_model(Path(thing))
-            case "comparison" if comparison is None:
-                comparison = _comparison(thing, alone=len(things) == 1)
-            case "style" if style is None:
-                style = load_style(thing)
-            case "runs":
-                runs += read_runs(thing)
-            case "clients":
-                name, _, path = thing.partition("=")
-                if name in tables:
-                    raise ParameterError(f"expected a name for each population, got {name!r} twice")
-                tables[name] = Path(path)
-            case kind:
-                raise ParameterError(f"expected one {kind} file, got {thing!r} as well")
-    _check_options(context, model is not None, bool(runs), bool(tables), proxy)
-    points, labels = read_proxy_points(proxy, style, label=label, features=features, shape=shape)
-    names = declared(categories) or (model and (model.categories or model.mdm.n_categories))
-    clients = {}
-    reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
-    reading = reading if model is None else reading.like(model)
-    for name, table in tables.items():
-        read = read_clients(table, reading, names or None)
-        reading = reading.after(read)
-        clients[name], names = read.counts, read.categories or read.shape[1]
-    page = html_report(
-        model,
-        categories=names if isinstance(names, tuple) else None,
-        comparison=comparison,
-        runs=runs,
+    check_writable(output)
+    given = _read(things)
+    _check_options(context, given, proxy)
+    points = labels = None
+    if proxy is not None:
+        if given.style is None:
+            raise ParameterError(
+                "--proxy has no effect without a style file: add one, or leave it out"
+            )
+        points, labels = read_pictures(
+            proxy, given.style, label=label, features=listed_names(features), shape=shape
+        )
+    clients, names = _read_tables(given, columns)
+    page = report_on(
+        given.model,
+        categories=names,
+        comparison=given.comparison,
+        runs=given.runs,
         clients=clients,
-        style=style,
+        style=given.style,
         features=points,
         labels=labels,
         true=true,
         metric=metric,
         title=title,
-        notes=[("Page: command", made_by(context, seed)["command"])],
+        notes=[("Page: command", provenance_of(context, seed)["command"])],
         rng=seed,
-    )
+    ).html()
     write_whole(output, lambda file: file.write(page.encode()))
     size = len(page.encode())
     say(f"wrote {output} ({size / 1e6:.1f} MB): open {output.resolve().as_uri()}")
@@ -152,46 +101,99 @@ def report_command(
         print_json({"file": str(output), "bytes": size})
 
 
-def _check_options(
-    context: typer.Context, model: bool, runs: bool, tables: bool, proxy: Path | None
-) -> None:
+@dataclass
+class _Given:
+    """What the arguments stand for."""
+
+    model: "Saved[MDM] | None" = None
+    comparison: "SavedComparison | None" = None
+    style: "Saved[Style] | None" = None
+    runs: "list[FinishedRun]" = field(default_factory=list)
+    tables: dict[str, Path] = field(default_factory=dict)
+
+
+def _read(things: list[str]) -> _Given:
+    """Read all files but the tables, which may need the categories of the others."""
+    from polyurn.commands.views import read_model
+    from polyurn.model.style import Style
+    from polyurn.storage.models import load_saved
+    from polyurn.storage.run_log import read_runs
+
+    given = _Given()
+    for thing in things:
+        match _kind(thing):
+            case "mdm" if given.model is None:
+                given.model = read_model(Path(thing))
+            case "comparison" if given.comparison is None:
+                given.comparison = _comparison(thing, alone=len(things) == 1)
+            case "style" if given.style is None:
+                given.style = load_saved(thing, Style)
+            case "runs":
+                given.runs += read_runs(thing)
+            case "clients":
+                name, _, path = thing.partition("=")
+                if name in given.tables:
+                    raise ParameterError(f"expected a name for each population, got {name!r} twice")
+                given.tables[name] = Path(path)
+            case kind:
+                raise ParameterError(f"expected one {kind} file, got {thing!r} as well")
+    return given
+
+
+def _read_tables(
+    given: _Given, columns: TableOptions
+) -> "tuple[dict[str, Counts], tuple[str, ...] | None]":
+    """The histograms of all tables, and the names of their categories, if they have some."""
+    from polyurn.sources.clients import read_clients
+
+    clients: dict[str, Counts] = {}
+    names = columns.declared() or (given.model and given.model.declared)
+    reading = columns.reading()
+    if given.model is not None:
+        reading = reading.like(given.model)
+    for name, table in given.tables.items():
+        read = read_clients(table, reading, names or None)
+        reading = reading.after(read)
+        clients[name], names = read.counts, read.categories or read.shape[1]
+    return clients, names if isinstance(names, tuple) else None
+
+
+def _check_options(context: typer.Context, given: _Given, proxy: Path | None) -> None:
     """Refuse options about what is not there."""
-    if not tables:
+    if not given.tables:
         of_tables = ["client", "category", "count", "categories", "drop_empty"]
         # With proxy points, clients with styles are drawn.
         of_tables += ["seed"] if proxy is None else []
         refuse_options(context, of_tables, "without a table of clients")
-    if proxy is None:
-        refuse_options(context, ["label", "features", "shape"], "without --proxy")
-    if model:
+    if given.model is not None:
         refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
-    if not runs:
+    if not given.runs:
         refuse_options(context, ["metric"], "without the folder of a sweep")
-    if not runs and not tables:
+    if not given.runs and not given.tables:
         refuse_options(context, ["true"], "without a table of clients or the folder of a sweep")
 
 
 def _comparison(path: str, *, alone: bool) -> "SavedComparison | None":
     """What a comparison file holds; one that is not ours is left out, unless there is nothing else."""
     from polyurn.report.material import SavedComparison
-    from polyurn.storage.atomic import load_record
+    from polyurn.storage.documents import load_document
 
-    record = load_record(path, kind="comparison", version=_COMPARISON)
+    document = load_document(path, kind="comparison")
     try:
-        found = SavedComparison.from_record(record)
+        found = SavedComparison.from_json(document)
     except FileError as error:
         if alone:
             raise FileError(f"{path} is damaged: {error}") from error
         warn(f"left out, because it is damaged: {path}: {error}")
         return None
-    for line in found.made.left_out:
+    for line in found.provenance.left_out:
         warn(f"left out of {path}: {line}")
     return found
 
 
 def _kind(thing: str) -> str:
     """What an argument stands for."""
-    from polyurn.storage.atomic import format_of
+    from polyurn.storage.documents import format_of
 
     path = Path(thing)
     # os.path takes a name that is too long for a file's as none; pathlib stops there.

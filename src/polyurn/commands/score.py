@@ -5,19 +5,11 @@ Parses, calls one library function, prints.
 
 from math import isfinite, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from polyurn.commands._shared.console import print_data, print_json, say
-from polyurn.commands._shared.options import (
-    AsJson,
-    Category,
-    Client,
-    Count,
-    DropEmpty,
-    TableArgument,
-)
+from polyurn.commands.console import print_data, print_json
+from polyurn.commands.declare import argument
+from polyurn.commands.options import AS_JSON, DROP_EMPTY, TABLE, ColumnOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,35 +17,30 @@ if TYPE_CHECKING:
 
 
 def score_command(
-    mdm: Annotated[Path, typer.Argument(metavar="MDM", help="File that `fit` wrote.")],
-    table: TableArgument,
-    client: Client = None,
-    category: Category = None,
-    count: Count = None,
-    drop_empty: DropEmpty = False,
-    as_json: AsJson = False,
+    *,
+    mdm: Path = argument("MDM", "File that `fit` wrote."),
+    table: Path = TABLE,
+    columns: ColumnOptions,
+    drop_empty: bool = DROP_EMPTY,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Mean log-likelihood of a table's clients under an MDM.
 
     Example: `polyurn score mdm.json held-out.csv`
     """
-    from polyurn.client.layout import Columns
-    from polyurn.commands._shared.client_tables import Reading
-    from polyurn.commands._shared.model_files import read_model
-    from polyurn.commands._shared.packed_clients import read_all
+    from polyurn.commands.views import read_model
+    from polyurn.sources.clients import read_all
 
     saved = read_model(mdm)
-    declared = saved.categories or saved.mdm.n_categories
-    reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty).like(saved)
-    read = read_all(table, reading, declared)
+    read = read_all(table, columns.reading(drop_empty=drop_empty).like(saved), saved.declared)
     joint, given_size = _Mean(), _Mean()
     for counts in read.blocks():
-        joint.add(saved.mdm.logpmf(counts))
-        given_size.add(saved.mdm.logpmf_given_size(counts))
+        joint.add(saved.model.logpmf(counts))
+        given_size.add(saved.model.logpmf_given_size(counts))
     result = {
         "n_clients": read.shape[0],
-        **joint.record("log_likelihood"),
-        **given_size.record("log_likelihood_given_size"),
+        **joint.to_json("log_likelihood"),
+        **given_size.to_json("log_likelihood_given_size"),
     }
     if as_json:
         print_json({name: value if isfinite(value) else None for name, value in result.items()})
@@ -81,7 +68,7 @@ class _Mean:
         self._mean = (self._mean * self._n + mean * n) / both if self._n else mean
         self._n = both
 
-    def record(self, name: str) -> dict[str, float]:
+    def to_json(self, name: str) -> dict[str, float]:
         """The mean and its standard error, for JSON."""
         many = self._n > 1
         error = (self._squares / (self._n - 1) / self._n) ** 0.5 if many else nan

@@ -5,38 +5,33 @@ Parses, calls one library function, writes.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from polyurn.commands._shared.console import say, talk, warnings_told
-from polyurn.commands._shared.options import AsJson
+from polyurn.commands.console import say, talk, warnings_as_sentences
+from polyurn.commands.declare import argument, option
+from polyurn.commands.options import AS_JSON
 from polyurn.errors import StyleWarning
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
-    from polyurn.storage.run_log import RunRecord
+    from polyurn.storage.run_log import FinishedRun
 
 
 def sweep_command(
-    config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="TOML file that says what to train on whom.")
-    ],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Folder that keeps each run; a stopped sweep goes on."),
-    ],
-    jobs: Annotated[
-        int | None, typer.Option(help="Runs at a time; one per core by default.")
-    ] = None,
-    as_json: AsJson = False,
+    *,
+    config: Path = argument("CONFIG", "TOML file that says what to train on whom."),
+    output: Path = option(
+        ..., "Folder that keeps each run; a stopped sweep goes on.", "--output", "-o"
+    ),
+    jobs: int | None = option(None, "Runs at a time; one per core by default."),
+    as_json: bool = AS_JSON,
 ) -> None:
     """Train every setting on every population under every seed, and give the verdict.
 
     Example: `polyurn sweep config.toml -o runs/`
     """
-    from polyurn.commands._shared.progress import sweep_progress
-    from polyurn.commands._shared.verdicts import conclude
+    from polyurn.commands.progress import sweep_progress
+    from polyurn.commands.verdicts import conclude
     from polyurn.sweeps.config import read_config
     from polyurn.sweeps.grid import sweep
     from polyurn.sweeps.inputs import read_inputs
@@ -45,7 +40,7 @@ def sweep_command(
     inputs = read_inputs(asked)
     for remark in inputs.remarks:
         say(remark)
-    with warnings_told(StyleWarning), sweep_progress(talk) as on_run:
+    with warnings_as_sentences(StyleWarning), sweep_progress(talk) as on_run:
         done = sweep(
             asked.fedavg,
             asked.model,
@@ -65,7 +60,7 @@ def sweep_command(
     conclude(done.runs, as_json=as_json)
 
 
-def _run_sentence(runs: Sequence["RunRecord"], folder: Path) -> str:
+def _run_sentence(runs: Sequence["FinishedRun"], folder: Path) -> str:
     """How many runs there are, and how many of them diverged or were cut short."""
     text = f"{counted(len(runs), 'run')} in {folder}"
     for name, n in (

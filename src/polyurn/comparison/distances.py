@@ -26,11 +26,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from polyurn.comparison.estimates import interval
-from polyurn.comparison.line_kernel import split_distances
 from polyurn.memory import check_memory
 
 # Distances that are held at once: 32 MB of float64.
@@ -54,6 +54,9 @@ class Floor:
     low: float
     high: float
     n_splits: int
+
+    def __format__(self, spec: str) -> str:
+        return f"{self.low:{spec}} to {self.high:{spec}}"
 
 
 def random_halves(
@@ -135,14 +138,7 @@ def energy_null(
 ) -> tuple[float, float]:
     """The range of 95 % of the energy ratios that n true clients would have to the held-out ones.
 
-    Parameters
-    ----------
-    points : float array of shape (m, n_dimensions)
-        The held-out clients, four at least.
-    n : int
-        How many clients the population has, two at least.
-    n_splits : int
-    rng : int or numpy.random.Generator
+    The held-out clients, four at least, have shape (m, n_dimensions); n is two at least.
 
     Examples
     --------
@@ -198,11 +194,8 @@ def directions(
 def wasserstein_floor(lines: NDArray[np.float64], halves: NDArray[np.bool_]) -> Floor:
     """The mean Wasserstein-1 distance, over lines, of true clients to true clients.
 
-    Parameters
-    ----------
-    lines : float array of shape (n_clients, n_lines)
-        Each column has the clients' places on one line, e.g. `points @ directions(...)`.
-    halves : bool array of shape (n_splits, n_clients)
+    Lines, e.g. `points @ directions(...)`, have shape (n_clients, n_lines), halves (n_splits,
+    n_clients).
     """
     m = halves.shape[1]
     h = m // 2
@@ -213,7 +206,7 @@ def wasserstein_floor(lines: NDArray[np.float64], halves: NDArray[np.bool_]) -> 
 
 
 def wasserstein_distance(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Mean over lines of the Wasserstein-1 distance between places on them.
+    """Mean over lines of the Wasserstein-1 distance between positions on them.
 
     Parameters
     ----------
@@ -253,16 +246,16 @@ def _parts(x: NDArray[np.float64], m: int) -> Iterator[NDArray[np.float64]]:
         yield x[part * m : (part + 1) * m]
 
 
-def _line_distance(places: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+def _line_distance(positions: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
     """∫|F - G| on a line, where the weights of F's points are positive and those of G's negative.
 
     Parameters
     ----------
-    places, weights : float arrays of shape (n,)
+    positions, weights : float arrays of shape (n,)
     """
-    order = np.argsort(places)
+    order = np.argsort(positions)
     ahead = np.cumsum(weights[order[:-1]])
-    return float(np.abs(ahead) @ np.diff(places[order]))
+    return float(np.abs(ahead) @ np.diff(positions[order]))
 
 
 def _floor(distance: float, splits: NDArray[np.float64], expected: float) -> Floor:
@@ -277,3 +270,33 @@ def _over(distance: float, floor: float) -> float:
     if floor > 0:
         return distance / floor
     return np.inf if distance > 0 else 0.0
+
+
+def split_distances(
+    positions: NDArray[np.float64], splits: NDArray[np.bool_], *, n_first: int
+) -> NDArray[np.float64]:
+    """∫|F - G| on a line, between the two parts of each split, shape (n_splits,).
+
+    Positions have shape (n,). Splits, shape (n, n_splits) with contiguous rows, say who is in the first
+    part: `n_first` in each column. Positions are walked in order, so that the inner loop is over splits.
+
+    Examples
+    --------
+    >>> split_distances(np.array([3.0, 0.0, 1.0]), np.array([[False], [True], [True]]), n_first=2)
+    array([2.5])
+    """
+    n, n_splits = splits.shape
+    order = np.argsort(positions)
+    distances = np.zeros(n_splits)
+    _walk(order, np.diff(positions[order]), splits, 1 / n_first, 1 / (n - n_first), distances)
+    return distances
+
+
+@njit(cache=True, nogil=True)
+def _walk(order, gaps, splits, first, second, distances):  # type: ignore[no-untyped-def]
+    ahead = np.zeros(len(distances))  # F - G so far
+    for i in range(len(gaps)):
+        side, gap = splits[order[i]], gaps[i]
+        for s in range(len(ahead)):
+            ahead[s] += first if side[s] else -second
+            distances[s] += abs(ahead[s]) * gap

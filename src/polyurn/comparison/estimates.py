@@ -38,6 +38,10 @@ class Estimate:
     low: float
     high: float
 
+    def scaled(self, factor: float) -> "Estimate":
+        """The same in another unit."""
+        return Estimate(factor * self.value, factor * self.low, factor * self.high)
+
     def __format__(self, spec: str) -> str:
         if np.isnan(self.value):
             return "–"
@@ -51,10 +55,10 @@ def interval(draws: NDArray[np.float64]) -> tuple[float, float]:
 
     Draws that are NaN, from which nothing could be estimated, are left out.
     """
-    said = draws[~np.isnan(draws)]
-    if len(said) == 0:
+    defined = draws[~np.isnan(draws)]
+    if len(defined) == 0:
         return np.nan, np.nan
-    low, high = np.quantile(said, _TAILS, method="inverted_cdf")
+    low, high = np.quantile(defined, _TAILS, method="inverted_cdf")
     return float(low), float(high)
 
 
@@ -97,14 +101,7 @@ def resample_weights(
 
 
 def mean_estimate(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Estimate:
-    """The mean over clients and its bootstrap interval.
-
-    Parameters
-    ----------
-    values : float array of shape (n_clients,)
-    weights : float array of shape (n_draws, n_clients)
-        From `resample_weights`.
-    """
+    """The mean of values of shape (n_clients,) and its bootstrap interval by `resample_weights`."""
     return Estimate(float(values.mean()), *interval(weights @ values / len(values)))
 
 
@@ -118,22 +115,23 @@ def normal_estimate(values: NDArray[np.float64]) -> Estimate:
 
 
 def student_estimate(values: Sequence[float], *, confidence: float = COVERAGE) -> Estimate:
-    """The mean of a few independent values and its interval by Student's t.
-
-    Parameters
-    ----------
-    values : sequence of float, of length n
-        One value has no interval, and none has no mean.
-    confidence : float
+    """The mean of a few independent values and its interval by Student's t; one value has no interval.
 
     Examples
     --------
     >>> f"{student_estimate([1.0, 2.0, 3.0]):.2f}, {student_estimate([1.0]):.2f}"
     '2.00 (-0.48 to 4.48), 1.00'
     """
-    mean = float(np.mean(values)) if len(values) else math.nan
-    if len(values) < 2:
+    mean, error = mean_and_error(values)
+    if math.isnan(error):
         return Estimate(mean, math.nan, math.nan)
-    error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
     reach = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * error
     return Estimate(mean, mean - reach, mean + reach)
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """The mean and its standard error; NaN for what so few values do not have."""
+    mean = float(np.mean(values)) if len(values) else math.nan
+    if len(values) < 2:
+        return mean, math.nan
+    return mean, float(np.std(values, ddof=1)) / math.sqrt(len(values))

@@ -1,10 +1,25 @@
-"""How different clients are from one another, in the numbers that people quote.
+"""How different clients are from one another: in the numbers that people quote, as one Dirichlet, and
+whether less than a model's components allow.
 
-Each is a mean over clients, with a bootstrap interval. The marginal that clients are measured against is
-their own, and so nearer to them than the one that they were drawn from; each bootstrap sample
-has its own marginal, which is nearer still. The interval is reflected at the estimate, which takes that
-out (tests/test_summaries.py has its coverage). The distances are those of the histograms as they are: a
-client with few points is far from the marginal by chance alone, so compare populations of like sizes.
+The marginal that clients are measured against is their own, and so nearer to them than the one that
+they were drawn from; each bootstrap sample has its own marginal, which is nearer still. Intervals are
+reflected at the estimate, which takes that out (tests/comparison/test_summaries.py has their coverage).
+Distances are those of the histograms as they are: a client with few points is far from the marginal by
+chance alone.
+
+*As one Dirichlet*: "your federation is about Dirichlet(0.37)". The field cuts a data set with
+proportions from Dir(α, ..., α), one α per category, on balanced categories. Real marginals q are not
+balanced, so α here is that of Dir(αC q), which is the same when q is uniform. Written as Dir(α_0 q), as
+others do, α_0 = αC. The likelihood is the Dirichlet-multinomial's, so a client with few points does not
+pass for a concentrated one. It has one maximum, at infinity when clients vary no more than a
+multinomial does (Levin and Reeds, Annals of Statistics 5, 1977). Only α is estimated; q is the clients'
+own marginal.
+
+*Dispersion*: given its component, a client of n points varies around n p_k at least as much as a
+multinomial does, and more the smaller α_0 is. The index is Σ_j (c_j - n p_j)² / (n (1 - Σ_j p_j²)): 1
+in the mean for a multinomial, 1 + (n - 1)/(1 + α_0) for a Dirichlet-multinomial, below 1 for clients
+that are more even than chance. (Pearson's X² weights each category by 1/p_j and is ruled by the rarest
+one; this does not.)
 """
 
 from collections.abc import Callable
@@ -12,18 +27,132 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from scipy.special import entr
 
 from polyurn.comparison.estimates import (
     Estimate,
+    interval,
     mean_estimate,
     reflected_interval,
     resample_weights,
 )
-from polyurn.comparison.single_dirichlet import concentration_estimate
-from polyurn.counts import check_counts
+from polyurn.counts import Counts, check_counts, client_sizes, distinct
+from polyurn.model.mdm import MDM
+from polyurn.model.rising_factorials import digamma_rise
 from polyurn.typed.arguments import checked
+
+# Nodes of log α_0, a quarter apart, between which a bootstrap sample's score is taken as a line. Beyond
+# the last one clients are called multinomial, before the first, of one category each.
+_NODES = np.linspace(np.log(1e-3), np.log(1e6), 84)
+# An excess over the multinomial below this share of what was added up is rounding.
+_ROUNDING = 1e-12
+
+
+def concentration(counts: object) -> float:
+    """The α of the single Dirichlet Dir(αC q) that suits clients best, q being their marginal.
+
+    Parameters
+    ----------
+    counts : int array or scipy.sparse of shape (n_clients, n_categories)
+
+    Returns
+    -------
+    float
+        Infinity when clients vary no more than a multinomial does; NaN when no client holds two
+        points, because one point says nothing about how alike a client's points are.
+
+    Examples
+    --------
+    >>> round(concentration([[9, 1], [2, 8], [10, 0], [1, 9]]), 3)
+    0.489
+    """
+    score = _Score(check_counts(counts))
+    return _best(score) / score.n_categories
+
+
+def concentration_estimate(counts: Counts, weights: NDArray[np.float64]) -> Estimate:
+    """`concentration` with its bootstrap interval, q held fixed; see `resample_weights` for weights."""
+    score = _Score(counts)
+    draws = _maxima(score, weights) / score.n_categories
+    return Estimate(_best(score) / score.n_categories, *interval(draws))
+
+
+class _Score:
+    """The derivative of the log-likelihood by log α_0, from how often each (category, count) occurs."""
+
+    def __init__(self, counts: Counts) -> None:
+        rows = sparse.csr_array(counts)
+        n_clients, n_categories = rows.shape
+        self.n_categories = int(n_categories)
+        marginal = np.asarray(rows.sum(axis=0)).reshape(-1) / rows.sum()
+        stride = int(rows.data.max()) + 1
+        pairs, which = distinct(rows.indices.astype(np.int64) * stride + rows.data)
+        category, self.count = np.divmod(pairs, stride)
+        self.share = marginal[category]
+        sizes = client_sizes(counts)
+        self.size, which_size = distinct(sizes)
+        self.has_pair = sparse.csr_array(
+            (np.ones(len(which)), which, rows.indptr), shape=(n_clients, len(pairs))
+        )
+        self.has_size = sparse.csr_array(
+            (np.ones(n_clients), which_size, np.arange(n_clients + 1)),
+            shape=(n_clients, len(self.size)),
+        )
+        # As α_0 → ∞ the log-likelihood is that of a multinomial plus Σ_i excess_i / 2α_0: it has its
+        # maximum at infinity just when that is not positive (Levin and Reeds).
+        self.multinomial = (sizes * (sizes - 1)).astype(np.float64)
+        self.excess = self.has_pair @ (self.count * (self.count - 1) / self.share)
+        self.excess -= self.multinomial
+
+    def __call__(
+        self, alpha_0: NDArray[np.float64], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Shape (n_draws, n_alphas), for weights of shape (n_draws, n_clients)."""
+        grid = alpha_0[:, None]
+        gains = grid * self.share * digamma_rise(grid * self.share, self.count)
+        losses = grid * digamma_rise(grid, self.size)
+        pairs = (self.has_pair.T @ weights.T).T
+        sizes = (self.has_size.T @ weights.T).T
+        return np.asarray(pairs @ gains.T - sizes @ losses.T)
+
+
+def _best(score: _Score) -> float:
+    """The α_0 of all the clients, to the last digits."""
+    everyone = np.ones((1, len(score.excess)))
+    near = float(_maxima(score, everyone)[0])
+    if near == 0 or not np.isfinite(near):
+        return near
+
+    def gradient(log_alpha: float) -> float:
+        return float(score(np.exp([log_alpha]), everyone)[0, 0])
+
+    step = _NODES[1] - _NODES[0]
+    return float(np.exp(brentq(gradient, np.log(near) - step, np.log(near) + step)))
+
+
+def _maxima(score: _Score, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The α_0 at which each draw's score falls through zero, shape (n_draws,): once, or never."""
+    scores = score(np.exp(_NODES), weights)
+    found = np.array([_fall(values) for values in scores])
+    scale = weights @ score.multinomial
+    found[weights @ score.excess <= _ROUNDING * scale] = np.inf
+    found[scale == 0] = np.nan  # no client with two points
+    return found
+
+
+def _fall(scores: NDArray[np.float64]) -> float:
+    """Where the scores at the nodes, joined by lines, fall through zero."""
+    fallen = np.flatnonzero(scores <= 0)
+    if len(fallen) == 0:
+        return np.inf
+    i = int(fallen[0])
+    if i == 0:
+        return 0.0  # each client holds one category only
+    share = scores[i - 1] / (scores[i - 1] - scores[i])
+    return float(np.exp(_NODES[i - 1] + share * (_NODES[i] - _NODES[i - 1])))
 
 
 @checked
@@ -129,3 +258,62 @@ class _Shares:
 
     def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(np.add.reduceat(values, self.begins))
+
+
+@dataclass(frozen=True)
+class Dispersion:
+    """The index of true clients, and of as many simulated ones.
+
+    Below 1, true clients vary less than a multinomial with their component's mean; simulated ones never
+    do but by chance.
+    """
+
+    true: Estimate
+    simulated: Estimate
+
+
+def dispersion(
+    mdm: MDM,
+    *,
+    true: object,
+    simulated: object,
+    n_bootstrap: int = 200,
+    rng: int | np.random.Generator | None = None,
+) -> Dispersion:
+    """How much true and simulated clients vary around the mean of the component they belong to.
+
+    Both are counts of shape (n_clients, n_categories). A `CountsError` if a client is impossible under
+    every component.
+    """
+    rng = np.random.default_rng(rng)
+    indices = [dispersion_index(counts, mdm) for counts in (true, simulated)]
+    means = [
+        mean_estimate(index, resample_weights(len(index), n_bootstrap, rng=rng))
+        for index in indices
+    ]
+    return Dispersion(*means)
+
+
+def dispersion_index(counts: object, mdm: MDM) -> NDArray[np.float64]:
+    """Each client's index, over the components that it may belong to, shape (n_clients,).
+
+    Examples
+    --------
+    >>> from polyurn.model.sizes import Sizes
+    >>> even = MDM([1.0], [[50.0, 50.0]], Sizes.constant(10))
+    >>> dispersion_index([[5, 5], [10, 0]], even).tolist()
+    [0.0, 10.0]
+    """
+    table = check_counts(counts, n_categories=mdm.n_categories)
+    dense = table if isinstance(table, np.ndarray) else table.toarray()
+    size = dense.sum(axis=1)
+    means = mdm.alphas / mdm.alphas.sum(axis=1, keepdims=True)
+    spread = 1 - (means**2).sum(axis=1)
+    # Σ (c - n p)² without an array of (n_clients, n_components, n_categories).
+    squares = (dense.astype(np.float64) ** 2).sum(axis=1)[:, None]
+    cross = dense @ means.T
+    deviation = squares - 2 * size[:, None] * cross + size[:, None] ** 2 * (1 - spread)
+    # A component of one category does not let its clients vary: just as a multinomial.
+    varies = spread > 0
+    index = np.where(varies, deviation / (size[:, None] * np.where(varies, spread, 1.0)), 1.0)
+    return np.asarray((mdm.responsibilities(table) * index).sum(axis=1))

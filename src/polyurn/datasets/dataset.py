@@ -10,14 +10,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client.histogram import tally
+from polyurn.client.counting import tally
 from polyurn.errors import CountsError, InputError, ParameterError
 
 Split: TypeAlias = Literal["train", "test"]
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class LabelledPoints:
     """Labelled records, one row each.
 
     Attributes
@@ -33,8 +33,9 @@ class Records:
 
     Examples
     --------
-    >>> Records(labels=np.array([0, 1, 1]), clients=np.array([0, 1, 0]), client_ids=np.array(["a", "b"]))
-    Records(n_records=3, n_clients=2)
+    >>> ids = np.array(["a", "b"])
+    >>> LabelledPoints(labels=np.array([0, 1, 1]), clients=np.array([0, 1, 0]), client_ids=ids)
+    LabelledPoints(n_records=3, n_clients=2)
     """
 
     labels: NDArray[np.int64]
@@ -65,7 +66,7 @@ class Records:
             )
 
     def __repr__(self) -> str:
-        return f"Records(n_records={self.n_records}, n_clients={self.n_clients})"
+        return f"LabelledPoints(n_records={self.n_records}, n_clients={self.n_clients})"
 
     @property
     def n_records(self) -> int:
@@ -76,7 +77,7 @@ class Records:
         """0 where the source has no clients."""
         return 0 if self.client_ids is None else len(self.client_ids)
 
-    def take(self, rows: NDArray[np.integer[Any]]) -> "Records":
+    def take(self, rows: NDArray[np.integer[Any]]) -> "LabelledPoints":
         """The records at some positions; clients that are left without any are dropped.
 
         Parameters
@@ -85,15 +86,16 @@ class Records:
 
         Examples
         --------
-        >>> all_three = Records(np.array([0, 1, 1]), None, np.array([0, 1, 0]), np.array(["a", "b"]))
+        >>> ids = np.array(["a", "b"])
+        >>> all_three = LabelledPoints(np.array([0, 1, 1]), None, np.array([0, 1, 0]), ids)
         >>> all_three.take(np.array([0, 2])).client_ids.tolist()
         ['a']
         """
         features = None if self.features is None else self.features[rows]
         if self.clients is None or self.client_ids is None:
-            return Records(self.labels[rows], features)
+            return LabelledPoints(self.labels[rows], features)
         kept, clients = np.unique(self.clients[rows], return_inverse=True)
-        return Records(self.labels[rows], features, clients, self.client_ids[kept])
+        return LabelledPoints(self.labels[rows], features, clients, self.client_ids[kept])
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,24 +107,24 @@ class Dataset:
     name : str
     categories : tuple of str
         The name of each category.
-    train : Records
+    train : LabelledPoints
         Everything, where the source has no split of its own.
-    test : Records, or None
+    test : LabelledPoints, or None
         The source's own split. `hold_out` makes one where there is none.
     feature_names : tuple of str
         The columns of a table of features; empty for pictures.
 
     Examples
     --------
-    >>> records = Records(np.array([0, 1, 1]), None, np.array([0, 1, 0]), np.array(["a", "b"]))
+    >>> records = LabelledPoints(np.array([0, 1, 1]), None, np.array([0, 1, 0]), np.array(["a", "b"]))
     >>> Dataset("mine", ("no", "yes"), records).histograms().tolist()
     [[1, 1], [0, 1]]
     """
 
     name: str
     categories: tuple[str, ...] = field(repr=False)
-    train: Records
-    test: Records | None = None
+    train: LabelledPoints
+    test: LabelledPoints | None = None
     feature_names: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
@@ -139,7 +141,7 @@ class Dataset:
     def n_categories(self) -> int:
         return len(self.categories)
 
-    def records(self, split: Split = "train") -> Records:
+    def records(self, split: Split = "train") -> LabelledPoints:
         """The records of one split.
 
         Raises
@@ -179,14 +181,14 @@ class Dataset:
                 f"{self.name} has no clients of its own, so that there are no histograms; "
                 "give its records to simulated clients"
             )
-        made = tally(
+        found = tally(
             records.clients,
             records.labels,
             np.ones(records.n_records, np.int64),
             clients=records.client_ids,
             categories=self.categories,
         )
-        return np.asarray(made.counts.toarray(), dtype=np.int64)
+        return np.asarray(found.counts.toarray(), dtype=np.int64)
 
     def hold_out(self, share: float, *, rng: int | np.random.Generator) -> "Dataset":
         """The same dataset with some of its train records as test records.
@@ -201,7 +203,7 @@ class Dataset:
 
         Examples
         --------
-        >>> split = Dataset("mine", ("no", "yes"), Records(np.array([0, 1] * 5)))
+        >>> split = Dataset("mine", ("no", "yes"), LabelledPoints(np.array([0, 1] * 5)))
         >>> split = split.hold_out(0.2, rng=0)
         >>> split.train.n_records, split.test.n_records
         (8, 2)

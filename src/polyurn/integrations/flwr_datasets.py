@@ -15,10 +15,10 @@ from polyurn.integrations.huggingface import (
     dataset_features,
     dataset_labels,
 )
+from polyurn.model.populations import Population, check_population
 from polyurn.model.style import Style
 from polyurn.partitioning.assign import cover, partition
 from polyurn.partitioning.result import Partition, Shortfall
-from polyurn.populations import Population, check_population
 
 try:
     from flwr_datasets.partitioner import Partitioner
@@ -113,10 +113,10 @@ class MDMPartitioner(Partitioner):  # type: ignore[misc,unused-ignore]
     def partition(self) -> Partition:
         """Which rows each client holds, with its report."""
         if self._partition is None:
-            self._partition = self._made()
+            self._partition = self._cut()
         return self._partition
 
-    def _made(self) -> Partition:
+    def _cut(self) -> Partition:
         rng = np.random.default_rng(self._seed)
         labels, columns = self._labels().labels, self._features
         features = None if columns is None else dataset_features(self.dataset, columns)

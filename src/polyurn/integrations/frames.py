@@ -1,7 +1,7 @@
 """What to model, from a data frame of pandas, polars or Arrow: what `polyurn features` does.
 
 The frame's clients are played in this process. How they are counted is `client/candidates.py`, and how
-much they differ is `server/features.py`.
+much they differ is `server/feature_choice.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.client.bins import Bins
 from polyurn.client.candidates import (
-    Candidate,
+    FeatureColumn,
     label_by_column,
     lacking_columns,
     n_lacking,
@@ -22,7 +22,7 @@ from polyurn.client.layout import Columns
 from polyurn.client.tables import table_layout
 from polyurn.counts import client_sizes
 from polyurn.errors import ParameterError
-from polyurn.server.features import (
+from polyurn.server.feature_choice import (
     FeatureDifference,
     Recommendation,
     concentration_of,
@@ -162,29 +162,33 @@ def _sentences(
     label: str,
     differences: Mapping[str, FeatureDifference],
     advice: Recommendation,
-    chosen: Candidate | None,
+    chosen: FeatureColumn | None,
 ) -> tuple[str, ...]:
     """The recommendation, and what there is to say about it."""
-    said = [advice.sentence]
+    sentences = [advice.sentence]
     own = next(iter(differences.values())).label
     if differs(own):
         alike = f"α_0 = {concentration_of(own.value):.2g}"
-        said.insert(0, f"clients differ in {label} about as those of one Dirichlet with {alike}")
+        sentences.insert(
+            0, f"clients differ in {label} about as those of one Dirichlet with {alike}"
+        )
     if chosen is None:
-        return tuple(said)
+        return tuple(sentences)
     if chosen.bins is not None:
-        said.append(f"{chosen.name} is a number: add a column of its bins to your tables first")
+        sentences.append(
+            f"{chosen.name} is a number: add a column of its bins to your tables first"
+        )
     mean_size = float(client_sizes(chosen.counts).mean())
     thin = thin_categories(differences[chosen.name].n_categories, mean_size)
-    return tuple(said) if thin is None else (*said, thin)
+    return tuple(sentences) if thin is None else (*sentences, thin)
 
 
 def _lacking(
     table: object,
     proxy: object,
     label: tuple[str, ...],
-    candidates: Sequence[Candidate],
-    chosen: Candidate | None,
+    candidates: Sequence[FeatureColumn],
+    chosen: FeatureColumn | None,
 ) -> tuple[tuple[str, ...], int]:
     """The columns that the proxy data have not, and how many of the recommended combinations."""
     if proxy is None:

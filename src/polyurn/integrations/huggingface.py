@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client.histogram import Histograms, category_names
+from polyurn.client.counting import Histograms, category_names
 from polyurn.client.layout import category_columns
 from polyurn.client.tables import category_codes, observed_categories, table_histograms
 from polyurn.errors import CountsError, MissingDependencyError, ParameterError
@@ -146,8 +146,8 @@ def dataset_histograms(
     found = dataset_labels(dataset, parts)
     owners = _column(dataset, client).rename_columns(["client"])
     table = owners.append_column("category", [found.labels])
-    made = table_histograms(table, categories=len(found.categories))
-    return Histograms(made.counts, made.clients, found.categories)
+    coded = table_histograms(table, categories=len(found.categories))
+    return Histograms(coded.counts, coded.clients, found.categories)
 
 
 def client_datasets(

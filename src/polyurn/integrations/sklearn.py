@@ -17,9 +17,9 @@ from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import MissingDependencyError, ParameterError
 from polyurn.model.mdm import MDM, mixture_logpmf
 from polyurn.model.sizes import Sizes
-from polyurn.server.fit import fit
-from polyurn.server.results import Fit
-from polyurn.wording.numbers import counted
+from polyurn.server.fit_results import Fit
+from polyurn.server.fitting import fit
+from polyurn.wording import counted
 
 try:
     from sklearn.base import BaseEstimator, DensityMixin
@@ -111,8 +111,10 @@ class DirichletMultinomialMixture(DensityMixin, BaseEstimator):  # type: ignore[
         self.converged_, self.n_iter_ = fits[best].converged, fits[best].n_rounds
         self.lower_bound_ = scores[best]
         if not self.converged_:
-            said = f"kept the best of {counted(self.max_iter, 'round')}, before the fit converged"
-            warnings.warn(f"{said}; raise max_iter or tol", ConvergenceWarning, stacklevel=2)
+            message = (
+                f"kept the best of {counted(self.max_iter, 'round')}, before the fit converged"
+            )
+            warnings.warn(f"{message}; raise max_iter or tol", ConvergenceWarning, stacklevel=2)
         return self
 
     def fit_predict(self, X: object, y: object = None) -> NDArray[np.int64]:

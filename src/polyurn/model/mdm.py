@@ -1,12 +1,12 @@
 """The mixture of Dirichlet-multinomials: equations (1) to (3) of the paper, and sampling from it.
 
 Parameters in, probabilities and histograms out. How the parameters are learned is `server/`; how they
-are written down is `storage/mdm_json.py`.
+are written down is `storage/models.py`.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy  # its parts are loaded when they are used: showing a file does not wait for them
@@ -18,8 +18,9 @@ from polyurn.memory import check_memory
 from polyurn.model.rising_factorials import log_rising
 from polyurn.model.sizes import SUM_TOLERANCE, Sizes
 from polyurn.typed.arguments import checked, expected_as
-from polyurn.typed.arrays import FrozenArrays, floats, numbers
-from polyurn.wording.numbers import counted
+from polyurn.typed.arrays import EqualArrays, floats, numbers
+from polyurn.typed.declared import Floats, Shape
+from polyurn.wording import counted
 
 # Cells (clients x categories) that are handled at once: 32 MB of float64, whatever the table's size.
 _BLOCK_CELLS = 4_000_000
@@ -27,12 +28,15 @@ _BLOCK_CELLS = 4_000_000
 # long. The urn has to be compiled or loaded first, which small tables are not worth.
 _POINTS_PER_CATEGORY = 10
 _CELLS_WORTH_AN_URN = 500_000
+# No fit goes beyond this concentration: with clients of n points it changes the log-likelihood by about
+# n²/α_0, and is a multinomial for all purposes.
+MAX_CONCENTRATION = 1e6
 
 
 @checked
 @expected_as("an MDM", advice="of a fit or a selection, pass its .mdm")
 @dataclass(frozen=True, eq=False)
-class MDM(FrozenArrays):
+class MDM(EqualArrays):
     """A mixture of Dirichlet-multinomials over client histograms (equation 3).
 
     Components are kept in order of decreasing weight, whatever order they are given in.
@@ -66,11 +70,8 @@ class MDM(FrozenArrays):
         sizes = sizes if isinstance(sizes, Sizes) else Sizes.from_table(sizes)
         _check_parameters(weights, alphas, sizes)
         order = np.argsort(-weights, kind="stable")
-        weights, alphas = weights[order], alphas[order]
-        weights.flags.writeable = alphas.flags.writeable = False
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "alphas", alphas)
-        object.__setattr__(self, "sizes", Sizes.unchecked(sizes.bins, sizes.masses[order]))
+        sizes = Sizes.unchecked(sizes.bins, sizes.masses[order])
+        self._freeze({"weights": weights[order], "alphas": alphas[order], "sizes": sizes})
 
     @property
     def n_components(self) -> int:
@@ -95,6 +96,11 @@ class MDM(FrozenArrays):
         """
         k = self.n_components
         return (k - 1) + k * self.n_categories + k * (self.sizes.bins.n_bins - 1)
+
+    @property
+    def multinomial(self) -> tuple[int, ...]:
+        """Components whose concentration is at the cap of a fit: multinomials, up to n²/cap nats."""
+        return tuple(np.flatnonzero(at_cap(self.alphas)).tolist())
 
     def logpmf(self, counts: object) -> NDArray[np.float64]:
         """Log-probability of each client's histogram and size, log q(c, n) (equation 3).
@@ -199,7 +205,7 @@ class MDM(FrozenArrays):
         self, components: NDArray[np.int64], sizes: NDArray[np.int64], rng: np.random.Generator
     ) -> NDArray[np.int64]:
         """The same distribution as `sample`'s, small clients out of urns."""
-        from polyurn.model.urn_kernels import draw_counts
+        from polyurn.model.model_kernels import draw_counts
 
         counts = np.zeros((len(sizes), self.n_categories), dtype=np.int64)
         by_urn = sizes <= _POINTS_PER_CATEGORY * self.n_categories
@@ -223,15 +229,21 @@ class MDM(FrozenArrays):
         shape = f"n_components={self.n_components}, n_categories={self.n_categories}"
         return f"MDM({shape}, max_size={self.max_size}, weights={self.weights.round(3).tolist()})"
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, MDM)
-            and np.array_equal(self.weights, other.weights)
-            and np.array_equal(self.alphas, other.alphas)
-            and self.sizes == other.sizes
-        )
 
-    __hash__ = None  # type: ignore[assignment]
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """τ, A and Π with the components in an order that does not change: what a fit works on.
+
+    An `MDM` sorts its components; a fit has to know which one is which from round to round.
+    """
+
+    weights: Annotated[Floats, Shape("K")]
+    alphas: Annotated[Floats, Shape("K", "C")]
+    sizes: Sizes
+
+    def mdm(self) -> MDM:
+        """The distribution with these parameters."""
+        return MDM(self.weights, self.alphas, self.sizes)
 
 
 def dirichlet_multinomial_logpmf(counts: ArrayLike, alpha: ArrayLike) -> NDArray[np.float64]:
@@ -281,6 +293,11 @@ def mixture_logpmf(counts: Counts, alphas: NDArray[np.float64]) -> NDArray[np.fl
     for block in _blocks(n_clients, n_categories):
         out[block] = _block_logpmf(scipy.sparse.csr_array(counts[block]), alphas)
     return out
+
+
+def at_cap(alphas: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which concentrations are at the cap, shape (..., n_components), rounding aside."""
+    return np.asarray(alphas.sum(axis=-1) >= MAX_CONCENTRATION * (1 - np.finfo(float).eps ** 0.5))
 
 
 def _block_logpmf(

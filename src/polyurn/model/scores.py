@@ -2,15 +2,17 @@
 
 Sizes are given here: a client's score is that of log q(c | n) with sizes that do not tell components
 apart. Server and clients compute the same: the server of clients that it draws itself, a client of its
-own histogram. What is done with scores is `server/private/` and `client/bounded.py`.
+own histogram. What is done with scores is `server/private/` and `client/private_answers.py`.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.typed.arrays import FrozenArrays
+from polyurn.typed.declared import Floats, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,17 +21,11 @@ class Mixture(FrozenArrays):
 
     Its coordinates θ are log α_k1, ..., log α_kC and the logit of τ_k, component after component:
     K (C + 1) numbers, of which one is redundant (adding to all logits changes nothing).
-
-    Attributes
-    ----------
-    weights : float array of shape (n_components,)
-        Positive, sum to one.
-    alphas : float array of shape (n_components, n_categories)
-        Positive.
+    Weights are positive and sum to one; alphas are positive.
     """
 
-    weights: NDArray[np.float64]
-    alphas: NDArray[np.float64]
+    weights: Annotated[Floats, Shape("K")]
+    alphas: Annotated[Floats, Shape("K", "C")]
 
     @property
     def n_components(self) -> int:
@@ -104,7 +100,7 @@ class _Tables:
     """What the kernels gather from, for one mixture and some clients."""
 
     def __init__(self, mixture: Mixture, counts: NDArray[np.int64]) -> None:
-        from polyurn.model import score_kernels as kernels
+        from polyurn.model import model_kernels as kernels
 
         self._kernels, self._mixture, self._counts = kernels, mixture, counts
         self._sizes = counts.sum(axis=1)

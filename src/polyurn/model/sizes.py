@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from polyurn.errors import ParameterError, SizeError
 from polyurn.memory import check_memory
 from polyurn.typed.arguments import checked
-from polyurn.typed.arrays import FrozenArrays, floats, numbers
-from polyurn.wording.numbers import counted
+from polyurn.typed.arrays import EqualArrays, floats, numbers
+from polyurn.wording import counted
 
 # Probabilities may miss one by accumulated rounding over a few thousand bins, not by more.
 SUM_TOLERANCE = 1e-9
@@ -34,7 +34,7 @@ _MOST_PER_DOUBLING = 1_000
 
 @checked
 @dataclass(frozen=True, eq=False)
-class SizeBins(FrozenArrays):
+class SizeBins(EqualArrays):
     """Half-open bins of whole sizes, from 1 to `max_size`, and how sizes are spread inside each.
 
     Parameters
@@ -71,10 +71,7 @@ class SizeBins(FrozenArrays):
         given = np.ones(len(coarse) - 1) if shares is None else floats(shares, "size shares")
         if shares is not None:
             _check_profile(coarse, finer, given)
-        given.flags.writeable = False
-        object.__setattr__(self, "edges", coarse)
-        object.__setattr__(self, "fine", finer)
-        object.__setattr__(self, "shares", given)
+        self._freeze({"edges": coarse, "fine": finer, "shares": given})
 
     @classmethod
     def exact(cls, max_size: int) -> "SizeBins":
@@ -157,18 +154,10 @@ class SizeBins(FrozenArrays):
     def __repr__(self) -> str:
         return f"SizeBins(n_bins={self.n_bins}, max_size={self.max_size})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SizeBins) and all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("edges", "fine", "shares")
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
 
 @checked
 @dataclass(frozen=True, eq=False)
-class Sizes(FrozenArrays):
+class Sizes(EqualArrays):
     """The distribution of a client's size in each component: Π of the paper.
 
     Parameters
@@ -201,9 +190,7 @@ class Sizes(FrozenArrays):
             raise ParameterError(
                 f"expected the size probabilities of each component to sum to 1, off by {off:.3g}"
             )
-        values.flags.writeable = False
-        object.__setattr__(self, "bins", bins)
-        object.__setattr__(self, "masses", values)
+        self._freeze({"bins": bins, "masses": values})
 
     @classmethod
     def unchecked(cls, bins: SizeBins, masses: NDArray[np.float64]) -> "Sizes":
@@ -212,9 +199,7 @@ class Sizes(FrozenArrays):
         The array becomes read-only.
         """
         sizes = cls.__new__(cls)
-        masses.flags.writeable = False
-        object.__setattr__(sizes, "bins", bins)
-        object.__setattr__(sizes, "masses", masses)
+        sizes._freeze({"bins": bins, "masses": masses})
         return sizes
 
     @classmethod
@@ -290,15 +275,6 @@ class Sizes(FrozenArrays):
     def __repr__(self) -> str:
         return f"Sizes(n_components={self.n_components}, {self.bins!r})"
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Sizes)
-            and self.bins == other.bins
-            and np.array_equal(self.masses, other.masses)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
 
 def _edges(edges: ArrayLike, name: str) -> NDArray[np.int64]:
     given = numbers(edges, name)
@@ -310,9 +286,7 @@ def _edges(edges: ArrayLike, name: str) -> NDArray[np.int64]:
             f"expected {name} that start at 1, increase and end at {_LARGEST + 1} or "
             f"before, got {given.tolist()[:8]}"
         )
-    values = given.astype(np.int64)
-    values.flags.writeable = False
-    return values
+    return given.astype(np.int64)
 
 
 def _check_profile(

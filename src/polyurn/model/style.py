@@ -4,36 +4,37 @@ A point of label l has the coordinates z = W_l^(-1/2) (P'f - c_l) in a `StyleSpa
 law of point j of label l at client i is z_ilj = μ + u_i + v_il + e_ilj with u ~ N(0, B), the style that
 all labels of a client share, v ~ N(0, V), how this client does this label, and e ~ N(0, E), within them.
 
-Parameters in, coordinates and draws out. How a space is made of proxy data is `proxy_space.py`, how a
-style is fitted `server/style.py`, and which points are picked for it `partitioning/`.
+Parameters in, coordinates and draws out. How a style is fitted is `server/style_fit.py`, and which
+points are picked for it `partitioning/`.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from polyurn.counts import check_counts, client_sizes
 from polyurn.errors import ParameterError
 from polyurn.memory import check_memory
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.typed.arguments import checked, expected_as
-from polyurn.typed.arrays import EqualArrays, finite_array
+from polyurn.typed.arrays import ShapedArrays
+from polyurn.typed.declared import Floats, Shape
 
-# Covariances come from eigenvectors: their rounding is larger than one in the last place.
+# Covariances come from eigenvectors: their rounding is larger than one in the last digit.
 _ROUNDING = 1e-9
-# The mean style is far from the pool's if it is half a standard deviation of the pool's points away ...
+# The mean style is far from the proxy data's if it is half a standard deviation of their points away ...
 _FAR_MEAN = 0.5
 # ... by more than chance: four standard errors, one false alarm in 16,000.
 _STANDARD_ERRORS = 4.0
-# Points lie far from the pool if three times as many as in the pool itself are beyond the radius.
+# Points lie far from the proxy data if three times as many as of the proxy points are beyond the radius.
 _FAR_SHARES = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class StyleErrors(EqualArrays):
+class StyleErrors(ShapedArrays):
     """Standard errors of a style's numbers, the sampling of clients and noise for privacy in them.
 
     Attributes
@@ -44,24 +45,31 @@ class StyleErrors(EqualArrays):
         Of noise alone: 0 without any.
     """
 
-    mean: NDArray[np.float64]
-    shared: NDArray[np.float64]
-    by_label: NDArray[np.float64]
-    within: NDArray[np.float64]
+    mean: Annotated[Floats, Shape("n_directions")]
+    shared: Annotated[Floats, Shape("n_directions", "n_directions")]
+    by_label: Annotated[Floats, Shape("n_directions", "n_directions")]
+    within: Annotated[Floats, Shape("n_directions", "n_directions")]
     far_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._check_arrays()
+        if not 0 <= self.far_share < np.inf:
+            raise ParameterError(
+                f"expected a finite error of far_share of at least 0, got {self.far_share}"
+            )
 
 
 @checked
 @expected_as("a Style", advice="fit one with fit_style, or load one")
-@dataclass(frozen=True, eq=False, init=False)
-class Style(EqualArrays):
+@dataclass(frozen=True, eq=False)
+class Style(ShapedArrays):
     """The law of clients' styles in a space: z_ilj = μ + u_i + v_il + e_ilj.
 
     Parameters
     ----------
     space : StyleSpace
     mean : float array of shape (n_directions,)
-        μ: the mean style of the clients; the pool's is 0.
+        μ: the mean style of the clients; that of the proxy data is 0.
     shared : float array of shape (n_directions, n_directions)
         B: the covariance of what all labels of a client share.
     by_label : float array of shape (n_directions, n_directions)
@@ -72,7 +80,7 @@ class Style(EqualArrays):
         p: the mean label shares of clients; given if label and style go together.
     label_covariance : float array of shape (n_labels, n_labels), optional
         The covariance of clients' label shares.
-    tie : float array of shape (n_labels, n_directions), optional
+    label_effect : float array of shape (n_labels, n_directions), optional
         G: u is moved by G'(h - p) for a client of label shares h.
     errors : StyleErrors, optional
     n_clients : int
@@ -91,61 +99,34 @@ class Style(EqualArrays):
     """
 
     space: StyleSpace
-    mean: NDArray[np.float64]
-    shared: NDArray[np.float64]
-    by_label: NDArray[np.float64]
-    within: NDArray[np.float64]
-    label_shares: NDArray[np.float64] | None
-    label_covariance: NDArray[np.float64] | None
-    tie: NDArray[np.float64] | None
-    errors: StyleErrors | None
-    n_clients: int
-    far_share: float
+    mean: Annotated[Floats, Shape("n_directions")]
+    shared: Annotated[Floats, Shape("n_directions", "n_directions")]
+    by_label: Annotated[Floats, Shape("n_directions", "n_directions")]
+    within: Annotated[Floats, Shape("n_directions", "n_directions")]
+    _: KW_ONLY
+    label_shares: Annotated[Floats, Shape("n_labels")] | None = None
+    label_covariance: Annotated[Floats, Shape("n_labels", "n_labels")] | None = None
+    label_effect: Annotated[Floats, Shape("n_labels", "n_directions")] | None = None
+    errors: StyleErrors | None = None
+    n_clients: int = 0
+    far_share: float = math.nan
 
-    def __init__(
-        self,
-        space: StyleSpace,
-        mean: ArrayLike,
-        shared: ArrayLike,
-        by_label: ArrayLike,
-        within: ArrayLike,
-        *,
-        label_shares: ArrayLike | None = None,
-        label_covariance: ArrayLike | None = None,
-        tie: ArrayLike | None = None,
-        errors: StyleErrors | None = None,
-        n_clients: int = 0,
-        far_share: float = math.nan,
-    ) -> None:
-        m, labels = space.n_directions, space.n_labels
-        ties = (label_shares, label_covariance, tie)
-        if len({given is None for given in ties}) > 1:
-            raise ParameterError("expected label_shares, label_covariance and tie, or none of them")
-        if n_clients < 0 or far_share < 0 or far_share > 1:
+    def __post_init__(self) -> None:
+        self._check_arrays(n_directions=self.n_directions, n_labels=self.space.n_labels)
+        label_effect = (self.label_shares, self.label_covariance, self.label_effect)
+        if len({given is None for given in label_effect}) > 1:
+            raise ParameterError(
+                "expected label_shares, label_covariance and label_effect, or none of them"
+            )
+        for name in ("shared", "by_label", "within", "label_covariance"):
+            _check_covariance(getattr(self, name), name)
+        if self.errors is not None:
+            self.errors._check_arrays(n_directions=self.n_directions)
+        if self.n_clients < 0 or self.far_share < 0 or self.far_share > 1:
             raise ParameterError(
                 "expected n_clients of at least 0 and far_share from 0 to 1, got "
-                f"{n_clients} and {far_share}"
+                f"{self.n_clients} and {self.far_share}"
             )
-        values: dict[str, Any] = {
-            "space": space,
-            "mean": _shaped(mean, "mean", (m,)),
-            "shared": _covariance(shared, "shared", m),
-            "by_label": _covariance(by_label, "by_label", m),
-            "within": _covariance(within, "within", m),
-            "label_shares": label_shares,
-            "label_covariance": label_covariance,
-            "tie": tie,
-            "errors": None if errors is None else _errors(errors, m),
-            "n_clients": n_clients,
-            "far_share": far_share,
-        }
-        if tie is not None:
-            values |= {
-                "label_shares": _shaped(label_shares, "label_shares", (labels,)),
-                "label_covariance": _covariance(label_covariance, "label_covariance", labels),
-                "tie": _shaped(tie, "tie", (labels, m)),
-            }
-        self._freeze(values)
 
     @property
     def n_directions(self) -> int:
@@ -180,9 +161,11 @@ class Style(EqualArrays):
     @property
     def untied(self) -> NDArray[np.float64]:
         """The covariance of u given the label shares: B - G' Cov(h) G, negative eigenvalues 0."""
-        if self.tie is None or self.label_covariance is None:
+        if self.label_effect is None or self.label_covariance is None:
             return self.shared
-        return nearest_covariance(self.shared - self.tie.T @ self.label_covariance @ self.tie)
+        return nearest_covariance(
+            self.shared - self.label_effect.T @ self.label_covariance @ self.label_effect
+        )
 
     def clients(
         self, counts: object, *, rng: int | np.random.Generator | None = None
@@ -192,7 +175,7 @@ class Style(EqualArrays):
         Parameters
         ----------
         counts : int array or scipy.sparse of shape (n_clients, n_labels)
-            The clients' label counts: with ties, a client's style depends on its label shares.
+            The clients' label counts: with label_effect, a client's style depends on its label shares.
         rng : int or numpy.random.Generator
 
         Returns
@@ -202,9 +185,9 @@ class Style(EqualArrays):
         table = check_counts(counts, n_categories=self.space.n_labels)
         rng = np.random.default_rng(rng)
         drawn = rng.standard_normal((table.shape[0], self.n_directions)) @ _root(self.untied).T
-        if self.tie is not None and self.label_shares is not None:
+        if self.label_effect is not None and self.label_shares is not None:
             shares = table / np.maximum(client_sizes(table), 1)[:, None]
-            drawn += np.asarray(shares @ self.tie) - self.label_shares @ self.tie
+            drawn += np.asarray(shares @ self.label_effect) - self.label_shares @ self.label_effect
         return np.asarray(self.mean + drawn)
 
     def draw(
@@ -228,25 +211,26 @@ class Style(EqualArrays):
 
     @property
     def alarm(self) -> str | None:
-        """Why the pool may not be able to show these clients' style, in one line; None if it can.
+        """Why the proxy data may not be able to show these clients' style, in one line; None if they
+        can.
 
-        The clients' mean style is not the pool's if it lies half a standard deviation of the pool's
-        points away, and four standard errors; and their points are far from the pool
-        if three times as many of them as of the pool's are beyond the radius, by more than noise.
+        The clients' mean style is not the proxy data's if it lies half a standard deviation of the
+        proxy points away, and four standard errors. Clients' points are far from the proxy data if
+        three times as many of them as of the proxy points are beyond the radius, by more than noise.
         """
         away = float(np.linalg.norm(self.mean))
         error = 0.0 if self.errors is None else float(np.linalg.norm(self.errors.mean))
         if away > max(_FAR_MEAN, _STANDARD_ERRORS * error):
             worst = int(np.argmax(np.abs(self.mean)))
             return (
-                f"the clients' mean style is not the pool's: it lies {away:.2f} standard deviations of "
-                f"the pool's points away, most of it in direction {worst + 1}"
+                f"the clients' mean style is not the proxy data's: it lies {away:.2f} standard "
+                f"deviations of the proxy points away, most of it in direction {worst + 1}"
             )
         noise = 0.0 if self.errors is None else _STANDARD_ERRORS * self.errors.far_share
-        if self.far_share - noise > _FAR_SHARES * max(self.space.pool_far_share, 1e-3):
+        if self.far_share - noise > _FAR_SHARES * max(self.space.proxy_far_share, 1e-3):
             return (
-                f"{self.far_share:.1%} of the clients' points lie far from the pool, beyond "
-                f"{self.space.radius:.3g}; of the pool's own, {self.space.pool_far_share:.1%}"
+                f"{self.far_share:.1%} of the clients' points lie far from the proxy data, beyond "
+                f"{self.space.radius:.3g}; of the proxy points, {self.space.proxy_far_share:.1%}"
             )
         return None
 
@@ -266,41 +250,22 @@ def nearest_covariance(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     [[2.0, 0.0], [0.0, 0.0]]
     """
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    made = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return np.asarray((made + made.T) / 2)
+    nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return np.asarray((nearest + nearest.T) / 2)
 
 
-def _shaped(values: ArrayLike | None, what: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    given = finite_array(values, what)
-    if given.shape != shape:
-        raise ParameterError(f"expected {what} of shape {shape}, got {given.shape}")
-    return given
-
-
-def _covariance(values: ArrayLike | None, what: str, n: int) -> NDArray[np.float64]:
-    given = _shaped(values, what, (n, n))
+def _check_covariance(given: Floats | None, what: str) -> None:
+    if given is None:
+        return
     size = np.abs(given).max(initial=0.0)
     if np.abs(given - given.T).max(initial=0.0) > _ROUNDING * size:
         raise ParameterError(
             f"expected {what} as a covariance matrix, got one that is not symmetric"
         )
-    if np.linalg.eigvalsh(given)[0] < -_ROUNDING * n * max(size, 1.0):
+    if np.linalg.eigvalsh(given)[0] < -_ROUNDING * len(given) * max(size, 1.0):
         raise ParameterError(
             f"expected {what} as a covariance matrix, got one with a negative eigenvalue"
         )
-    return given
-
-
-def _errors(errors: StyleErrors, m: int) -> StyleErrors:
-    shapes = {"mean": (m,), "shared": (m, m), "by_label": (m, m), "within": (m, m)}
-    arrays = {name: _shaped(getattr(errors, name), name, s) for name, s in shapes.items()}
-    for array in arrays.values():
-        array.flags.writeable = False
-    if not 0 <= errors.far_share < np.inf:
-        raise ParameterError(
-            f"expected a finite error of far_share of at least 0, got {errors.far_share}"
-        )
-    return StyleErrors(**arrays, far_share=float(errors.far_share))
 
 
 def _root(covariance: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,27 +1,39 @@
 """The coordinates of points in which clients' styles are measured: z = W_l^(-1/2) (P'f - c_l).
 
-The server makes a space of its proxy data (`proxy_space.py`) and sends it to clients; here it is used,
-with the same bits on either side. Whose points they are, and what their coordinates say about clients,
-is not known here.
+The server makes a space of its proxy data (label means, the main directions of the residuals, whitening)
+and sends it to clients; both use it, with the same bits on either side. Whose points they are, and what
+their coordinates say about clients, is not known here.
 """
 
 import math
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from polyurn.errors import ParameterError
+from polyurn.memory import check_memory
 from polyurn.typed.arguments import checked, expected_as
-from polyurn.typed.arrays import EqualArrays, finite_array, numbers
+from polyurn.typed.arrays import ShapedArrays, numbers
+from polyurn.typed.declared import Floats, Shape
+from polyurn.wording import counted
+
+# Numbers of a block of residuals: 64 MB of float64, however many points there are.
+_BLOCK_NUMBERS = 8_000_000
+# The radius is the distance within which this share of the proxy points lies.
+_WITHIN_RADIUS = 0.99
+# A direction with less of the residuals' variance than this is rounding, not variation.
+_LEAST_VARIANCE = 1e-10
 
 
 @checked
 @expected_as("a StyleSpace", advice="make one of proxy data with style_space")
-@dataclass(frozen=True, eq=False, init=False)
-class StyleSpace(EqualArrays):
+@dataclass(frozen=True, eq=False)
+class StyleSpace(ShapedArrays):
     """Coordinates of points in which clients' styles are measured, the same bits everywhere.
 
     Parameters
@@ -34,7 +46,7 @@ class StyleSpace(EqualArrays):
         W_l^(-1/2): makes the proxy points of label l have covariance I.
     radius : float
         A point farther than this from 0 is moved to this distance: what one point can do is bounded.
-    pool_far_share : float
+    proxy_far_share : float
         The share of the proxy points that lie beyond the radius.
 
     Examples
@@ -44,31 +56,25 @@ class StyleSpace(EqualArrays):
     [[1.0], [2.0]]
     """
 
-    centres: NDArray[np.float64]
-    basis: NDArray[np.float64]
-    whitening: NDArray[np.float64]
+    centres: Annotated[Floats, Shape("n_labels", "n_directions")]
+    basis: Annotated[Floats, Shape("n_features", "n_directions")]
+    whitening: Annotated[Floats, Shape("n_labels", "n_directions", "n_directions")]
     radius: float
-    pool_far_share: float
+    proxy_far_share: float = 0.0
 
-    def __init__(
-        self,
-        centres: ArrayLike,
-        basis: ArrayLike,
-        whitening: ArrayLike,
-        radius: float,
-        pool_far_share: float = 0.0,
-    ) -> None:
-        arrays = {
-            "centres": finite_array(centres, "centres"),
-            "basis": finite_array(basis, "basis"),
-            "whitening": finite_array(whitening, "whitening"),
-        }
-        _check_space(*arrays.values())
-        if not 0 < radius < math.inf:
-            raise ParameterError(f"expected a finite radius above 0, got {radius}")
-        if not 0 <= pool_far_share <= 1:
-            raise ParameterError(f"expected pool_far_share from 0 to 1, got {pool_far_share}")
-        self._freeze(arrays | {"radius": radius, "pool_far_share": pool_far_share})
+    def __post_init__(self) -> None:
+        self._check_arrays()
+        if not 1 <= self.n_directions <= self.n_features or self.n_labels == 0:
+            raise ParameterError(
+                "expected at least one label and one direction, and no more directions than features, "
+                f"got {self.n_labels}, {self.n_directions} and {self.n_features}"
+            )
+        if not 0 < self.radius < math.inf:
+            raise ParameterError(f"expected a finite radius above 0, got {self.radius}")
+        if not 0 <= self.proxy_far_share <= 1:
+            raise ParameterError(
+                f"expected proxy_far_share from 0 to 1, got {self.proxy_far_share}"
+            )
 
     @property
     def n_labels(self) -> int:
@@ -118,7 +124,7 @@ class StyleSpace(EqualArrays):
         Without `finite_only`, coordinates that are not finite are 0, and far: a client's answer may not
         be refused for what its points are.
         """
-        from polyurn.model.style_kernels import whitened
+        from polyurn.model.model_kernels import whitened
 
         if n_threads < 1:
             raise ParameterError(f"expected n_threads of at least 1, got {n_threads}")
@@ -146,6 +152,69 @@ class StyleSpace(EqualArrays):
     def __repr__(self) -> str:
         shape = f"n_labels={self.n_labels}, n_features={self.n_features}"
         return f"StyleSpace({shape}, n_directions={self.n_directions}, radius={self.radius:.3g})"
+
+
+@checked
+def style_space(
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    n_directions: int = 4,
+    radius: float | None = None,
+    n_labels: int | None = None,
+    prior_points: float | None = None,
+) -> StyleSpace:
+    """Make a style space of proxy points.
+
+    Its directions are the principal components of the residuals f - m_l, of all labels together; in
+    them the points of each label are whitened, so that the proxy points have mean 0 and covariance I.
+
+    Parameters
+    ----------
+    features : array of shape (n_points, n_features)
+        Pixels, columns or a frozen embedding; further axes are flattened.
+    labels : int array of shape (n_points,)
+        0 to n_labels - 1; every label has points.
+    n_directions : int
+        m: 4 to 8 served well. Clients send 5 + m + 3 m (m + 1) / 2 numbers.
+    radius : float, optional
+        Points farther from 0 are moved to this distance. By default 99 % of the proxy points lie within
+        it.
+    n_labels : int, optional
+        By default the largest label and one.
+    prior_points : float, optional
+        The covariance of a label's residuals is estimated as if it had so many more points with the
+        covariance of all labels together; by default m + 1, the fewest points of which a covariance has
+        full rank. It matters for rare labels only.
+
+    Returns
+    -------
+    StyleSpace
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(3, size=900)
+    >>> space = style_space(rng.normal(size=(900, 5)) + labels[:, None], labels, n_directions=2)
+    >>> space
+    StyleSpace(n_labels=3, n_features=5, n_directions=2, radius=2.98)
+    """
+    rows = feature_rows(features)
+    codes = label_codes(labels, len(rows), n_labels=n_labels)
+    per_label = _points_of_each(codes, n_labels)
+    prior = float(n_directions + 1 if prior_points is None else prior_points)
+    _check_settings(rows, n_directions, prior)
+    means = _label_means(rows, codes, per_label)
+    basis = _main_directions(_covariance(rows, codes, means), n_directions)
+    whitening = _whitening(_projected(rows, codes, means, basis), codes, per_label, prior)
+    centres = means @ basis
+    whole = StyleSpace(centres, basis, whitening, radius=np.finfo(np.float64).max)
+    distances = np.linalg.norm(whole.coordinates(rows, codes), axis=1)
+    if radius is None:
+        radius = float(np.quantile(distances, _WITHIN_RADIUS))
+    return StyleSpace(
+        centres, basis, whitening, radius, proxy_far_share=float((distances > radius).mean())
+    )
 
 
 def feature_rows(features: ArrayLike, *, n_features: int | None = None) -> NDArray[Any]:
@@ -192,17 +261,107 @@ def label_codes(labels: ArrayLike, n_points: int, *, n_labels: int | None) -> ND
     return given.astype(np.int64)
 
 
-def _check_space(
-    centres: NDArray[np.float64], basis: NDArray[np.float64], whitening: NDArray[np.float64]
-) -> None:
-    n_labels, n_features, m = len(centres), len(basis), basis.shape[-1]
-    if centres.shape != (n_labels, m) or basis.ndim != 2 or not 1 <= m <= n_features:
+def _points_of_each(codes: NDArray[np.int64], n_labels: int | None) -> NDArray[np.int64]:
+    n = int(codes.max(initial=-1)) + 1 if n_labels is None else n_labels
+    # More labels than points leave one empty; there is no need to count how many.
+    per_label = np.bincount(codes, minlength=n) if 0 < n <= len(codes) else np.zeros(1, np.int64)
+    if not per_label.all():
+        empty = f"label {np.argmin(per_label)}" if n <= len(codes) else "some of them"
         raise ParameterError(
-            "expected centres of shape (n_labels, n_directions) and a basis of shape (n_features, "
-            f"n_directions), got {centres.shape} and {basis.shape}"
+            f"expected proxy points of every label, got none of {empty}; number labels without "
+            "gaps, and leave out those that the proxy data lack"
         )
-    if whitening.shape != (n_labels, m, m) or n_labels == 0:
+    return per_label
+
+
+def _check_settings(rows: NDArray[Any], n_directions: int, prior: float) -> None:
+    if not 1 <= n_directions <= rows.shape[1]:
         raise ParameterError(
-            f"expected whitening of shape {(n_labels, m, m)} for at least one label, got "
-            f"{whitening.shape}"
+            f"expected n_directions from 1 to {rows.shape[1]}, the features, got {n_directions}"
         )
+    if not 0 <= prior < np.inf:
+        raise ParameterError(f"expected prior_points of at least 0, got {prior}")
+    check_finite(rows)
+    check_memory(
+        8 * rows.shape[1] ** 2,
+        f"the covariances of {rows.shape[1]:,} features",
+        "take an embedding, or fewer columns",
+    )
+
+
+def _blocks(n_points: int, n_features: int) -> Iterator[slice]:
+    step = max(1, _BLOCK_NUMBERS // max(n_features, 1))
+    for start in range(0, n_points, step):
+        yield slice(start, min(start + step, n_points))
+
+
+def _label_means(
+    rows: NDArray[Any], codes: NDArray[np.int64], per_label: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    sums = np.zeros((len(per_label), rows.shape[1]))
+    for block in _blocks(*rows.shape):
+        inside = codes[block]
+        one_hot = scipy.sparse.csr_array(
+            (np.ones(len(inside)), (inside, np.arange(len(inside)))),
+            shape=(len(per_label), len(inside)),
+        )
+        sums += one_hot @ rows[block].astype(np.float64)
+    return np.asarray(sums / per_label[:, None])
+
+
+def _covariance(
+    rows: NDArray[Any], codes: NDArray[np.int64], means: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    total = np.zeros((rows.shape[1], rows.shape[1]))
+    for block in _blocks(*rows.shape):
+        residuals = rows[block] - means[codes[block]]
+        total += residuals.T @ residuals
+    return total / len(rows)
+
+
+def _main_directions(covariance: NDArray[np.float64], n_directions: int) -> NDArray[np.float64]:
+    d = len(covariance)
+    values, vectors = scipy.linalg.eigh(covariance, subset_by_index=[d - n_directions, d - 1])
+    if values[0] <= _LEAST_VARIANCE * max(np.trace(covariance), np.finfo(np.float64).tiny):
+        n_vary = int((values > _LEAST_VARIANCE * np.trace(covariance)).sum())
+        raise ParameterError(
+            f"expected features that vary within labels in {counted(n_directions, 'direction')}, got "
+            f"{n_vary}; take fewer directions"
+        )
+    basis = np.asarray(vectors[:, ::-1])
+    # A direction has no sign of its own: its largest entry is positive, on every machine.
+    return np.asarray(basis * np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(n_directions)]))
+
+
+def _projected(
+    rows: NDArray[Any],
+    codes: NDArray[np.int64],
+    means: NDArray[np.float64],
+    basis: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    out = np.empty((len(rows), basis.shape[1]))
+    for block in _blocks(*rows.shape):
+        out[block] = (rows[block] - means[codes[block]]) @ basis
+    return out
+
+
+def _whitening(
+    projected: NDArray[np.float64],
+    codes: NDArray[np.int64],
+    per_label: NDArray[np.int64],
+    prior: float,
+) -> NDArray[np.float64]:
+    """W_l^(-1/2) of each label, W_l with the prior in it, shape (n_labels, m, m)."""
+    pooled = projected.T @ projected / len(projected)
+    order = np.argsort(codes, kind="stable")
+    out = np.empty((len(per_label), *pooled.shape))
+    for label, mine in enumerate(np.split(order, np.cumsum(per_label)[:-1])):
+        own = projected[mine].T @ projected[mine]
+        values, vectors = np.linalg.eigh((own + prior * pooled) / (len(mine) + prior))
+        if values[0] <= _LEAST_VARIANCE * values[-1]:
+            raise ParameterError(
+                f"expected the points of label {label} to vary in all {len(values)} directions, got "
+                f"{counted(len(mine), 'point')} that do not; raise prior_points or take fewer directions"
+            )
+        out[label] = (vectors / np.sqrt(values)) @ vectors.T
+    return out

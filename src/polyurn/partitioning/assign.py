@@ -1,11 +1,13 @@
 """Which proxy points each simulated client holds: histograms in, indices out.
 
 Every histogram is matched exactly where the proxy data allow it; where they do not, the caller has
-said what is to happen and the report says what did. How points are drawn is `kernels.py`, how clients
-are drawn again is `redraw.py`, and nothing is written here.
+chosen what is to happen, and the report has what did. Clients are served in their order, each from what
+those before it left over; one that asks for more than is left can be drawn again, without the categories
+that have run out. How points are drawn is `draw_kernels.py`, and nothing is written here.
 """
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,22 +16,20 @@ from scipy import sparse
 from polyurn.counts import Counts, check_counts, client_sizes
 from polyurn.errors import ParameterError, PartitionError, ShortfallError, StyleWarning
 from polyurn.memory import check_memory
+from polyurn.model.mdm import MDM
+from polyurn.model.populations import Population, Styled, check_population, drawn_from
+from polyurn.model.rising_factorials import log_rising
 from polyurn.model.style import Style
-from polyurn.partitioning.redraw import dense, redraw, sample_counts, serve
-from polyurn.partitioning.result import (
-    Partition,
-    PartitionReport,
-    Shortfall,
-    StyleReport,
-    check_labels,
-)
+from polyurn.partitioning.result import Partition, PartitionReport, Shortfall, check_labels
 from polyurn.partitioning.styled import draw_with_style
-from polyurn.populations import Population, Styled, check_population, drawn_from
 from polyurn.typed.arguments import checked
-from polyurn.wording.numbers import counted
+from polyurn.typed.arrays import numbers
+from polyurn.wording import counted
 
 # Clients that `cover` draws at a time: 32 MB of histograms.
 _BATCH_CELLS = 4_000_000
+# How many clients of a population are drawn before an error says that it has none that fits.
+_TRIES = 1024
 
 
 @checked
@@ -73,10 +73,10 @@ def partition(
         For "resample"; by default the one that the clients were drawn from.
     style : Style, optional
         What clients differ in besides their labels, from `fit_style`; a `Styled` population's own by
-        default. Categories are then labels. A
-        client draws points in proportion to how much more frequent they are in its style than in the
-        proxy data. Clients are then not quite independent of each other: a point is 0.3 times as
-        likely as before each time it is given, so that clients together are like the proxy data.
+        default. Categories are then labels. A client draws points in proportion to how much more
+        frequent they are in its style than in the proxy data. Clients are then not quite independent of
+        each other: a point is 0.3 times as likely as before each time it is given, so that clients
+        together are like the proxy data.
     features : array of shape (n_points, ...), optional
         Of the proxy points, as the style's space has them; with a style and only then.
     rng : int or numpy.random.Generator
@@ -105,7 +105,7 @@ def partition(
     >>> parts = partition(labels, [[1, 2, 0], [0, 1, 1]], rng=0)
     >>> [np.bincount(np.take(labels, mine), minlength=3).tolist() for mine in parts]
     [[1, 2, 0], [0, 1, 1]]
-    >>> from polyurn.populations import IID
+    >>> from polyurn.model.populations import IID
     >>> partition(labels, IID([2, 3, 1], sizes=[2, 4]), n_clients=3, rng=0).sizes.tolist()
     [4, 2, 2]
     """
@@ -117,34 +117,24 @@ def partition(
         population = drawn_from(clients)
     _check_settings(shortfall, population, table.shape[1])
     codes = check_labels(labels, table.shape[1])
-    stock = np.bincount(codes, minlength=table.shape[1])
+    available = np.bincount(codes, minlength=table.shape[1])
     asked = _column_sums(table)
     redrawn = np.empty(0, np.int64)
     if shortfall == "refuse":
-        _refuse(_column_max(table) if replace else asked, stock)
+        _refuse(_column_max(table) if replace else asked, available)
     elif shortfall == "resample" and population is not None:
-        table, redrawn = _resample(table, stock, population, replace, rng)
-    empty = np.flatnonzero((_column_sums(table) > 0) & (stock == 0))
+        table, redrawn = _resample(table, available, population, replace, rng)
+    empty = np.flatnonzero((_column_sums(table) > 0) & (available == 0))
     if len(empty):
         raise ShortfallError(
             "clients ask for points of categories that the proxy data do not have: {}; draw clients "
             "without them, or use shortfall='resample' (--shortfall resample on the command line)",
             empty.tolist(),
         )
-    offsets, indices, of_style = _drawn(codes, stock, table, replace, style, features, rng)
-    report = PartitionReport(
-        available=stock,
-        asked=asked,
-        given=_column_sums(table),
-        n_used=_n_used(indices, len(codes)),
-        n_repeats=_n_repeats(table, stock),
-        redrawn=redrawn,
-        cut=0,
-        replace=replace,
+    return _given(
+        codes, table, style, features, rng, asked=asked, redrawn=redrawn, replace=replace,
         shortfall=shortfall,
-        style=of_style,
-    )
-    return Partition(offsets, indices, report)
+    )  # fmt: skip
 
 
 @checked
@@ -197,35 +187,62 @@ def cover(
     codes = check_labels(labels, n_categories)
     if len(codes) == 0:
         raise PartitionError("expected at least one proxy point, got none")
-    stock = np.bincount(codes, minlength=n_categories)
-    left, asked = stock, np.zeros(n_categories, np.int64)
+    available = np.bincount(codes, minlength=n_categories)
+    left, asked = available, np.zeros(n_categories, np.int64)
     parts: list[NDArray[np.int64]] = []
     redrawn: list[NDArray[np.int64]] = []
     n_clients, n_drawn, cut = 0, 16, 0
     while left.any():  # every client takes a point at least
         drawn = sample_counts(population, n_drawn, rng)
         served = serve(drawn, left, population, rng)
-        left, cut = served.stock, served.cut
+        left, cut = served.left, served.cut
         asked += drawn[: len(served.counts)].sum(axis=0)
         parts.append(served.counts)
         redrawn.append(served.redrawn + n_clients)
         n_clients += len(served.counts)
         n_drawn = min(2 * n_drawn, _BATCH_CELLS // n_categories + 1)
-    table = np.concatenate(parts)
-    offsets, indices, of_style = _drawn(codes, stock, table, False, style, features, rng)
-    report = PartitionReport(
-        available=stock,
-        asked=asked,
-        given=stock,
-        n_used=len(codes),
-        n_repeats=0,
-        redrawn=np.concatenate(redrawn),
-        cut=cut,
-        replace=False,
-        shortfall="resample",
-        style=of_style,
-    )
-    return Partition(offsets, indices, report)
+    return _given(
+        codes, np.concatenate(parts), style, features, rng, asked=asked,
+        redrawn=np.concatenate(redrawn), cut=cut, replace=False, shortfall="resample",
+    )  # fmt: skip
+
+
+@checked
+def held_categories(counts: object, labels: ArrayLike) -> Counts:
+    """The same clients, without points of categories that the proxy data have none of.
+
+    Clients who hold nothing else are left out. Small categories may be missing from a server's data by
+    chance; if much is, the data cannot stand for these clients.
+
+    Parameters
+    ----------
+    counts : int array or scipy.sparse of shape (n_clients, n_categories)
+    labels : int array of shape (n_points,)
+        The category of each proxy point.
+
+    Returns
+    -------
+    int array or scipy.sparse of shape (n_left, n_categories)
+
+    Examples
+    --------
+    >>> held_categories([[1, 2, 0], [0, 3, 0], [2, 0, 4]], [0, 0, 2]).tolist()
+    [[1, 0, 0], [2, 0, 4]]
+    """
+    table = check_counts(counts)
+    there = has_points(labels, table.shape[1])
+    if isinstance(table, np.ndarray):
+        kept = np.where(there, table, 0)
+        return np.asarray(kept[kept.sum(axis=1) > 0])
+    held = sparse.csr_array(table.multiply(there[None]))
+    held.eliminate_zeros()
+    return held[np.flatnonzero(np.asarray(held.sum(axis=1)).reshape(-1) > 0)]
+
+
+def has_points(labels: ArrayLike, n_categories: int) -> NDArray[np.bool_]:
+    """Which of so many categories the proxy data have, shape (n_categories,)."""
+    codes = numbers(labels, "labels")
+    return np.isin(np.arange(n_categories), codes)
 
 
 def _histograms(clients: object, n_clients: int | None, rng: np.random.Generator) -> Counts:
@@ -240,28 +257,38 @@ def _histograms(clients: object, n_clients: int | None, rng: np.random.Generator
     return sample_counts(population, n_clients, rng)
 
 
-def _drawn(
+def _given(
     codes: NDArray[np.int64],
-    stock: NDArray[np.int64],
     table: Counts,
-    replace: bool,
     style: Style | None,
     features: ArrayLike | None,
     rng: np.random.Generator,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], StyleReport | None]:
-    """The offsets and indices of a partition whose histograms can be served."""
-    from polyurn.partitioning.kernels import draw_dense, draw_sparse, fill_urns, shuffle_clients
+    *,
+    asked: NDArray[np.int64],
+    redrawn: NDArray[np.int64],
+    cut: int = 0,
+    replace: bool,
+    shortfall: Shortfall,
+) -> Partition:
+    """The partition of clients with these histograms, all of which can be served."""
+    from polyurn.partitioning.draw_kernels import (
+        draw_dense,
+        draw_sparse,
+        fill_urns,
+        shuffle_clients,
+    )
 
     offsets = np.concatenate([[0], np.cumsum(client_sizes(table))])
     n_given, n_points = int(offsets[-1]), len(codes)
-    # The indices; for each proxy point its place in the urns and whether it was used; cursors.
+    # The indices; for each proxy point its position in the urns and whether it was used; cursors.
     check_memory(
         8 * n_given + 9 * n_points + 8 * len(offsets),
         f"the indices of the {counted(n_given, 'point')} that clients ask for",
         "partition fewer clients at a time",
     )
     indices = np.empty(n_given, np.int64)
-    starts = np.concatenate([[0], np.cumsum(stock)])
+    available = np.bincount(codes, minlength=table.shape[1])
+    starts = np.concatenate([[0], np.cumsum(available)])
     urns = np.empty(n_points, np.int32 if n_points < 2**31 else np.int64)
     fill_urns(codes, starts[:-1].copy(), urns)
     cursors, served = offsets[:-1].copy(), None
@@ -278,57 +305,21 @@ def _drawn(
             cells.indptr, cells.indices, cells.data, starts, urns, cursors, indices, replace, rng
         )
     shuffle_clients(offsets, indices, rng)
-    return offsets, indices, served
-
-
-def _resample(
-    table: Counts,
-    stock: NDArray[np.int64],
-    population: Population,
-    replace: bool,
-    rng: np.random.Generator,
-) -> tuple[Counts, NDArray[np.int64]]:
-    """The same histograms, those that cannot be served drawn again; and which these are."""
-    sizes, n_points = client_sizes(table), int(stock.sum())
-    needed = int(sizes.max()) if replace else int(sizes.sum())
-    if needed > n_points:
-        whose = "a client asks" if replace else "the clients ask"
-        raise PartitionError(
-            f"{whose} for {counted(needed, 'point')} and the proxy data have {n_points:,}; draw smaller "
-            "clients, fewer of them, or use shortfall='reuse' (--shortfall reuse on the command line)"
-        )
-    if not replace:
-        if (_column_sums(table) <= stock).all():
-            return table, np.empty(0, np.int64)
-        served = serve(dense(table), stock, population, rng)
-        return served.counts, served.redrawn
-    short = _short_clients(table, stock)
-    if len(short) == 0:
-        return table, short
-    counts = dense(table)
-    for client in short:
-        counts[client] = redraw(int(sizes[client]), stock, population, rng)
-    return counts, short
-
-
-def _short_clients(table: Counts, stock: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Clients that ask for more points of a category than there are."""
-    if isinstance(table, np.ndarray):
-        return np.flatnonzero((table > stock).any(axis=1))
-    clients = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
-    return np.unique(clients[table.data > stock[table.indices]])
-
-
-def _refuse(needed: NDArray[np.int64], stock: NDArray[np.int64]) -> None:
-    missing = np.maximum(needed - stock, 0)
-    if missing.any():
-        short = np.flatnonzero(missing)
-        raise ShortfallError(
-            f"the proxy data are short of {counted(int(missing.sum()), 'point')}: {{}}; draw fewer "
-            "clients, or let points be given again (shortfall reuse)",
-            short.tolist(),
-            missing[short].tolist(),
-        )
+    used = np.zeros(n_points, bool)
+    used[indices] = True
+    report = PartitionReport(
+        available=available,
+        asked=asked,
+        given=_column_sums(table),
+        n_used=int(used.sum()),
+        n_repeats=_n_repeats(table, available),
+        redrawn=redrawn,
+        cut=cut,
+        replace=replace,
+        shortfall=shortfall,
+        style=served,
+    )
+    return Partition(offsets, indices, report)
 
 
 def _with_style(
@@ -368,15 +359,204 @@ def _column_max(table: Counts) -> NDArray[np.int64]:
     return np.asarray(table.max(axis=0).toarray(), np.int64).reshape(-1)
 
 
-def _n_used(indices: NDArray[np.int64], n_points: int) -> int:
-    used = np.zeros(n_points, bool)
-    used[indices] = True
-    return int(used.sum())
-
-
-def _n_repeats(table: Counts, stock: NDArray[np.int64]) -> int:
+def _n_repeats(table: Counts, available: NDArray[np.int64]) -> int:
     """How many points clients are given beyond one of each that there is."""
-    if not (_column_max(table) > stock).any():
+    if not (_column_max(table) > available).any():
         return 0
     cells = sparse.coo_array(table)
-    return int(np.maximum(cells.data - stock[cells.col], 0).sum())
+    return int(np.maximum(cells.data - available[cells.col], 0).sum())
+
+
+def _short_clients(table: Counts, available: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Clients that ask for more points of a category than there are."""
+    if isinstance(table, np.ndarray):
+        return np.flatnonzero((table > available).any(axis=1))
+    clients = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    return np.unique(clients[table.data > available[table.indices]])
+
+
+def _refuse(needed: NDArray[np.int64], available: NDArray[np.int64]) -> None:
+    missing = np.maximum(needed - available, 0)
+    if missing.any():
+        short = np.flatnonzero(missing)
+        raise ShortfallError(
+            f"the proxy data are short of {counted(int(missing.sum()), 'point')}: {{}}; draw fewer "
+            "clients, or let points be given again (shortfall reuse)",
+            short.tolist(),
+            missing[short].tolist(),
+        )
+
+
+def _resample(
+    table: Counts,
+    available: NDArray[np.int64],
+    population: Population,
+    replace: bool,
+    rng: np.random.Generator,
+) -> tuple[Counts, NDArray[np.int64]]:
+    """The same histograms, those that cannot be served drawn again; and which these are."""
+    sizes, n_points = client_sizes(table), int(available.sum())
+    needed = int(sizes.max()) if replace else int(sizes.sum())
+    if needed > n_points:
+        whose = "a client asks" if replace else "the clients ask"
+        raise PartitionError(
+            f"{whose} for {counted(needed, 'point')} and the proxy data have {n_points:,}; draw smaller "
+            "clients, fewer of them, or use shortfall='reuse' (--shortfall reuse on the command line)"
+        )
+    if not replace:
+        if (_column_sums(table) <= available).all():
+            return table, np.empty(0, np.int64)
+        served = serve(dense(table), available, population, rng)
+        return served.counts, served.redrawn
+    short = _short_clients(table, available)
+    if len(short) == 0:
+        return table, short
+    counts = dense(table)
+    for client in short:
+        counts[client] = redraw(int(sizes[client]), available, population, rng)
+    return counts, short
+
+
+@dataclass(frozen=True)
+class Served:
+    """The histograms that could be served, what is left then, and which are not as they were asked for.
+
+    `cut` is how many points fewer than it asked for the last one holds, because nothing was left.
+    """
+
+    counts: NDArray[np.int64]  # (n_served, n_categories)
+    left: NDArray[np.int64]  # (n_categories,)
+    redrawn: NDArray[np.int64]  # (n_redrawn,)
+    cut: int
+
+
+def serve(
+    counts: NDArray[np.int64],
+    available: NDArray[np.int64],
+    population: Population,
+    rng: np.random.Generator,
+) -> Served:
+    """Serve clients one after the other until all are served or nothing is left.
+
+    Who cannot have what it asks for is drawn again from the population.
+    """
+    counts, available = counts.copy(), available.copy()
+    redrawn: list[int] = []
+    start, step, cut = 0, 64, 0
+    while start < len(counts) and available.any():
+        needed = np.cumsum(counts[start : start + step], axis=0)
+        short = (needed > available).any(axis=1)
+        n_served = int(short.argmax()) if short.any() else len(needed)
+        if n_served:
+            available -= needed[n_served - 1]
+        start += n_served
+        # Where one client is short the next ones will be: look at few of them at a time.
+        step = max(1, step // 2) if short.any() else 2 * step
+        if short.any() and available.any():
+            asked, left = int(counts[start].sum()), int(available.sum())
+            counts[start] = (
+                available if asked >= left else redraw(asked, available, population, rng)
+            )
+            available -= counts[start]
+            redrawn.append(start)
+            cut = max(asked - left, 0)
+            start += 1
+    return Served(counts[:start], available, np.array(redrawn, np.int64), cut)
+
+
+def redraw(
+    size: int, available: NDArray[np.int64], population: Population, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """A client of `size` points, with no more of a category than is available, at most `available.sum()`
+    in all.
+
+    Its points are drawn from the categories that are not empty. Where that empties another one, the
+    points that are missing are drawn from those that are left then, given what the client holds: each
+    time round there is one category fewer.
+    """
+    counts = np.zeros(len(available), np.int64)
+    missing = size
+    while missing:
+        left = available - counts > 0
+        if isinstance(population, MDM):
+            more = _continued(population, counts, missing, left, rng)
+        else:
+            more = _borrowed(population, missing, left, rng)
+        more = np.minimum(more, available - counts)
+        counts += more
+        missing -= int(more.sum())
+    return counts
+
+
+def _continued(
+    mdm: MDM,
+    counts: NDArray[np.int64],
+    missing: int,
+    left: NDArray[np.bool_],
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """The next `missing` points of a client that holds `counts`, given that all are from `left`.
+
+    A Pólya urn that goes on: component by its posterior probability, then a Dirichlet-multinomial of
+    alpha + counts on the categories that are left.
+    """
+    size = int(counts.sum()) + missing
+    alpha_0 = mdm.alphas.sum(axis=1)
+    kept = np.where(left, mdm.alphas + counts, 0.0)
+    # log_rising(0, n) is -inf: a component that makes nothing of what is left has probability 0.
+    rest, all_of_it = log_rising([kept.sum(axis=1), alpha_0], [[missing], [size]], scale=alpha_0)
+    logs = np.log(mdm.weights) + mdm.sizes.logpmf([size])[0] + rest - all_of_it
+    if counts.any():
+        logs += log_rising(mdm.alphas, counts, scale=alpha_0[:, None]).sum(axis=1)
+    if np.isneginf(logs).all():
+        raise _no_client(left, f"of {counted(size, 'point')}")
+    odds = np.exp(logs - logs.max())
+    alpha = kept[rng.choice(mdm.n_components, p=odds / odds.sum())]
+    more = np.zeros(len(alpha), np.int64)
+    more[alpha > 0] = rng.multinomial(missing, rng.dirichlet(alpha[alpha > 0]))
+    return more
+
+
+def _borrowed(
+    population: Population,
+    missing: int,
+    left: NDArray[np.bool_],
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """`missing` points like those that a client of the population has of what is `left`.
+
+    A part of that client's points if it has enough of them, and all of them several times over if not.
+    """
+    tried = 0
+    while tried < _TRIES:
+        drawn = sample_counts(population, max(1, tried), rng)
+        tried += len(drawn)
+        drawn[:, ~left] = 0
+        fits = np.flatnonzero(drawn.any(axis=1))
+        if len(fits):
+            client = drawn[fits[0]]
+            times, rest = divmod(missing, int(client.sum()))
+            part = rng.multivariate_hypergeometric(client, rest, method="marginals")
+            return np.asarray(client * times + part)
+    raise _no_client(left, f"among {tried}")
+
+
+def sample_counts(
+    population: Population, n_clients: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw clients of a population and check them; an array of their own."""
+    drawn = population.sample(n_clients, rng=rng)
+    return dense(check_counts(drawn, n_categories=population.n_categories))
+
+
+def dense(counts: Counts) -> NDArray[np.int64]:
+    """Histograms as a new array of 64-bit whole numbers."""
+    return (counts if isinstance(counts, np.ndarray) else counts.toarray()).astype(np.int64)
+
+
+def _no_client(left: NDArray[np.bool_], which: str) -> ShortfallError:
+    return ShortfallError(
+        f"the population has no client {which} that holds only categories of which points are left "
+        "({}); use another population, or fewer clients",
+        np.flatnonzero(left).tolist(),
+    )

@@ -17,7 +17,7 @@ from polyurn.errors import ParameterError, PartitionError
 from polyurn.memory import check_memory
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import ids_of, numbers
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 Shortfall: TypeAlias = Literal["reuse", "refuse", "resample"]
 
@@ -52,7 +52,7 @@ class StyleReport:
     effective_low: NDArray[np.float64] = field(repr=False)
     served: float
 
-    def to_record(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The report as JSON has it; null for a label that nobody asks for."""
         sizes = {"effective_median": self.effective_median, "effective_low": self.effective_low}
         return {
@@ -140,6 +140,45 @@ class PartitionReport:
     def shortage(self) -> NDArray[np.int64]:
         """How many points more were asked for than there are, shape (n_categories,)."""
         return np.asarray(np.maximum(self.asked - self.available, 0))
+
+    def sentences(self) -> list[str]:
+        """What a person wants to know about a partition."""
+        sentences = [
+            f"{counted(self.n_given, 'point')} given, {self.n_used:,} of {self.available.sum():,} "
+            "proxy points used"
+        ]
+        if self.n_repeats:
+            sentences.append(
+                f"{self.n_repeats:,} times a client was given a point that it already holds"
+            )
+        if len(self.redrawn):
+            sentences.append(
+                f"{counted(len(self.redrawn), 'client')} drawn again, because a category was used up"
+            )
+        if self.cut:
+            sentences.append(
+                f"the last client holds {counted(self.cut, 'point')} fewer than it asked for"
+            )
+        if self.style is not None:
+            sentences.append(
+                f"styles along {counted(self.style.n_directions_used, 'direction')}; "
+                f"{self.style.served:.0%} of clients and labels find as many points of their style, "
+                "in effect, as they ask for"
+            )
+            if self.style.remark is not None:
+                sentences.append(self.style.remark)
+        return sentences
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        counts = ("n_given", "n_used", "n_reused", "n_unused", "n_repeats", "cut", "exact")
+        arrays = ("available", "asked", "given")
+        return {
+            **{name: getattr(self, name) for name in (*counts, "replace", "shortfall")},
+            **{name: getattr(self, name).tolist() for name in arrays},
+            "n_redrawn": len(self.redrawn),
+            "style": None if self.style is None else self.style.to_json(),
+        }
 
 
 @checked

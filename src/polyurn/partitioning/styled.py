@@ -1,13 +1,13 @@
-"""Which points of a pool suit the clients' styles: density ratios in the pool's own coordinates.
+"""Which proxy points suit the clients' styles: density ratios in the proxy data's own coordinates.
 
 A client i draws its style t_il = μ + u_i + v_il for each label (`Style`), and its points of label l are
-to be N(t_il, E_l) where the pool's are N(0, I). So a point y has the weight
+to be N(t_il, E_l) where the proxy data's are N(0, I). So a point y has the weight
 
     w(y) = N(y; t, E_l) / N(y; 0, I),   E_l = I - B - V,   the eigenvalues of B + V at most 0.8,
 
 and is the less likely the more often it was given before. Coordinates are turned so that E_l is
-diagonal. Where the pool has too few points of large weight, directions are left out. The draws are
-`styled_kernels.py`; how many points of which label a client holds is decided before (`assign.py`).
+diagonal. Where the proxy data have too few points of large weight, directions are left out. The draws
+are `styled_kernels.py`; how many points of which label a client holds is decided before (`assign.py`).
 """
 
 import math
@@ -23,17 +23,17 @@ from scipy import sparse
 
 from polyurn.counts import Counts
 from polyurn.errors import ParameterError
-from polyurn.memory import check_memory
+from polyurn.memory import check_memory, n_cores
 from polyurn.model.style import Style
-from polyurn.partitioning.cores import n_cores
 from polyurn.partitioning.result import POORLY_SERVED, StyleReport
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
-# A client and label whose points varied less would need a pool that is dense everywhere. On handwritten
-# digits the forecast of training was the same with 0.95, and 0.1 to 0.2 points worse with 0.7 and 0.6.
+# A client and label whose points varied less would need proxy data that are dense everywhere. On
+# handwritten digits the forecast of training was the same with 0.95, and 0.1 to 0.2 points worse with
+# 0.7 and 0.6.
 MOST_BETWEEN = 0.8
-# How much less likely a point is once it was given: 79 % of a pool come into use where as many points
-# are asked for as there are; independent draws use 63 %.
+# How much less likely a point is once it was given: 79 % of the points come into use where as many
+# points are asked for as there are; independent draws use 63 %.
 REUSED = 0.3
 # Clients and labels whose effective sample size is computed, and points it is computed from, at most.
 _N_LOOKED_AT, _N_POINTS_LOOKED_AT = 1_000, 2_000
@@ -44,12 +44,13 @@ _BOXES_PER_POINT, _FEWEST_PER_BOX = 4, 8
 
 @dataclass(frozen=True, eq=False)
 class _Law:
-    """How the points of one label are weighed: in coordinates y in which the pool is N(0, I).
+    """How the points of one label are weighed: in coordinates y in which the proxy points are N(0, I).
 
     Attributes
     ----------
     centre : float array of shape (n_directions,)
-        The pool's own mean, from which styles are counted: without any, all points weigh the same.
+        The proxy points' own mean, from which styles are counted: without any, all points weigh the
+        same.
     turn : float array of shape (n_directions_used, n_directions)
         y = turn (z - centre); a style t becomes turn t.
     within : float array of shape (n_directions_used,)
@@ -71,7 +72,7 @@ def draw_with_style(
     replace: bool,
     rng: np.random.Generator,
 ) -> StyleReport:
-    """Give every client its points, label by label, and say how well the pool could serve it.
+    """Give every client its points, label by label, and say how well the proxy data could serve it.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def draw_with_style(
     styles = style.clients(table, rng=rng)
     cells = sparse.csc_array(table)
     laws, report = _served_laws(style, located, codes, urns, cells, styles, rng)
-    places = _places(cells)
+    begins = _begins(cells)
     factor = REUSED if replace else 0.0
 
     def serve(label: int, own: np.random.Generator) -> None:
@@ -114,7 +115,7 @@ def draw_with_style(
         needs = cells.data[asking]
         boxes = _boxes(law, located, urns[label], law.turn @ style.mean, needs.mean())
         draw_styled(
-            places[asking], needs, targets, spread, law.within, *boxes, factor, indices, own
+            begins[asking], needs, targets, spread, law.within, *boxes, factor, indices, own
         )
 
     asked = np.flatnonzero(np.diff(cells.indptr)).tolist()
@@ -123,8 +124,8 @@ def draw_with_style(
     return report
 
 
-def _places(cells: sparse.csc_array) -> NDArray[np.int64]:
-    """Where the points of each client and label stand: clients in turn, and of each its labels."""
+def _begins(cells: sparse.csc_array) -> NDArray[np.int64]:
+    """The index of the first point of each client and label: clients in turn, and of each its labels."""
     by_client = cells.tocsr()
     begins = np.cumsum(by_client.data) - by_client.data
     parts = (begins, by_client.indices, by_client.indptr)
@@ -140,9 +141,10 @@ def _served_laws(
     styles: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> tuple[list[_Law], StyleReport]:
-    """The law of each label, along as many directions as the pool can serve: at least one.
+    """The law of each label, along as many directions as the proxy data can serve: at least one.
 
-    Directions are those of B + V + μμ': in the first, clients' styles are farthest from the pool's.
+    Directions are those of B + V + μμ': in the first, clients' styles are farthest from the proxy
+    data's.
     """
     between = style.shared + style.by_label
     axes = np.linalg.eigh(between + np.outer(style.mean, style.mean))[1][:, ::-1]
@@ -158,12 +160,12 @@ def _served_laws(
 def _moments(
     located: NDArray[np.float64], codes: NDArray[np.int64], n_labels: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The pool's mean and covariance in each label.
+    """The mean and covariance of the proxy points of each label.
 
     The space makes the points N(0, I) of which it was made; these may be others, and few. One point more
     than there are directions is added as a prior, of mean 0 and covariance I.
     """
-    from polyurn.partitioning.pool_kernels import add_moments
+    from polyurn.partitioning.styled_kernels import add_moments
 
     n_directions = located.shape[1]
     n_prior = n_directions + 1
@@ -182,7 +184,7 @@ def _law(
     between: NDArray[np.float64],
     axes: NDArray[np.float64],
 ) -> _Law:
-    """The law of a label whose pool has this mean and covariance, along some axes."""
+    """The law of a label whose proxy points have this mean and covariance, along some axes."""
     values, vectors = np.linalg.eigh(axes.T @ covariance @ axes)
     whitening = (vectors / np.sqrt(values)) @ vectors.T
     shares, turn = np.linalg.eigh(whitening @ axes.T @ between @ axes @ whitening)
@@ -199,8 +201,8 @@ def _looked_at(
     style: Style,
     rng: np.random.Generator,
 ) -> StyleReport:
-    """How many points the pool has for some of the clients and labels."""
-    from polyurn.partitioning.pool_kernels import effective_sizes
+    """How many points the proxy data have for some of the clients and labels."""
+    from polyurn.partitioning.styled_kernels import effective_sizes
 
     chosen = np.sort(rng.choice(cells.nnz, min(cells.nnz, _N_LOOKED_AT), replace=False))
     ends = np.searchsorted(chosen, cells.indptr)
@@ -245,7 +247,7 @@ def _boxes(
     The more the logarithms of weights change along a direction the narrower are the boxes: their mean
     square derivative is (1 - e) / e, plus the square of the mean style.
     """
-    from polyurn.partitioning.pool_kernels import into_boxes, turned
+    from polyurn.partitioning.styled_kernels import into_boxes, turned
 
     points, named = turned(located.take(urn, axis=0), law.centre, law.turn), urn.copy()
     change = np.sqrt((1 - law.within) / law.within + mean**2)

@@ -1,4 +1,4 @@
-"""Draws of points that suit a client's style, compiled: rejection from boxes, exact for any pool.
+"""Draws of points that suit a client's style, compiled: rejection from boxes, exact for any proxy data.
 
 Point j of a label has the log weight Σ_d (s_d y_jd - c_d y_jd²) for a client, plus log r for each time
 that it was given before. Drawing one point after the other in proportion to the weights, without
@@ -8,8 +8,7 @@ A box is drawn in proportion to an upper bound of its points' weights, a point o
 point is kept with probability weight / bound. A client that the bounds do not suit is served by Gumbel
 noise after all: the distribution is the same, and no client takes forever.
 
-Within a box the points that were given least often stand first. What the weights mean is `styled.py`,
-how points come into boxes `pool_kernels.py`.
+Within a box the points that were given least often stand first. What the weights mean is `styled.py`.
 """
 
 import math
@@ -20,7 +19,7 @@ from numba import njit
 # A client may try so often, for each point that Gumbel noise would look at: a look costs about as much.
 _TRIES_PER_POINT = 0.25
 _FEWEST_TRIES = 64
-# Tries that are made at once, step by step: none waits for the branches and the memory of another.
+# Tries that run at once, step by step: none waits for the branches and the memory of another.
 _MOST_AT_ONCE = 64
 # Boxes whose bounds are summed first: a group is searched for, and then all of its boxes looked at.
 _GROUP = 4
@@ -41,36 +40,18 @@ _VECTORS = {"nnan", "nsz", "reassoc", "contract"}
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw_styled(
-    places, needs, targets, spread, within, points, starts, lows, highs, urn, factor, indices, rng
+    begins, needs, targets, spread, within, points, starts, lows, highs, urn, factor, indices, rng
 ):
-    """Give clients their points of one label.
+    """Give clients their points of one label; `points` and their names `urn` are put in another order.
 
-    Parameters
-    ----------
-    places, needs : int arrays of shape (n_asking,)
-        Where the points of each client that asks for some are written to, and how many they are.
-    targets : float array of shape (n_asking, n_directions)
-        The styles of these clients, before what belongs to the label is added.
-    spread : float array of shape (n_directions, any number)
-        What belongs to client and label is `spread` times standard normal numbers.
-    within : float array of shape (n_directions,)
-        The variance of a client's points in each direction; the pool's is 1.
-    points : float32 array of shape (n_points, n_directions)
-        The pool, in the order of its boxes; on return, in another order within them.
-    starts : int array of shape (n_boxes + 1,)
-        Where each box begins.
-    lows, highs : float32 arrays of shape (n_directions, n_boxes)
-        Between which the coordinates in each box lie.
-    urn : int array of shape (n_points,)
-        What each point of the pool is called; on return, in the order of `points`.
-    factor : float
-        How much less likely a point becomes each time it is given. With 0, no point is given again
-        before all others were.
-    indices : int array of shape (n_given,)
-    rng : numpy.random.Generator
+    Client i of those that ask has `needs[i]` points written to `indices` from `begins[i]` on. Its style
+    is `targets[i]` plus `spread` times standard normal numbers, and its points vary by `within` in each
+    direction, those of the proxy data by 1. Boxes are as `into_boxes` returns them. A point becomes
+    `factor` times as likely each time it is given; with 0, no point is given again before all others
+    were.
     """
     n_points, n_boxes = len(points), len(starts) - 1
-    curves, slopes = 0.5 * (1.0 / within - 1.0), np.empty(len(within))
+    curves, linears = 0.5 * (1.0 / within - 1.0), np.empty(len(within))
     noise = np.empty(spread.shape[1])
     facts, boxes = _unused(n_points, starts)
     # What the points of each box weigh at most: apart from their styles, and for one client. Groups of
@@ -87,26 +68,26 @@ def draw_styled(
     found, limits = np.empty(_MOST_AT_ONCE, np.int64), np.empty(_MOST_AT_ONCE)
     drawn = np.empty(n_points, np.int64)
     for pair in range(len(needs)):
-        at, need = places[pair], needs[pair]
+        at, need = begins[pair], needs[pair]
         while need >= n_points:  # every point, as often as possible
             indices[at : at + n_points] = urn
             at += n_points
             need -= n_points
         for e in range(len(noise)):
             noise[e] = rng.standard_normal()
-        for d in range(len(slopes)):
+        for d in range(len(linears)):
             target = targets[pair, d]
             for e in range(len(noise)):
                 target += spread[d, e] * noise[e]
-            slopes[d] = target / within[d]
-        shift = _bound(slopes, curves, lows, highs, ends, logs, weights)
+            linears[d] = target / within[d]
+        shift = _bound(linears, curves, lows, highs, ends, logs, weights)
         total = _sum(weights, mass, sums)
         tries, ahead = max(_FEWEST_TRIES, int(_TRIES_PER_POINT * n_points)) + need, 1 + 2 * need
         n_tries, got = 0, 0
         while got < need and total > 0 and n_tries < tries:
             n_ahead = min(ahead, _MOST_AT_ONCE)
             _propose(
-                found[:n_ahead], limits, slopes, curves, shift, points, facts, boxes, mass, weights,
+                found[:n_ahead], limits, linears, curves, shift, points, facts, boxes, mass, weights,
                 total, sums, powers, rng,
             )  # fmt: skip
             for t in range(n_ahead):
@@ -119,7 +100,7 @@ def draw_styled(
         while True:
             if got < need:
                 got = _by_noise(
-                    slopes, curves, points, facts, factor, least[0], pair, drawn, got, need, rng
+                    linears, curves, points, facts, factor, least[0], pair, drawn, got, need, rng
                 )
             for t in range(got):
                 indices[at + t] = urn[drawn[t]]
@@ -152,7 +133,7 @@ def _ends(lows, highs):
 
 
 @njit(nogil=True, error_model="numpy", fastmath=_VECTORS)
-def _bound(slopes, curves, lows, highs, ends, logs, bounds):
+def _bound(linears, curves, lows, highs, ends, logs, bounds):
     """Upper bounds of the weights in each box, the largest 1; return the logarithm of their scale.
 
     A bound is a product over directions of the largest factor in the box. 2^x is bounded by its chord
@@ -163,18 +144,18 @@ def _bound(slopes, curves, lows, highs, ends, logs, bounds):
     bits = bounds.view(np.int32)
     # Counted from a bound of all of them, logarithms are negative; and the size of what is rounded.
     outermost, size = 0.0, 1.0
-    for d in range(len(slopes)):
-        y = min(max(_peak(slopes[d], curves[d]), ends[d, 0]), ends[d, 1])
-        outermost += (slopes[d] - curves[d] * y) * y
+    for d in range(len(linears)):
+        y = min(max(_peak(linears[d], curves[d]), ends[d, 0]), ends[d, 1])
+        outermost += (linears[d] - curves[d] * y) * y
         y = max(-ends[d, 0], ends[d, 1])
-        size += (abs(slopes[d]) + curves[d] * y) * y
+        size += (abs(linears[d]) + curves[d] * y) * y
     logs[:] = -outermost
-    for d in range(len(slopes)):
-        slope, curve = np.float32(slopes[d]), np.float32(curves[d])
-        peak = np.float32(_peak(slopes[d], curves[d]))
+    for d in range(len(linears)):
+        linear, curve = np.float32(linears[d]), np.float32(curves[d])
+        peak = np.float32(_peak(linears[d], curves[d]))
         for box in range(n):
             y = min(max(peak, lows[d, box]), highs[d, box])
-            logs[box] += (slope - curve * y) * y
+            logs[box] += (linear - curve * y) * y
     per_octave = np.float32(_OCTAVE / math.log(2.0))
     for box in range(n):
         bits[box] = np.int32(max(logs[box] * per_octave, np.float32(_LEAST)))
@@ -183,13 +164,23 @@ def _bound(slopes, curves, lows, highs, ends, logs, bounds):
         top = max(top, bits[box])
     for box in range(n):
         bits[box] = max(bits[box] - top + _ONE, 0)
-    return outermost + top / per_octave + _ROUNDING * (len(slopes) + 8) * size
+    return outermost + top / per_octave + _ROUNDING * (len(linears) + 8) * size
 
 
 @njit(nogil=True, inline="always", error_model="numpy")
-def _peak(slope, curve):
-    """Where (slope - curve y) y is largest, at an end of the line if it is straight."""
-    return 0.5 * slope / curve if curve > 0 else math.copysign(_FAR, slope)
+def _log_weight(points, j, linears, curves):
+    """The log weight of point j for a client."""
+    value = 0.0
+    for d in range(len(linears)):
+        y = points[j, d]
+        value += (linears[d] - curves[d] * y) * y
+    return value
+
+
+@njit(nogil=True, inline="always", error_model="numpy")
+def _peak(linear, curve):
+    """Where (linear - curve y) y is largest, at an end of the line if it is straight."""
+    return 0.5 * linear / curve if curve > 0 else math.copysign(_FAR, linear)
 
 
 @njit(nogil=True, error_model="numpy", fastmath=_VECTORS)
@@ -213,21 +204,8 @@ def _sum(weights, mass, sums):
 
 @njit(nogil=True, error_model="numpy")
 def _propose(
-    found,
-    limits,
-    slopes,
-    curves,
-    shift,
-    points,
-    facts,
-    boxes,
-    mass,
-    weights,
-    total,
-    sums,
-    powers,
-    rng,
-):
+    found, limits, linears, curves, shift, points, facts, boxes, mass, weights, total, sums, powers, rng
+):  # fmt: skip
     """Find points, each with probability weight / bound, and else -1.
 
     One random number has bits for a box, a point of it, and whether it is kept. No step branches by it:
@@ -263,15 +241,12 @@ def _propose(
         n_more = facts[found[t], _USES] - boxes[box, _FLOOR] - 1 if again else 0
         limits[t] = (x - position) * weights[box] / mass[box] / powers[min(n_more, _N_POWERS - 1)]
     for t in range(n):
-        value = -shift
-        for d in range(len(slopes)):
-            y = points[found[t], d]
-            value += (slopes[d] - curves[d] * y) * y
+        value = _log_weight(points, found[t], linears, curves) - shift
         found[t] = found[t] if limits[t] < math.exp(value) else -1
 
 
 @njit(nogil=True, error_model="numpy")
-def _by_noise(slopes, curves, points, facts, factor, base, pair, drawn, got, need, rng):
+def _by_noise(linears, curves, points, facts, factor, base, pair, drawn, got, need, rng):
     """Add points to `drawn` by Gumbel noise, as many as are needed and weigh something."""
     keys, n = np.empty(len(points)), 0
     penalty = math.log(factor) if factor > 0 else 0.0
@@ -279,9 +254,7 @@ def _by_noise(slopes, curves, points, facts, factor, base, pair, drawn, got, nee
         keys[j] = -np.inf
         if facts[j, _LAST] != pair and (factor > 0 or facts[j, _USES] == base):
             value = penalty * (facts[j, _USES] - base)
-            for d in range(len(slopes)):
-                y = points[j, d]
-                value += (slopes[d] - curves[d] * y) * y
+            value += _log_weight(points, j, linears, curves)
             keys[j] = value - math.log(rng.standard_exponential())
             n += 1
     n = min(n, need - got)
@@ -315,9 +288,9 @@ def _settle(drawn, points, facts, urn, boxes, mass, powers, least):
         if boxes[box, _FRESH] == 0:
             least[1] -= boxes[box, _FLOOR] == least[0]
             boxes[box, _FLOOR] += 1
-            for place in range(start, end):
-                if facts[place, _USES] == boxes[box, _FLOOR]:
-                    _swap(points, facts, urn, place, start + boxes[box, _FRESH])
+            for position in range(start, end):
+                if facts[position, _USES] == boxes[box, _FLOOR]:
+                    _swap(points, facts, urn, position, start + boxes[box, _FRESH])
                     boxes[box, _FRESH] += 1
         mass[box] = _mass(boxes[box], least[0], powers)
     if least[1] == 0:  # count from what every point has: powers of the factor would become zero
@@ -342,3 +315,113 @@ def _swap(points, facts, urn, a, b):
     for k in (_USES, _LAST):
         facts[a, k], facts[b, k] = facts[b, k], facts[a, k]
     urn[a], urn[b] = urn[b], urn[a]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_moments(located, codes, sums, products):
+    """Add each point's coordinates z, and their products, to the sums and products of its label."""
+    n_directions = located.shape[1]
+    for i in range(len(codes)):
+        label = codes[i]
+        for d in range(n_directions):
+            sums[label, d] += located[i, d]
+            for e in range(d + 1):
+                products[label, d, e] += located[i, d] * located[i, e]
+    for label in range(len(sums)):
+        for d in range(n_directions):
+            for e in range(d):
+                products[label, e, d] = products[label, d, e]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def turned(located, centre, turn):
+    """The coordinates y = turn (z - centre) of some points, float32 of shape (n, n_directions)."""
+    points = np.empty((len(located), len(turn)), np.float32)
+    for i in range(len(located)):
+        for d in range(len(turn)):
+            total = 0.0
+            for e in range(len(centre)):
+                total += turn[d, e] * (located[i, e] - centre[e])
+            points[i, d] = total
+    return points
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def into_boxes(points, urn, change, most):
+    """Sort the points of one label, and their names `urn`, into boxes of at most `most` points each.
+
+    A region of too many points is cut in the middle of its widest side, where a unit of direction d
+    counts `change[d]`: in the tails of the proxy data boxes are as small as others, and have fewer
+    points. Returns where each box begins, and the least and the largest coordinates in it,
+    (n_directions, n_boxes) each.
+    """
+    n, m = points.shape
+    starts, n_boxes, begin = np.zeros(n + 1, np.int32), 0, 0
+    # Regions that are still to be cut or kept, the next one last: where their points end, their sides.
+    ends, sides = [n], [_sides(points, 0, n)]
+    while len(ends) > 0:
+        end, region = ends.pop(), sides.pop()
+        side = np.argmax((region[1] - region[0]) * change)
+        middle = np.float32(0.5) * (region[0, side] + region[1, side])
+        if end - begin <= most:
+            n_boxes += 1
+            starts[n_boxes] = begin = end
+            continue
+        cut = (begin + end) // 2  # of points that are all the same
+        if region[0, side] < middle < region[1, side]:
+            cut = _cut(points, urn, begin, end, side, middle)
+        above = region.copy()
+        above[0, side] = region[1, side] = middle
+        if cut < end:
+            ends.append(end)
+            sides.append(above)
+        if cut > begin:
+            ends.append(cut)
+            sides.append(region)
+    lows, highs = np.empty((2, m, n_boxes), np.float32)
+    for box in range(n_boxes):
+        lows[:, box], highs[:, box] = _sides(points, starts[box], starts[box + 1])
+    return starts[: n_boxes + 1].copy(), lows, highs
+
+
+@njit(nogil=True, error_model="numpy")
+def _sides(points, begin, end):
+    """The least and the largest coordinates of some points: of shape (2, n_directions)."""
+    sides = np.empty((2, points.shape[1]), np.float32)
+    sides[:] = points[begin]
+    for i in range(begin + 1, end):
+        for d in range(points.shape[1]):
+            y = points[i, d]
+            sides[0, d], sides[1, d] = min(sides[0, d], y), max(sides[1, d], y)
+    return sides
+
+
+@njit(nogil=True, error_model="numpy")
+def _cut(points, urn, begin, end, side, middle):
+    """Put the points below the middle first; return where the others begin."""
+    cut = begin
+    for i in range(begin, end):  # always swapped: a branch would be guessed wrong every other time
+        below = points[i, side] < middle
+        for d in range(points.shape[1]):
+            points[i, d], points[cut, d] = points[cut, d], points[i, d]
+        urn[i], urn[cut] = urn[cut], urn[i]
+        cut += below
+    return cut
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def effective_sizes(targets, within, points, out):
+    """Write (Σ w)² / Σ w² over the points for clients of these styles; proxy points have variance 1."""
+    curves, values = 0.5 * (1.0 / within - 1.0), np.empty(len(points))
+    for client in range(len(targets)):
+        linears = targets[client] / within
+        top = -np.inf
+        for j in range(len(points)):
+            values[j] = _log_weight(points, j, linears, curves)
+            top = max(top, values[j])
+        total, square = 0.0, 0.0
+        for j in range(len(points)):
+            weight = math.exp(values[j] - top)
+            total += weight
+            square += weight * weight
+        out[client] = total * total / square

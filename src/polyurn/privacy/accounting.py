@@ -1,7 +1,7 @@
 """What Gaussian noise costs: between a noise multiplier sigma and (ε, δ), for one release or many.
 
 A release is a sum of vectors of norm at most 1, one for each client, plus Gaussian noise of standard
-deviation sigma in each place; the unit is one client, added or removed. Every client takes part in
+deviation sigma in each element; the unit is one client, added or removed. Every client takes part in
 every release. Then adaptive releases compose exactly to one with 1 / sigma² = Σ 1 / sigma_t² (Dong,
 Roth and Su 2022), and the closed form of Balle and Wang (2018) is all there is to compute. Google's
 dp-accounting says the same by privacy loss distributions; `epsilon_by_pld` asks it. Draws no noise.

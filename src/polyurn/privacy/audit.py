@@ -129,11 +129,11 @@ def in_blocks(noise: Noise = discrete_gaussian) -> Noise:
     left: dict[float, NDArray[np.int64]] = {}
 
     def draw(n_numbers: int, scale: float) -> NDArray[np.int64]:
-        stock = left.get(scale, np.empty(0, dtype=np.int64))
-        if len(stock) < n_numbers:
-            stock = np.append(stock, noise(max(_BLOCK, n_numbers), scale))
-        left[scale] = stock[n_numbers:]
-        return stock[:n_numbers]
+        drawn = left.get(scale, np.empty(0, dtype=np.int64))
+        if len(drawn) < n_numbers:
+            drawn = np.append(drawn, noise(max(_BLOCK, n_numbers), scale))
+        left[scale] = drawn[n_numbers:]
+        return drawn[:n_numbers]
 
     return draw
 

@@ -14,7 +14,7 @@ from typing import Literal, Protocol, TypeAlias
 from polyurn.errors import BudgetError, ParameterError
 from polyurn.privacy.accounting import check_budget, epsilon_of, sigma_for, spent
 from polyurn.typed.arguments import checked
-from polyurn.typed.records import Count, Finite
+from polyurn.typed.json_form import Count, Finite
 
 Trust: TypeAlias = Literal["central", "distributed", "local"]
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.errors import MissingDependencyError, ParameterError
-from polyurn.wire.grid import STEP, steps
+from polyurn.wire.private_grid import STEP, steps
 
-# (n_numbers, scale) -> whole numbers: a discrete Gaussian of standard deviation `scale` in each place.
+# (n_numbers, scale) -> whole numbers: a discrete Gaussian of standard deviation `scale` in each element.
 Noise: TypeAlias = Callable[[int, float], NDArray[np.int64]]
 
 # Of a scale in steps of the grid. Below the least the discrete Gaussian is no longer as good as a
@@ -61,11 +61,11 @@ def noised(
 ) -> NDArray[np.float64]:
     """A sum of private answers plus discrete Gaussian noise of standard deviation sigma √n_adders.
 
-    **What it is worth.** The sum is in whole steps of the grid, exactly (`wire/grid.py`), and so is the
-    noise; two sums that differ in one client differ by a vector of norm at most 1. If the noise were a
-    Gaussian rounded to whole steps, the release would be a function of the sum plus that Gaussian,
-    because round(a + G) = a + round(G) for whole a: exactly the Gaussian mechanism's (ε, δ). The
-    discrete Gaussian p differs from the rounded one r by almost nothing. With s = sigma / 2**-28,
+    **What it is worth.** The sum is in whole steps of the grid, exactly (`wire/private_grid.py`), and so
+    is the noise; two sums that differ in one client differ by a vector of norm at most 1. If the noise
+    were a Gaussian rounded to whole steps, the release would be a function of the sum plus that
+    Gaussian, because round(a + G) = a + round(G) for whole a: exactly the Gaussian mechanism's (ε, δ).
+    The discrete Gaussian p differs from the rounded one r by almost nothing. With s = sigma / 2**-28,
 
         r(x) / φ_s(x) = ∫ exp(-(2xu + u²) / 2s²) du over |u| ≤ 1/2,
 

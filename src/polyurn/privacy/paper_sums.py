@@ -47,7 +47,7 @@ class PaperSums:
     >>> import polyurn as pu
     >>> from polyurn.model.paper_truths import truth
     >>> from polyurn.privacy.accounting import sigma_for
-    >>> from polyurn.privacy.aggregator import PrivateAggregator
+    >>> from polyurn.privacy.private_aggregator import PrivateAggregator
     >>> from polyurn.privacy.ledger import PrivacyLedger
     >>> clients = pu.LocalAggregator(truth("medium/1").sample(5000, rng=0), rng=1)
     >>> private = PrivateAggregator(clients, ledger=PrivacyLedger(8.0, 1e-6))

@@ -11,8 +11,8 @@ from polyurn.errors import ParameterError
 from polyurn.privacy.accounting import epsilon_of
 from polyurn.privacy.ledger import Charge
 from polyurn.typed.arguments import checked
-from polyurn.typed.records import Count, Finite, read_record, to_record
-from polyurn.wording.numbers import counted
+from polyurn.typed.json_form import Count, Finite, from_json, to_json
+from polyurn.wording import counted
 
 NO_GUARANTEE = (
     "no guarantee: clients' exact sums were released without noise, and a small federation's clients "
@@ -105,14 +105,14 @@ class Guarantee:
             n_numbers=sum(charge.n_numbers for charge in charges),
         )
 
-    def to_record(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The fields, for JSON."""
-        return to_record(self)
+        return to_json(self)
 
     @classmethod
-    def from_record(cls, record: object, *, where: str = "privacy") -> Self:
-        """What `to_record` wrote, checked."""
-        return read_record(cls, record, where=where)
+    def from_json(cls, document: object, *, where: str = "privacy") -> Self:
+        """What `to_json` wrote, checked."""
+        return from_json(cls, document, where=where)
 
 
 def in_words(guarantee: Guarantee | None) -> str:

@@ -1,1 +1,1 @@
-"""Records in, one self-contained HTML page or figures for a paper out. Nothing is fitted here."""
+"""Records in; one self-contained HTML page, and figures for notebooks and papers, out."""

@@ -7,29 +7,19 @@ clients are, what training on them predicts.
 import math
 from dataclasses import dataclass
 
-from polyurn.comparison.results import Comparison, Likeness, few_true_clients
+from polyurn.comparison.comparison_results import Comparison, Likeness, few_true_clients, short
 from polyurn.comparison.summaries import heterogeneity
-from polyurn.errors import ParameterError
 from polyurn.report.material import Material
-from polyurn.sweeps.results import Verdict
-from polyurn.sweeps.verdict import compare_sweeps
-from polyurn.wording.numbers import counted
+from polyurn.sweeps.verdict import SIMULATED
+from polyurn.wording import counted
 
 # Clients that stand for an MDM whose heterogeneity is asked for; its own seed, so that it is the same.
 _N_DRAWN, _SEED = 2_000, 0
-_SIMULATED = "mdm"
 
 
 @dataclass(frozen=True)
 class Number:
-    """One of the three numbers.
-
-    Attributes
-    ----------
-    label, value, means : str
-    known : bool
-        Whether it was measured; if not, `means` says how to.
-    """
+    """One of the three numbers; if it is not known, `means` says how to measure it."""
 
     label: str
     value: str
@@ -49,10 +39,10 @@ def headline(material: Material) -> Headline:
     """The verdict on what there is."""
     how_different, first = _heterogeneity(material)
     how_close, second = _closeness(material)
-    how_foretold, third = _training(material)
-    said = [part for part in (how_different, how_close, how_foretold) if part]
+    how_predictive, third = _training(material)
+    parts = [part for part in (how_different, how_close, how_predictive) if part]
     few = _few(material)
-    sentences = [_sentence(said), *([_capital(f"{few}.")] if few else [])]
+    sentences = [_sentence(parts), *([_capital(f"{few}.")] if few else [])]
     return Headline(" ".join(sentences), (first, second, third))
 
 
@@ -64,17 +54,9 @@ def _few(material: Material) -> str:
     return "" if n_true is None else few_true_clients(n_true)
 
 
-def sweep_verdict(material: Material) -> Verdict | None:
-    """What the sweep says about each population; None if it has no true clients or only those."""
-    names = {run.population for run in material.runs}
-    if material.true not in names or len(names) < 2:
-        return None
-    return compare_sweeps(material.runs, true=material.true, metric=material.metric)
-
-
 def simulated_row(comparison: Comparison) -> Likeness:
     """The population that the verdict is about: "mdm", or else the closest one."""
-    named = [row for row in comparison.rows if row.name == _SIMULATED]
+    named = [row for row in comparison.rows if row.name == SIMULATED]
     return (named or sorted(comparison.rows, key=lambda row: row.energy_ratio))[0]
 
 
@@ -99,9 +81,9 @@ def _heterogeneity(material: Material) -> tuple[str, Number]:
     )
     low, high = measured.alpha.low, measured.alpha.high
     if not math.isnan(low):
-        means += f" 95 % interval of α: {_short(low)} to {_short(high)}."
+        means += f" 95 % interval of α: {short(low)} to {short(high)}."
     words = _how_different(alpha)
-    return f"clients are {words}", Number(label, f"α ≈ {_short(alpha)}", means)
+    return f"clients are {words}", Number(label, f"α ≈ {short(alpha)}", means)
 
 
 def _how_different(alpha: float) -> str:
@@ -129,35 +111,34 @@ def _closeness(material: Material) -> tuple[str, Number]:
     )
     other = [r for r in material.comparison.rows if r.name == "iid" and r is not row]
     if other:
-        means += f" IID clients: {_short(other[0].energy_ratio)}."
+        means += f" IID clients: {short(other[0].energy_ratio)}."
     if not inside:
         words = (
-            f"simulated ones are {_short(ratio)} times as far from true ones as other true ones are"
+            f"simulated ones are {short(ratio)} times as far from true ones as other true ones are"
         )
     elif material.comparison.few:
         words = "whether simulated ones are like true ones cannot be told"
     else:
         words = "simulated ones cannot be told from true ones"
-    return words, Number(label, f"{_short(ratio)}×", means)
+    return words, Number(label, f"{short(ratio)}×", means)
 
 
 def _training(material: Material) -> tuple[str, Number]:
     label = "What training on them predicts"
-    try:
-        verdict = sweep_verdict(material)
-    except ParameterError as error:
-        return "", Number(label, "–", f"Not measured: {error}.", known=False)
+    verdict = material.verdict
+    if material.no_verdict:
+        return "", Number(label, "–", f"Not measured: {material.no_verdict}.", known=False)
     if verdict is None or verdict.reference is None:
         hint = "Not measured: polyurn sweep config.toml -o runs/, with true clients among them"
         return "", Number(label, "–", hint, known=False)
     about, say = verdict.reference, verdict.wording
     off = say.number(about.difference.value)
     iid = [v.population for v in verdict.simulated if v.population == "iid" and v is not about]
-    told = [*iid, about.population]
+    shown = [*iid, about.population]
     means = (
         f"How far {material.metric} on {about.population} clients is from that on true ones, over "
         f"{counted(about.n_settings, 'setting')} and {counted(about.n_seeds, 'seed')}. "
-        f"{verdict.sentence(about=told)} {verdict.regret_sentence(about=told)}"
+        f"{verdict.sentence(about=shown)} {verdict.regret_sentence(about=shown)}"
     )
     words = (
         verdict.pair_sentence("iid", about.population)
@@ -167,10 +148,10 @@ def _training(material: Material) -> tuple[str, Number]:
     return words, Number(label, f"{off} pts off" if say.in_points else f"{off} off", means)
 
 
-def _sentence(said: list[str]) -> str:
-    if not said:
+def _sentence(parts: list[str]) -> str:
+    if not parts:
         return "There are runs to look at, and no verdict yet."
-    *first, last = said
+    *first, last = parts
     text = f"{', '.join(first)}, and {last}" if first else last
     if text.split()[1] == "clients":  # the name of a population, which stays as it is spelled
         return f"{text}."
@@ -179,13 +160,3 @@ def _sentence(said: list[str]) -> str:
 
 def _capital(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}"
-
-
-def _short(value: float) -> str:
-    if math.isinf(value):
-        return "∞"
-    if math.isnan(value):
-        return "–"
-    return (
-        f"{value:.0f}" if abs(value) >= 100 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
-    )

@@ -1,31 +1,34 @@
 """What a page is made from: whatever the user has, in one shape.
 
-Checked here once; the sections trust it. Nothing is drawn, and no file is read.
+Checked here once; the sections trust it. Nothing is drawn on paper, and no file is read.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Self, TypeAlias
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polyurn.comparison.results import Comparison
+from polyurn.comparison.comparison_results import Comparison
 from polyurn.counts import Counts, check_counts
-from polyurn.errors import ParameterError
+from polyurn.errors import ParameterError, StyleWarning
 from polyurn.model.mdm import MDM
+from polyurn.model.populations import IID
 from polyurn.model.style import Style
-from polyurn.populations import IID
-from polyurn.report.population_rows import some_clients
-from polyurn.report.style_material import StyleMaterial, gather_style
-from polyurn.server.records import FitRecord, SelectionRecord
-from polyurn.server.results import Fit, Selection
-from polyurn.storage.mdm_json import SavedMDM
-from polyurn.storage.provenance import Made
-from polyurn.storage.run_log import RunRecord
-from polyurn.storage.style_json import SavedStyle
+from polyurn.model.style_coordinates import label_codes
+from polyurn.partitioning.assign import held_categories, partition
+from polyurn.partitioning.result import Partition, PartitionReport, StyleReport
+from polyurn.server.fit_results import Fit, Selection
+from polyurn.storage.models import Saved
+from polyurn.storage.provenance import Provenance
+from polyurn.storage.run_log import FinishedRun
+from polyurn.sweeps.verdict import Verdict, compare_sweeps
+from polyurn.typed.arrays import numbers
 
-Model: TypeAlias = MDM | SavedMDM | Fit | Selection
+Model: TypeAlias = MDM | Saved[MDM] | Fit | Selection
 
 # Clients of a population that are drawn: enough for the eye, few enough for a small page.
 _MOST_CLIENTS = 300
@@ -33,28 +36,53 @@ _MOST_CLIENTS = 300
 
 @dataclass(frozen=True)
 class SavedComparison:
-    """What a comparison file holds.
-
-    Attributes
-    ----------
-    comparison : Comparison
-    made : Made
-        How the file came about.
-    """
+    """What a comparison file holds, and how it came about."""
 
     comparison: Comparison
-    made: Made = field(default_factory=Made)
+    provenance: Provenance = field(default_factory=Provenance)
 
     @classmethod
-    def from_record(cls, record: Mapping[str, object]) -> Self:
-        """The record of a comparison file, checked.
+    def from_json(cls, document: Mapping[str, object]) -> Self:
+        """A comparison file's document; a field that is missing or damaged is a FileError."""
+        provenance = Provenance.from_json(document.get("provenance", {}))
+        return cls(Comparison.from_dict(document), provenance)
 
-        Raises
-        ------
-        FileError
-            A field is missing or damaged.
-        """
-        return cls(Comparison.from_dict(record), Made.from_record(record.get("made", {})))
+
+@dataclass(frozen=True, eq=False)
+class ProxyPoints:
+    """Features and labels, and coordinates (n_points, n_directions) in the style's space."""
+
+    features: NDArray[Any] = field(repr=False)
+    labels: NDArray[np.int64] = field(repr=False)
+    coordinates: NDArray[np.float64] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class StyledClients:
+    """Simulated clients with styles, and how well the proxy data could serve them.
+
+    `n_lacking` are points of labels that the proxy data lack, which clients were to hold and do not.
+    """
+
+    clients: Partition
+    report: PartitionReport
+    style: StyleReport
+    n_lacking: int
+
+
+@dataclass(frozen=True, eq=False)
+class StyleMaterial:
+    """A style and what can be shown of it; what there is not is None.
+
+    `labels` are names, or numbers instead; `features` are names, where features are columns.
+    """
+
+    style: Style
+    labels: tuple[str, ...]
+    features: tuple[str, ...] | None
+    provenance: Provenance
+    proxy: ProxyPoints | None = None
+    styled: StyledClients | None = None
 
 
 @dataclass(frozen=True)
@@ -63,16 +91,15 @@ class Material:
 
     Attributes
     ----------
+    true, metric : str
+        The population that the others are compared with, and what runs are compared in.
     mdm : MDM or None
     categories : tuple of str
         The name of each category, its number if it has none.
-    made, comparison_made : Made
+    provenance, comparison_provenance : Provenance
         How the MDM and the comparison came about.
     comparison : Comparison or None
-    runs : tuple of RunRecord
-    true : str
-        The population that the others are compared with.
-    metric : str
+    runs : tuple of FinishedRun
     clients : dict of name to int array of shape (n_clients, n_categories)
         At most 300 of each population.
     n_clients : dict of name to int
@@ -80,20 +107,23 @@ class Material:
     notes : tuple of (str, str)
         More to say about where things came from.
     style : StyleMaterial or None
+    rng : numpy.random.Generator
+        For what sections draw.
     """
 
-    mdm: MDM | None
-    categories: tuple[str, ...]
-    made: Made
-    comparison: Comparison | None
-    comparison_made: Made
-    runs: tuple[RunRecord, ...]
     true: str
     metric: str
-    clients: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
-    n_clients: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[tuple[str, str], ...] = ()
-    style: StyleMaterial | None = None
+    mdm: MDM | None
+    categories: tuple[str, ...]
+    provenance: Provenance
+    comparison: Comparison | None
+    comparison_provenance: Provenance
+    runs: tuple[FinishedRun, ...]
+    clients: Mapping[str, NDArray[np.int64]]
+    n_clients: Mapping[str, int]
+    notes: tuple[tuple[str, str], ...]
+    style: StyleMaterial | None
+    rng: np.random.Generator
 
     @property
     def populations(self) -> list[str]:
@@ -104,47 +134,61 @@ class Material:
         named += [run.population for run in self.runs]
         return sorted(dict.fromkeys(named), key=lambda name: name != self.true)
 
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the sweep says about each population; None if nothing can be compared."""
+        return self._verdict[0]
+
+    @property
+    def no_verdict(self) -> str:
+        """Why runs on true clients and on others cannot be compared; "" if they can, or are missing."""
+        return self._verdict[1]
+
+    @cached_property
+    def _verdict(self) -> tuple[Verdict | None, str]:
+        names = {run.population for run in self.runs}
+        if self.true not in names or len(names) < 2:
+            return None, ""
+        try:
+            return compare_sweeps(self.runs, true=self.true, metric=self.metric), ""
+        except ParameterError as error:  # no seed or setting that both were trained with
+            return None, str(error)
+
 
 def gather(
-    model: Model | None,
+    model: Model | None = None,
     *,
-    categories: Sequence[str] | None,
-    comparison: Comparison | SavedComparison | None,
-    runs: Sequence[RunRecord],
-    clients: Mapping[str, object],
-    true: str,
-    metric: str,
-    notes: Sequence[tuple[str, str]],
-    rng: int | np.random.Generator | None,
-    style: Style | SavedStyle | None = None,
+    categories: Sequence[str] | None = None,
+    comparison: Comparison | SavedComparison | None = None,
+    runs: Sequence[FinishedRun] = (),
+    clients: Mapping[str, object] | None = None,
+    style: Style | Saved[Style] | None = None,
     features: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    true: str = "true",
+    metric: str = "accuracy",
+    notes: Sequence[tuple[str, str]] = (),
+    rng: int | np.random.Generator | None = 0,
 ) -> Material:
-    """Bring what the user has into one shape, and draw the clients that are missing.
-
-    With true clients at hand, those of the model ("mdm") and IID ones ("iid") are drawn, unless they are
-    given. With a style and proxy points, clients of the model, or else true ones, are drawn with it.
-    """
-    mdm, own_categories, made = _model(model)
+    """Bring what the user has into one shape, and draw the clients that are missing: see `report_on`."""
+    mdm, own_categories, provenance = _model(model)
     if mdm is None and comparison is None and not runs and not clients and style is None:
         raise ParameterError(
             "expected something to report on: a model, a style, a comparison, runs or clients"
         )
     rng = np.random.default_rng(rng)
-    tables = {
-        name: check_counts(table, n_categories=None if mdm is None else mdm.n_categories)
-        for name, table in clients.items()
-    }
-    if len({table.shape[1] for table in tables.values()}) > 1:
-        raise ParameterError("expected populations with the same categories, got different ones")
-    shown_style = gather_style(style, features=features, labels=labels)
-    known = [mdm, *tables.values(), shown_style]
-    n_categories = next((_n_categories(one) for one in known if one is not None), 0)
+    tables = _tables(clients or {}, mdm)
+    shown = _style(style, features=features, labels=labels)
+    widths = [] if mdm is None else [mdm.n_categories]
+    widths += [table.shape[1] for table in tables.values()]
+    widths += [] if shown is None else [shown.style.space.n_labels]
+    n_categories = widths[0] if widths else 0
     names = own_categories if categories is None else tuple(categories)
     if names is not None and len(names) != n_categories:
         raise ParameterError(f"expected {n_categories} category names, got {len(names)}")
-    if shown_style is not None:
-        shown_style = _completed(shown_style, names, mdm, tables.get(true), rng)
+    if shown is not None:
+        # What else is drawn is the same with a style and without.
+        shown = _completed(shown, names, mdm, tables.get(true), rng.spawn(1)[0])
     if true in tables:
         n = min(tables[true].shape[0], _MOST_CLIENTS)
         if mdm is not None and "mdm" not in tables:
@@ -155,29 +199,73 @@ def gather(
     if isinstance(comparison, Comparison):
         comparison = SavedComparison(comparison)
     return Material(
-        mdm=mdm,
-        categories=names or tuple(str(j) for j in range(n_categories)),
-        made=made,
-        comparison=comparison.comparison if comparison else None,
-        comparison_made=comparison.made if comparison else Made(),
-        runs=tuple(runs),
         true=true,
         metric=metric,
-        clients={name: some_clients(tables[name], _MOST_CLIENTS, rng=rng) for name in order},
+        mdm=mdm,
+        categories=names or tuple(map(str, range(n_categories))),
+        provenance=provenance,
+        comparison=comparison.comparison if comparison else None,
+        comparison_provenance=comparison.provenance if comparison else Provenance(),
+        runs=tuple(runs),
+        clients={name: _some(tables[name], rng=rng) for name in order},
         n_clients={name: tables[name].shape[0] for name in order},
         notes=tuple(notes),
-        style=shown_style,
+        style=shown,
+        rng=rng,
     )
 
 
-def _n_categories(of: MDM | Counts | StyleMaterial) -> int:
-    match of:
-        case MDM():
-            return of.n_categories
-        case StyleMaterial():
-            return of.style.space.n_labels
+def _tables(clients: Mapping[str, object], mdm: MDM | None) -> dict[str, Counts]:
+    """The histograms of each population, of the model's categories or all of the same ones."""
+    n_categories = None if mdm is None else mdm.n_categories
+    tables = {
+        name: check_counts(table, n_categories=n_categories) for name, table in clients.items()
+    }
+    if len({table.shape[1] for table in tables.values()}) > 1:
+        raise ParameterError("expected populations with the same categories, got different ones")
+    return tables
+
+
+def _model(model: Model | None) -> tuple[MDM | None, tuple[str, ...] | None, Provenance]:
+    """The MDM, the names of its categories and how it came about."""
+    match model:
+        case Fit():
+            return model.mdm, None, Provenance(fit=model)
+        case Selection():
+            return model.mdm, None, Provenance(selection=model)
+        case Saved():
+            return model.model, model.categories, model.provenance
         case _:
-            return int(of.shape[1])
+            return model, None, Provenance()
+
+
+def _style(
+    given: Style | Saved[Style] | None, *, features: ArrayLike | None, labels: ArrayLike | None
+) -> StyleMaterial | None:
+    """A style and proxy points."""
+    if (features is None) != (labels is None) or (given is None and features is not None):
+        raise ParameterError(
+            "expected features and labels of the proxy points together with a style, and only then"
+        )
+    if given is None:
+        return None
+    saved = given if isinstance(given, Saved) else Saved(given)
+    space, proxy = saved.model.space, None
+    if features is not None and labels is not None:
+        held = numbers(features, "features")
+        coordinates = space.coordinates(held, labels)
+        proxy = ProxyPoints(
+            held, label_codes(labels, len(held), n_labels=space.n_labels), coordinates
+        )
+    # Features of one column with lists have no names of their own.
+    named = saved.features is not None and len(saved.features) == space.n_features
+    return StyleMaterial(
+        style=saved.model,
+        labels=saved.categories or tuple(map(str, range(space.n_labels))),
+        features=saved.features if named else None,
+        provenance=saved.provenance,
+        proxy=proxy,
+    )
 
 
 def _completed(
@@ -193,23 +281,35 @@ def _completed(
     """
     n_labels = shown.style.space.n_labels
     if names is not None and len(names) == n_labels:
-        shown = shown.named(names)
-    (stream,) = rng.spawn(1)  # what else is drawn is the same with a style and without
+        shown = replace(shown, labels=names)
+    counts: Counts | None = None
     if mdm is not None and mdm.n_categories == n_labels:
-        return shown.served(mdm.sample(_MOST_CLIENTS, rng=stream), rng=stream)
-    if mdm is None and true is not None and true.shape[1] == n_labels:
-        return shown.served(some_clients(true, _MOST_CLIENTS, rng=stream), rng=stream)
-    return shown
+        counts = mdm.sample(_MOST_CLIENTS, rng=rng)
+    elif mdm is None and true is not None and true.shape[1] == n_labels:
+        counts = _some(true, rng=rng)
+    if counts is None or shown.proxy is None:
+        return shown
+    return replace(shown, styled=_styled(shown.style, shown.proxy, counts, rng=rng))
 
 
-def _model(model: Model | None) -> tuple[MDM | None, tuple[str, ...] | None, Made]:
-    """The MDM, the names of its categories and how it came about."""
-    match model:
-        case Fit():
-            return model.mdm, None, Made(fit=FitRecord.of(model))
-        case Selection():
-            return model.mdm, None, Made(selection=SelectionRecord.of(model))
-        case SavedMDM():
-            return model.mdm, model.categories, model.made
-        case _:
-            return model, None, Made()
+def _styled(
+    style: Style, proxy: ProxyPoints, counts: Counts, *, rng: np.random.Generator
+) -> StyledClients | None:
+    """Clients of these histograms with a style, if the proxy data have points for any of them."""
+    wanted = held_categories(counts, proxy.labels)
+    if wanted.shape[0] == 0:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StyleWarning)  # the page says it
+        drawn = partition(proxy.labels, wanted, style=style, features=proxy.features, rng=rng)
+    report = drawn.report
+    if report is None or report.style is None:
+        return None
+    return StyledClients(drawn, report, report.style, int(counts.sum() - wanted.sum()))
+
+
+def _some(counts: Counts, *, rng: np.random.Generator) -> NDArray[np.int64]:
+    """At most 300 clients, at random, as a dense table of shape (n_clients, n_categories)."""
+    chosen = counts[np.sort(rng.permutation(counts.shape[0])[:_MOST_CLIENTS])]
+    dense = chosen if isinstance(chosen, np.ndarray) else chosen.toarray()
+    return np.asarray(dense, dtype=np.int64)

@@ -1,47 +1,87 @@
-"""What a page is made of: sections, figures with a table behind each, pictures, and tables.
+"""What a page is made of, declared: sections, figures, charts, tables and pictures.
 
-Values only. What they show is decided in the section's own module; how they look is `page.py`.
+A topic's module declares them, `page.html.j2` walks them. A figure also shows itself in a notebook and
+saves itself as a picture, for papers.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, Self
 
-# One mark of a chart, or one cell of a table: tidy rows that Vega-Lite and matplotlib both read.
-Rows: TypeAlias = list[dict[str, Any]]
-Spec: TypeAlias = dict[str, Any]
+from polyurn.errors import ParameterError
+from polyurn.report.charts import VEGA_LITE_TYPE, Row, Rows, Spec, side_by_side, write_picture
 
 
 @dataclass(frozen=True)
-class DataTable:
-    """A table of texts.
+class Column:
+    """One column of a table, and one line of a tooltip.
 
-    Attributes
-    ----------
-    caption : str
-    head : tuple of str
-    rows : tuple of tuples of str
-        The first cell of a row names it.
+    `show` is a format that Python and Vega have in common (".1%"), or what a table says of a row.
     """
+
+    field: Hashable
+    title: str = ""
+    show: str | Callable[[Row], str] = ""
+
+    @property
+    def heading(self) -> str:
+        return self.title or str(self.field).replace("_", " ")
+
+    def cell(self, row: Row) -> str:
+        """The text of a row; a dash for what there is not."""
+        if not isinstance(self.show, str):
+            return self.show(row)
+        value = row[self.field]
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return "–"
+        return value if isinstance(value, str) else f"{value:{self.show}}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts; the first cell of a row names it."""
 
     caption: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
+    @classmethod
+    def of(cls, caption: str, rows: Iterable[Row], columns: Sequence[Column]) -> Self:
+        """The table of some rows, a cell for each column."""
+        head = tuple(column.heading for column in columns)
+        return cls(caption, head, tuple(tuple(c.cell(row) for c in columns) for row in rows))
+
+
+def pivoted(rows: Rows, by: str, over: str, value: str) -> Rows:
+    """A row for each value of `by`, with the sums of `value` under (over, name): see `across`.
+
+    Examples
+    --------
+    >>> rows = [{"a": "x", "b": "1", "n": 2}, {"a": "x", "b": "2", "n": 3}]
+    >>> Table.of("", pivoted(rows, "a", "b", "n"), [Column("a"), *across("b", ["1", "2"], "d")]).rows
+    (('x', '2', '3'),)
+    """
+    table: dict[Any, Row] = {}
+    for row in rows:
+        mine = table.setdefault(row[by], {**row})
+        mine[over, row[over]] = mine.get((over, row[over]), 0) + row[value]
+    return [*table.values()]
+
+
+def across(over: str, names: Iterable[str], show: str, title: str = "{}") -> list[Column]:
+    """The columns of pivoted rows, one for each name; 0 where there was no row."""
+
+    def cell(key: tuple[str, str]) -> Callable[[Row], str]:
+        return lambda row: f"{row.get(key, 0):{show}}"
+
+    return [Column((over, name), title.format(name), cell((over, name))) for name in names]
+
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart.
-
-    Attributes
-    ----------
-    spec : dict
-        Vega-Lite.
-    title : str
-        Said above it where a figure has several.
-    population : str or None
-        The only population that it shows; it goes when the reader hides that.
-    """
+    """One chart; `population` is the only one that it shows, it goes when the reader hides that."""
 
     spec: Spec = field(repr=False)
     title: str = ""
@@ -50,17 +90,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Strip:
-    """A row of pictures, as one image.
-
-    Attributes
-    ----------
-    name : str
-        Said before it.
-    source : str
-        The address of a PNG that holds all of it.
-    says : str
-        What it shows, for who cannot see it.
-    """
+    """A row of pictures as one image: what stands before it, its address, and what it shows."""
 
     name: str
     source: str = field(repr=False)
@@ -69,15 +99,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Rows of pictures under each other.
-
-    Attributes
-    ----------
-    title : str
-    marks : tuple of str
-        What stands above the pictures, from the first to the last; may be empty.
-    strips : tuple of Strip
-    """
+    """Rows of pictures under each other; `marks` stand above them, from the first to the last."""
 
     title: str
     marks: tuple[str, ...]
@@ -86,54 +108,48 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Figure:
-    """One or more charts, or pictures, what they say, and the table behind them.
+    """Charts or pictures, what they say, and the table behind them.
 
-    Attributes
-    ----------
-    name : str
-        Its anchor in the page.
-    title, says : str
-    panels : tuple of Panel
-    table : DataTable
-    wide : bool
-        Whether it takes the whole width of the page.
-    legend : tuple of (str, str)
-        Names and the colours, as in CSS, that stand for them.
-    pictures : tuple of Pictures
+    `name` is its anchor in the page, `legend` are names and their colours in CSS; a `wide` figure takes
+    the whole width of the page.
     """
 
     name: str
     title: str
     says: str
-    panels: tuple[Panel, ...]
-    table: DataTable
+    table: Table = field(repr=False)
+    panels: tuple[Panel, ...] = ()
     wide: bool = False
     legend: tuple[tuple[str, str], ...] = ()
-    pictures: tuple[Pictures, ...] = ()
+    pictures: tuple[Pictures, ...] = field(default=(), repr=False)
+
+    @property
+    def spec(self) -> Spec:
+        """Vega-Lite of all charts side by side, in colours for paper, for `altair.Chart.from_dict`."""
+        if not self.panels:
+            raise ParameterError(f"the figure {self.name!r} has pictures, and no chart")
+        return side_by_side([(panel.title, panel.spec) for panel in self.panels])
+
+    def save(self, path: str | Path) -> None:
+        """Write the charts to a file that ends in .svg, .pdf, .png, or .json for Vega-Lite."""
+        write_picture(self.spec, Path(path))
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        shown = {VEGA_LITE_TYPE: self.spec} if self.panels else {}
+        return {**shown, "text/plain": f"{self.title}: {self.says}"}
 
 
 @dataclass(frozen=True)
 class Section:
     """A heading, a sentence or two, and what follows.
 
-    Attributes
-    ----------
-    name, title, lead : str
-    figures : tuple of Figure
-    tables : tuple of DataTable
-        Tables that are not behind a figure: they are open.
-    facts : tuple of (str, str)
-        Terms and what they stand for; before the figures, where there are some.
+    `tables` are not behind a figure: they are open. `facts` are terms and what they stand for; they come
+    before the figures, where there are some.
     """
 
     name: str
     title: str
     lead: str
     figures: tuple[Figure, ...] = ()
-    tables: tuple[DataTable, ...] = ()
+    tables: tuple[Table, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
-
-
-def table_of(caption: str, head: Iterable[str], rows: Iterable[Iterable[str]]) -> DataTable:
-    """A table from whatever can be iterated over."""
-    return DataTable(caption, tuple(head), tuple(tuple(row) for row in rows))

@@ -1,6 +1,6 @@
 """Pictures of points: a row of images as one PNG, in a data address that a page can carry.
 
-Arrays in, text out. Which points are shown is decided elsewhere (`style_rows.py`).
+Arrays in, text out. Which points are shown is decided elsewhere (`style_section.py`).
 """
 
 import base64
@@ -43,16 +43,7 @@ def brightness(features: NDArray[Any]) -> tuple[float, float]:
 def strip(images: NDArray[Any], *, black: float, white: float) -> str:
     """Images side by side, with gaps that are transparent, as the address of a PNG.
 
-    Parameters
-    ----------
-    images : array of shape (n, h, w), (n, h, w, 1 or 3) or (n, 1 or 3, h, w)
-    black, white : float
-        Their values.
-
-    Returns
-    -------
-    str
-        "data:image/png;base64,..."
+    Of shape (n, h, w), (n, h, w, 1 or 3) or (n, 1 or 3, h, w); `black` and `white` are values of theirs.
 
     Examples
     --------
@@ -63,9 +54,9 @@ def strip(images: NDArray[Any], *, black: float, white: float) -> str:
     n, height, width, channels = pixels.shape
     row = np.zeros((height, n * (width + _GAP) - _GAP, channels + 1), np.uint8)
     for i, image in enumerate(pixels):
-        place = slice(i * (width + _GAP), i * (width + _GAP) + width)
-        row[:, place, :channels] = image
-        row[:, place, channels] = 255
+        columns = slice(i * (width + _GAP), i * (width + _GAP) + width)
+        row[:, columns, :channels] = image
+        row[:, columns, channels] = 255
     return f"data:image/png;base64,{base64.b64encode(_png(row)).decode()}"
 
 

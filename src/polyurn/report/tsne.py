@@ -6,11 +6,10 @@ thousand points of a page this is quicker than a tree, and needs no threads. It 
 """
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
-
-from polyurn.report.tsne_kernel import kl_gradient
 
 # The descent of van der Maaten's program: so many steps, the first of them with the attraction
 # exaggerated and with less momentum.
@@ -28,15 +27,9 @@ _N_BISECTIONS = 60
 def tsne(
     points: NDArray[np.float64], *, perplexity: float, rng: int | np.random.Generator | None = None
 ) -> NDArray[np.float64]:
-    """Places of points in a plane, shape (n, 2).
+    """Places in a plane, shape (n, 2), of points of shape (n, n_dimensions).
 
-    Parameters
-    ----------
-    points : float array of shape (n, n_dimensions)
-    perplexity : float
-        How many neighbours a point feels, 1 to (n - 1)/3.
-    rng : int or numpy.random.Generator
-        Puts equal points a little apart.
+    The perplexity, 1 to (n - 1)/3, is how many neighbours a point feels; `rng` puts equal points apart.
 
     Examples
     --------
@@ -116,3 +109,50 @@ def _principal_plane(points: NDArray[np.float64], rng: np.random.Generator) -> N
     if deviation > 0:
         plane *= _FIRST_DEVIATION / deviation
     return np.asarray(plane + _APART * rng.standard_normal(plane.shape))
+
+
+def kl_gradient(
+    indptr: NDArray[np.int32],
+    indices: NDArray[np.int32],
+    near: NDArray[np.float64],
+    places: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The gradient of KL(p, q) by the places, 4 Σ_j (p_ij - q_ij)(y_i - y_j)/(1 + |y_i - y_j|²).
+
+    The parts of a CSR matrix p_ij of shape (n, n), and places of shape (n, 2); the gradient has theirs.
+    """
+    x, y = np.ascontiguousarray(places.T)
+    gradient = np.empty_like(places)
+    _gradient(indptr, indices, near, x, y, gradient)
+    return gradient
+
+
+# Sums in any order, so that eight pairs are computed at once; places need not be the same to the bit.
+@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+def _gradient(indptr, indices, near, x, y, gradient):  # type: ignore[no-untyped-def]
+    n = len(x)
+    x32, y32 = x.astype(np.float32), y.astype(np.float32)
+    one = np.float32(1.0)
+    push = np.empty((n, 2))
+    total = 0.0
+    for i in range(n):
+        xi, yi = x32[i], y32[i]
+        mass = push_x = push_y = np.float32(0.0)
+        for j in range(n):
+            dx, dy = xi - x32[j], yi - y32[j]
+            weight = one / (one + dx * dx + dy * dy)
+            mass += weight
+            square = weight * weight
+            push_x += square * dx
+            push_y += square * dy
+        total += mass - 1.0  # type: ignore[assignment]  # not itself
+        push[i, 0], push[i, 1] = push_x, push_y
+    for i in range(n):
+        pull_x = pull_y = 0.0
+        for at in range(indptr[i], indptr[i + 1]):
+            dx, dy = x[i] - x[indices[at]], y[i] - y[indices[at]]
+            weight = near[at] / (1.0 + dx * dx + dy * dy)
+            pull_x += weight * dx
+            pull_y += weight * dy
+        gradient[i, 0] = 4.0 * (pull_x - push[i, 0] / total)
+        gradient[i, 1] = 4.0 * (pull_y - push[i, 1] / total)

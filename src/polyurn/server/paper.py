@@ -1,7 +1,7 @@
 """The paper's own fit: Algorithms 1 and 2 of Scott and Cahill (2024) on sums over clients.
 
-The server's lines. What a client computes is `client/answer.py`; the same on a plain table, without
-aggregation, is `polyurn.reference`. `fit.py` needs fewer rounds.
+The server's lines. What a client computes is `client/answers.py`; the same on a plain table, without
+aggregation, is `polyurn.reference`. `fitting.py` needs fewer rounds.
 """
 
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from polyurn.errors import EmptyComponentError, FitError, ParameterError, ZeroLikelihoodError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import SizeBins, Sizes
-from polyurn.server.results import Fit, Round
-from polyurn.server.settings import MOST_ROUNDS, check_model, size_bins
+from polyurn.server.fit_results import Fit, Round
+from polyurn.server.fit_settings import MOST_ROUNDS, check_model, size_bins
 from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator, Initialise, StartStatistics, Update, UpdateStatistics
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 Moments: TypeAlias = Literal["first", "most_frequent", "pooled"]
 

@@ -2,7 +2,7 @@
 
 Each file has its own random stream, which follows from the seed and the file's number, so that files can
 be drawn in any order and a run that was stopped goes on with those that are missing. One table in one
-file is `tables.py`.
+file is `table_files.py`.
 """
 
 import hashlib
@@ -19,9 +19,8 @@ from numpy.random import SeedSequence
 from polyurn.counts import check_names
 from polyurn.errors import FileError, ParameterError
 from polyurn.model.mdm import MDM
-from polyurn.storage.atomic import others_in, write_whole
-from polyurn.storage.table_files import arrow
-from polyurn.storage.tables import long_table
+from polyurn.storage.files import others_in, write_whole
+from polyurn.storage.table_files import arrow, long_table
 from polyurn.typed.arguments import Json
 
 # Clients of a file, and cells (clients x categories) that are drawn at once.
@@ -38,48 +37,26 @@ def write_drawn(
     categories: tuple[str, ...] | None = None,
     n_threads: int = 2,
     clients_per_file: int = CLIENTS_PER_FILE,
-    made: Json | None = None,
+    provenance: Json | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Draw clients from an MDM into a folder of long tables (client, category, count).
+    """Draw clients from an MDM into a folder of long tables (client, category, count); how many files.
 
-    Parameters
-    ----------
-    mdm : MDM
-    n_clients : int
-        Any number; clients are called 0, 1, ... over all files.
-    folder : path
-        Made if it is not there; empty, or what a stopped run of the same has left.
-    rng : int
-        The seed.
-    categories : tuple of str, optional
-        Category names; their numbers by default.
-    n_threads, clients_per_file : int
-    made : mapping, optional
-        How it came about; kept in the metadata of the files.
-    on_progress : function of the number of clients so far, optional
-
-    Returns
-    -------
-    int
-        How many files there are.
-
-    Raises
-    ------
-    FileError
-        The folder holds something else, or cannot be written to.
+    The folder is empty, not there, or what a stopped run of the same has left. Clients are called 0, 1,
+    ... over all files, whose metadata keep `provenance`. `on_progress` is called with the number of
+    clients so far.
 
     Examples
     --------
     >>> import tempfile
     >>> from polyurn.model.paper_truths import truth
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     write_drawn(truth("low/1"), 250, place, clients_per_file=100)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_drawn(truth("low/1"), 250, folder, clients_per_file=100)
     3
     """
     if n_clients < 1:
         raise ParameterError(f"expected at least one client, got {n_clients}")
-    place = Path(folder)
+    folder = Path(folder)
     labels = check_names(categories, mdm.n_categories)
     n_files = -(-n_clients // clients_per_file)
     names = [f"clients-{i:06d}.parquet" for i in range(n_files)]
@@ -87,28 +64,28 @@ def write_drawn(
         "n_clients": n_clients, "rng": rng, "per_file": clients_per_file,
         "mdm": _name_of(mdm), "categories": None if labels is None else list(labels),
     }  # fmt: skip
-    done = _begin(place, names, drawn)
+    done = _begin(folder, names, drawn)
     streams = SeedSequence(rng).spawn(n_files)
 
     def one(i: int) -> int:
         first = i * clients_per_file
         some = range(first, min(first + clients_per_file, n_clients))
         if names[i] not in done:
-            note = json.dumps({"drawn": drawn, **(made or {})})
+            note = json.dumps({"drawn": drawn, **(provenance or {})})
             write_whole(
-                place / names[i], lambda file: _write(file, mdm, some, streams[i], labels, note)
+                folder / names[i], lambda file: _write(file, mdm, some, streams[i], labels, note)
             )
         return len(some)
 
     n_drawn = 0
-    with ThreadPoolExecutor(n_threads) as pool:
+    with ThreadPoolExecutor(n_threads) as workers:
         try:
-            for n in pool.map(one, range(n_files)):
+            for n in workers.map(one, range(n_files)):
                 n_drawn += n
                 if on_progress is not None:
                     on_progress(n_drawn)
         except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
+            workers.shutdown(wait=True, cancel_futures=True)
             raise
     return n_files
 
@@ -137,22 +114,24 @@ def _write(
     writer.close()
 
 
-def _begin(place: Path, names: list[str], drawn: dict[str, Any]) -> set[str]:
+def _begin(folder: Path, names: list[str], drawn: dict[str, Any]) -> set[str]:
     """The files that an earlier run has left; what it did not draw is refused."""
     pa = arrow("writing tables")
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        there = others_in(place)
+        folder.mkdir(parents=True, exist_ok=True)
+        there = others_in(folder)
     except OSError as error:
-        raise FileError(f"cannot use {place}: {error.strerror}") from error
+        raise FileError(f"cannot use {folder}: {error.strerror}") from error
     wanted = set(names)
     for name in there:
         try:
-            known = pa.parquet.read_metadata(place / name).metadata if name in wanted else None
+            known = pa.parquet.read_metadata(folder / name).metadata if name in wanted else None
             if not known or json.loads(known[b"polyurn"])["drawn"] != drawn:
                 raise ValueError
         except (pa.ArrowException, ValueError, KeyError, OSError):
-            raise FileError(f"{place} holds something else, {name}; take an empty folder") from None
+            raise FileError(
+                f"{folder} holds something else, {name}; take an empty folder"
+            ) from None
     return set(there)
 
 

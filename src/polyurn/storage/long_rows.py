@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.client.histogram import Categories
+from polyurn.client.counting import Categories
 from polyurn.client.layout import Columns, Layout
 from polyurn.client.tables import (
     categories_shown,
@@ -26,8 +26,7 @@ from polyurn.client.tables import (
     table_layout,
 )
 from polyurn.errors import CountsError, FileError, MissingDependencyError, RowError
-from polyurn.storage.table_files import arrow
-from polyurn.storage.tables import place_of_row, table_batches
+from polyurn.storage.table_files import arrow, row_location, table_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,15 +38,10 @@ _INTERRUPTED = "Query interrupted"
 
 
 @dataclass(frozen=True, eq=False)
-class Lot:
-    """Some rows of one file.
+class RowBlock:
+    """Some rows of one file: clients (int64, or Arrow texts), codes and counts, of shape (n_rows,).
 
-    Attributes
-    ----------
-    clients : int64 array or Arrow array of texts, of shape (n_rows,)
-    codes, counts : int arrays of shape (n_rows,)
-    file, first_row : int
-        The place of the file among all, and that of the first row in it, both counted from 0.
+    `file` and `first_row` are indices, from 0: of the file among all, and of the first row in it.
     """
 
     clients: Any
@@ -59,20 +53,13 @@ class Lot:
 
 @dataclass(frozen=True)
 class LongTables:
-    """Files that say the same in the same columns.
-
-    Attributes
-    ----------
-    files : tuple of Path
-    layout : Layout
-    categories : int, tuple of str or Bins
-    """
+    """Files that say the same in the same columns."""
 
     files: tuple[Path, ...]
     layout: Layout
     categories: Categories
 
-    def lots(self, *, file: int = 0, row: int = 0) -> Iterator[Lot]:
+    def blocks(self, *, file: int = 0, row: int = 0) -> Iterator[RowBlock]:
         """The rows of all files, from a row of one of them on."""
         category = self.layout.category
         names = [self.layout.client, *([category] if isinstance(category, str) else category or ())]
@@ -92,17 +79,11 @@ class LongTables:
                                 "expected clients as texts or as whole numbers in all files, got both"
                             )
                     is_text = not isinstance(clients, np.ndarray)
-                    yield Lot(clients, codes.astype(np.int32), counts, i, start)
+                    yield RowBlock(clients, codes.astype(np.int32), counts, i, start)
 
 
 def find_files(tables: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]:
-    """The files that paths stand for: each for itself, and a folder for the tables in it by name.
-
-    Raises
-    ------
-    FileError
-        There are none, or a file comes twice.
-    """
+    """The files that paths stand for: each for itself, and a folder for the tables in it by name."""
     found: list[Path] = []
     for path in map(Path, tables):
         if not path.is_dir():
@@ -126,11 +107,6 @@ def open_tables(
     """The files with what their columns mean, by the first rows of the first of them; and remarks.
 
     Without declared categories all rows are read for them.
-
-    Raises
-    ------
-    CountsError
-        As `layout_histograms`, or the table has one row per client.
     """
     start, head = next(table_batches(files[0]), (0, None))
     if head is None:
@@ -149,24 +125,12 @@ def open_tables(
     return LongTables(files, layout, declared), remarks
 
 
-def by_client(tables: LongTables, place: Path, *, memory: int, n_threads: int) -> tuple[int, int]:
+def by_client(tables: LongTables, path: Path, *, memory: int, n_threads: int) -> tuple[int, int]:
     """Write the rows of all files to one Parquet file, in the order of clients, each category once.
 
-    Its columns are `client`, `category` (the number) and `count`.
-
-    Parameters
-    ----------
-    tables : LongTables
-    place : Path
-        The file; what does not fit into memory stands in files beside it meanwhile.
-    memory : int
-        Bytes.
-    n_threads : int
-
-    Returns
-    -------
-    n_rows, n_distinct : int
-        How many rows there were, and how many different (client, category).
+    Its columns are `client`, `category` (the code) and `count`. What does not fit into `memory` bytes
+    stands in files beside it meanwhile. Returns how many rows there were, and how many different
+    (client, category).
     """
     try:
         import duckdb
@@ -177,35 +141,35 @@ def by_client(tables: LongTables, place: Path, *, memory: int, n_threads: int) -
     n_rows = 0
     stopped: list[BaseException] = []
 
-    def batches(lots: Iterator[Lot]) -> Iterator[Any]:
+    def batches(blocks: Iterator[RowBlock]) -> Iterator[Any]:
         nonlocal n_rows
         try:
-            for lot in lots:
-                n_rows += len(lot.codes)
-                yield pa.record_batch([pa.array(lot.clients), lot.codes, lot.counts], schema)
+            for block in blocks:
+                n_rows += len(block.codes)
+                yield pa.record_batch([pa.array(block.clients), block.codes, block.counts], schema)
         except BaseException as error:  # the engine would wrap it in one of its own
             stopped.append(error)
             raise
 
-    lots = tables.lots()
-    first = next(lots)
+    blocks = tables.blocks()
+    first = next(blocks)
     kind = pa.int64() if isinstance(first.clients, np.ndarray) else pa.large_string()
     schema = pa.schema({"client": kind, "category": pa.int32(), "count": pa.int64()})
-    reader = pa.RecordBatchReader.from_batches(schema, batches(_chained(first, lots)))
+    reader = pa.RecordBatchReader.from_batches(schema, batches(_chained(first, blocks)))
     settings: dict[str, Any] = {
         "memory_limit": f"{int(memory * _SHARE_OF_ENGINE)}B",
-        "temp_directory": str(place.parent / "engine"),
+        "temp_directory": str(path.parent / "engine"),
         "threads": n_threads,
         "preserve_insertion_order": False,
     }
     try:
         with duckdb.connect(config=settings) as engine:
             engine.execute("SET enable_progress_bar = false")
-            engine.register("lots", reader)
+            engine.register("blocks", reader)
             engine.execute(
-                "COPY (SELECT client, category, sum(count)::BIGINT AS count FROM lots "
+                "COPY (SELECT client, category, sum(count)::BIGINT AS count FROM blocks "
                 "GROUP BY client, category ORDER BY client) "
-                f"TO '{str(place).replace(chr(39), chr(39) * 2)}' (FORMAT parquet)"
+                f"TO '{str(path).replace(chr(39), chr(39) * 2)}' (FORMAT parquet)"
             )
     except (duckdb.Error, RuntimeError) as error:
         if stopped:
@@ -214,11 +178,11 @@ def by_client(tables: LongTables, place: Path, *, memory: int, n_threads: int) -
             raise KeyboardInterrupt from None
         if not isinstance(error, duckdb.Error):
             raise
-        raise FileError(f"cannot sort the rows in {place.parent}: {_first_line(error)}") from None
-    return n_rows, int(pa.parquet.read_metadata(place).num_rows)
+        raise FileError(f"cannot sort the rows in {path.parent}: {_first_line(error)}") from None
+    return n_rows, int(pa.parquet.read_metadata(path).num_rows)
 
 
-def _chained(first: Lot, others: Iterator[Lot]) -> Iterator[Lot]:
+def _chained(first: RowBlock, others: Iterator[RowBlock]) -> Iterator[RowBlock]:
     yield first
     yield from others
 
@@ -268,7 +232,7 @@ def _naming(path: Path, first_row: int) -> Iterator[None]:
     try:
         yield
     except RowError as error:
-        place = place_of_row(path, first_row + error.row)
-        raise CountsError(f"{path}: {error.at(place)}") from None
+        where = row_location(path, first_row + error.row)
+        raise CountsError(f"{path}: {error.at(where)}") from None
     except CountsError as error:
         raise CountsError(f"{path}: {error}") from None

@@ -1,74 +1,145 @@
 """Models to files and back, whatever kind of model it is: `polyurn.save` and `polyurn.load`.
 
-The formats are `mdm_json.py`, `style_json.py` and `codebook_json.py`; a file says which it is.
+A model's file has its fields as they are, under the names of its class, and beside them the names of
+categories and features and how it came about. Models come back equal to the last bit.
 """
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, overload
 
-from polyurn.errors import ParameterError
-from polyurn.model.codebooks import Codebook
+from polyurn.counts import check_names, check_texts
+from polyurn.errors import FileError, InputError, ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.style import Style
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.statement import Guarantee
-from polyurn.storage import mdm_json
-from polyurn.storage.atomic import format_of
-from polyurn.storage.codebook_json import load_codebook, save_codebook
-from polyurn.storage.style_json import load_space, load_style, save_space, save_style
+from polyurn.storage.documents import format_of, load_document, save_document
+from polyurn.storage.files import AGAIN
+from polyurn.storage.provenance import PrivacyProvenance, Provenance
 from polyurn.typed.arguments import Json, checked
+from polyurn.typed.json_form import from_json, to_json
+
+_KINDS: dict[str, Any] = {"mdm": MDM, "style": Style, "style-space": StyleSpace}
+
+Model = TypeVar("Model")
+
+
+@dataclass(frozen=True)
+class Saved(Generic[Model]):
+    """What a model's file holds.
+
+    Attributes
+    ----------
+    model : MDM, Style or StyleSpace
+    categories : tuple of str, or None
+        The name of each category of an MDM, of each label of the others.
+    provenance : Provenance
+        How the file came about; `provenance.left_out` says what of it could not be read.
+    features : tuple of str, or None
+        The columns of a table with the features: one for each, or one that has lists.
+    """
+
+    model: Model
+    categories: tuple[str, ...] | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+    features: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        model: Any = self.model
+        space: Any = model.space if isinstance(model, Style) else model
+        object.__setattr__(self, "categories", check_names(self.categories, self._n_names))
+        if self.features is not None:
+            check_texts(self.features, "names of features")
+            if len(self.features) not in (1, space.n_features):
+                raise ParameterError(
+                    f"expected a name for each of {space.n_features} features, or one column with "
+                    f"lists, got {len(self.features)}"
+                )
+            object.__setattr__(self, "features", tuple(self.features))
+
+    @property
+    def declared(self) -> int | tuple[str, ...]:
+        """The names of the categories, or of the labels; how many there are if they have none."""
+        return self.categories or self._n_names
+
+    @property
+    def _n_names(self) -> int:
+        model: Any = self.model
+        if isinstance(model, MDM):
+            return model.n_categories
+        return int(model.space.n_labels if isinstance(model, Style) else model.n_labels)
 
 
 @checked
 def save(
-    model: MDM | Style | StyleSpace | Codebook,
+    model: MDM | Style | StyleSpace,
     path: str | os.PathLike[str],
     *,
     categories: Sequence[str] | None = None,
-    made: Json | None = None,
+    features: Sequence[str] | None = None,
+    provenance: Provenance | Json | None = None,
     guarantee: Guarantee | None = None,
 ) -> None:
-    """Write an MDM, a style, a style space or a codebook as JSON.
+    """Write an MDM, a style or a style space as JSON.
 
     Parameters
     ----------
-    model : MDM, Style, StyleSpace or Codebook
+    model : MDM, Style or StyleSpace
     path : path
     categories : sequence of str, optional
-        The name of each category; of each label, with a style or a codebook.
-    made : mapping, optional
-        How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "fit", "selection",
-        "crossed" and "privacy" are for the records of `FitRecord`, `SelectionRecord`, `CrossedRecord`
-        and `PrivacyRecord`.
+        The name of each category; of each label, with anything but an MDM.
+    features : sequence of str, optional
+        The columns of a table with the features: one for each, or one that has lists.
+    provenance : mapping, optional
+        How it came about, e.g. {"seed": 1, "command": "..."}; kept as it is. "data", "fit",
+        "selection", "traffic" and "privacy" are for results of ours.
     guarantee : Guarantee, optional
         That of `fit_private`, or of a `PrivateAggregator`, which the file then states; a file without
         one states that there is none.
     """
-    if isinstance(model, MDM):
-        mdm_json.save(model, path, categories=categories, made=made, guarantee=guarantee)
-    elif isinstance(model, Style):
-        save_style(model, path, categories=categories, made=made, guarantee=guarantee)
-    elif guarantee is not None:
-        raise ParameterError(
-            "expected no guarantee with a style space or a codebook: it is made of proxy data"
-        )
-    elif isinstance(model, Codebook):
-        save_codebook(model, path, labels=categories, made=made)
-    elif categories is not None:
-        raise ParameterError("expected no categories with a style space, which has no names")
-    else:
-        save_space(model, path, made=made)
+    if guarantee is not None and isinstance(model, StyleSpace):
+        raise ParameterError("expected no guarantee with a style space: it is made of proxy data")
+    document = (
+        provenance.to_json() if isinstance(provenance, Provenance) else dict(provenance or {})
+    )
+    if guarantee is not None:
+        document["privacy"] = to_json(PrivacyProvenance.of(guarantee))
+    if not isinstance(provenance, Provenance):
+        Provenance.check(document, model)
+    saved = Saved(model, categories, features=features)  # type: ignore[arg-type]
+    names = {"categories": saved.categories, "features": saved.features}
+    kind = next(name for name, cls in _KINDS.items() if isinstance(model, cls))
+    save_document({**names, **to_json(model)}, path, kind=kind, provenance=document)
 
 
 @checked
-def load(path: str | os.PathLike[str]) -> MDM | Style | StyleSpace | Codebook:
+def load(path: str | os.PathLike[str]) -> MDM | Style | StyleSpace:
     """Read the model that `save` wrote, equal to the last bit."""
-    match format_of(path):
-        case "polyurn.style":
-            return load_style(path).style
-        case "polyurn.style-space":
-            return load_space(path)
-        case "polyurn.codebook":
-            return load_codebook(path).book
-        case _:
-            return mdm_json.load(path)
+    kind = (format_of(path) or "").removeprefix("polyurn.")
+    model: MDM | Style | StyleSpace = load_saved(path, _KINDS.get(kind, MDM)).model
+    return model
+
+
+@overload
+def load_saved(path: str | os.PathLike[str]) -> Saved[MDM]: ...
+@overload
+def load_saved(path: str | os.PathLike[str], cls: type[Model]) -> Saved[Model]: ...
+def load_saved(path: str | os.PathLike[str], cls: Any = MDM) -> Saved[Any]:
+    """Read a model's file, with all that stands in it."""
+    kind = next(name for name, known in _KINDS.items() if known is cls)
+    document = load_document(path, kind=kind)
+    try:
+        model = from_json(cls, document)
+        names = from_json(_Names, document)
+        provenance = Provenance.from_json(document.get("provenance", {}), model=model)
+        return Saved(model, names.categories, provenance, names.features)
+    except (FileError, InputError) as error:
+        raise FileError(f"{path} is damaged: {error}; {AGAIN}") from error
+
+
+@dataclass(frozen=True)
+class _Names:
+    categories: tuple[str, ...] | None
+    features: tuple[str, ...] | None

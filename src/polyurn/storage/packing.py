@@ -5,10 +5,12 @@ rows are in another order are sorted first. After each shard a line is added to 
 a run that was stopped goes on with the next. The format of the folder is `shards.py`.
 """
 
+import contextlib
+import json
 import os
 import shutil
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,33 +20,40 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polyurn.client.answer import check_threads
-from polyurn.client.histogram import Categories, category_names
+from polyurn.client.answers import Threads
+from polyurn.client.counting import Categories, category_names
 from polyurn.client.layout import Columns, Layout, column_text
 from polyurn.client.rows import pack
 from polyurn.counts import client_sizes
 from polyurn.errors import CountsError, FileError, ParameterError
-from polyurn.storage.atomic import others_in
-from polyurn.storage.client_pieces import OutOfOrder, Piece, pieces
-from polyurn.storage.long_rows import LongTables, by_client, find_files, open_tables
-from polyurn.storage.packing_log import PackingLog, Step
-from polyurn.storage.shard_file import write_shard
+from polyurn.storage.documents import save_document
+from polyurn.storage.files import own_folder
+from polyurn.storage.json_log import JsonLog
+from polyurn.storage.long_rows import LongTables, RowBlock, by_client, find_files, open_tables
 from polyurn.storage.shards import (
     MANIFEST,
     UNFINISHED,
+    Shard,
     ShardFolder,
     Totals,
+    is_unchanged,
     open_shards,
-    save_manifest,
+    total_of,
+    write_shard,
 )
-from polyurn.storage.tables import parquet_rows
+from polyurn.storage.table_files import parquet_rows
 from polyurn.typed.arguments import Json, checked
+from polyurn.typed.json_form import Count
 
 # Clients of a shard: enough that the tables of a round cost little beside them, few enough that what a
 # thread holds stays small.
 CLIENTS_PER_SHARD = 2**18
 _LARGEST = 2**31 - 1
 _LEAST_MEMORY = 2**26  # with less the engine does not start
+# Rows that are held at once, whatever number of clients they belong to; or so many for each client that
+# a piece is to have, where that is more.
+_MOST_ROWS = 2**22
+_ROWS_PER_CLIENT = 16
 _SORTING = "sorting"  # the folder of rows that had to be sorted first
 
 
@@ -79,9 +88,9 @@ def pack_shards(
     drop_empty: bool = False,
     clients_per_shard: int = CLIENTS_PER_SHARD,
     memory: int = 2**30,
-    n_threads: int = 2,
+    n_threads: Threads = 2,
     rng: int = 0,
-    made: Json | None = None,
+    provenance: Json | None = None,
     on_remark: Callable[[str], None] | None = None,
     on_progress: Callable[[Packed], None] | None = None,
 ) -> ShardFolder:
@@ -112,7 +121,7 @@ def pack_shards(
     n_threads : int
     rng : int
         Seed for `cap`.
-    made : mapping, optional
+    provenance : mapping, optional
         How it came about, for the manifest.
     on_remark, on_progress : callable, optional
         Called with what had to be guessed, and after each shard.
@@ -133,12 +142,11 @@ def pack_shards(
     --------
     >>> import tempfile
     >>> import numpy as np, polyurn as pu
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     pu.write_histograms(np.array([[3, 1], [0, 2]]), f"{place}/clients.csv")
-    ...     pu.pack_shards(f"{place}/clients.csv", f"{place}/packed", categories=2).totals.n_points
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pu.write_histograms(np.array([[3, 1], [0, 2]]), f"{folder}/clients.csv")
+    ...     pu.pack_shards(f"{folder}/clients.csv", f"{folder}/packed", categories=2).totals.n_points
     6
     """
-    check_threads(n_threads)
     if clients_per_shard < 1 or memory < _LEAST_MEMORY:
         raise ParameterError(
             f"expected clients_per_shard of at least 1, got {clients_per_shard}, and memory of at least "
@@ -149,7 +157,7 @@ def pack_shards(
     if rng < 0:
         raise ParameterError(f"expected rng as a seed of at least 0, got {rng}")
     given = [tables] if isinstance(tables, str | os.PathLike) else list(tables)
-    files, place = find_files(given), Path(folder)
+    files, folder = find_files(given), Path(folder)
     say = on_remark or _nothing
     settings = {
         "files": [[str(path), *_stamp(path)] for path in files],
@@ -157,31 +165,204 @@ def pack_shards(
         "categories": repr(categories), "cap": cap, "drop_empty": drop_empty, "rng": rng,
         "clients_per_shard": clients_per_shard,
     }  # fmt: skip
-    if (place / MANIFEST).exists():
-        raise FileError(f"{place} holds packed clients already; take an empty folder, or delete it")
+    if (folder / MANIFEST).exists():
+        raise FileError(
+            f"{folder} holds packed clients already; take an empty folder, or delete it"
+        )
     found, remarks = open_tables(files, Columns(client, category, count), categories)
     for remark in remarks:
         say(remark)
-    log = _begin(place, settings, say)
-    job = _Job(place, log, found, cap, drop_empty, clients_per_shard, memory, n_threads, rng)
+    log = _begin(folder, settings, say)
+    job = _Job(folder, log, found, cap, drop_empty, clients_per_shard, memory, n_threads, rng)
     totals = _pack(job, on_progress or _nothing, say)
     columns = found.layout
     names = category_names(found.categories)
-    save_manifest(
-        ShardFolder(
-            place, names, not isinstance(found.categories, int), totals, log.shards,
-            columns.client, _text(columns), columns.count,
-        ),
-        made=dict(made) if made is not None else None,
+    packed = ShardFolder(
+        folder, names, not isinstance(found.categories, int), totals, log.shards,
+        columns.client, _text(columns), columns.count,
     )  # fmt: skip
+    save_document(packed, folder / MANIFEST, kind="shards", provenance=provenance)
     log.remove()
-    shutil.rmtree(place / _SORTING, ignore_errors=True)
-    return open_shards(place)
+    shutil.rmtree(folder / _SORTING, ignore_errors=True)
+    return open_shards(folder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One shard more, or none where no client of the rows was left, and where the next rows begin."""
+
+    totals: Totals
+    next_file: Count
+    next_row: Count
+    shard: Shard | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """A step; or that the rows were sorted: how many, and how many different (client, category)."""
+
+    step: Step | None = None
+    sorted: tuple[Count, Count] | None = None
+
+
+class PackingLog:
+    """How far packing has come: a chained log with a line for each shard, appended when it is whole.
+
+    `settings` are what the shards depend on, as JSON values. A log with others is refused. A
+    step whose line is damaged, or whose shard is not there as it was written, is forgotten, with all
+    after it.
+    """
+
+    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+        self._folder = folder
+        head = {"settings": json.loads(json.dumps(settings))}
+        self._log = JsonLog(
+            folder / UNFINISHED, _Line, kind="packing", name="the log of a packing",
+            head=head, advice="delete the folder to pack again",
+        )  # fmt: skip
+        if self._log.head != head:
+            raise FileError(
+                f"{folder} holds a packing of other tables, or with other settings; repeat its "
+                "command, or take an empty folder"
+            )
+        self.is_sorted: tuple[int, int] | None = None
+        self.steps: list[Step] = []
+        self.totals = total_of([])
+        for i, line in enumerate(self._log.read(until_damage=True)):
+            if line.step is None:
+                self.is_sorted = line.sorted
+            elif line.step.shard is None or is_unchanged(folder, line.step.shard):
+                self._add(line.step)
+            else:
+                self._log.keep(i)
+                break
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        return tuple(step.shard for step in self.steps if step.shard is not None)
+
+    @property
+    def next_position(self) -> tuple[int, int]:
+        """The file and the row where the rows that are in no shard begin."""
+        return (self.steps[-1].next_file, self.steps[-1].next_row) if self.steps else (0, 0)
+
+    def append(self, step: Step) -> None:
+        """Note one shard more, which is whole."""
+        self._log.append(_Line(step=step))
+        self._add(step)
+
+    def note_sorted(self, n_rows: int, n_distinct: int) -> None:
+        """Note that the rows are sorted."""
+        self._log.append(_Line(sorted=(n_rows, n_distinct)))
+        self.is_sorted = n_rows, n_distinct
+
+    def restart(self) -> None:
+        """Forget all shards, and delete them."""
+        for shard in self.shards:
+            (self._folder / shard.name).unlink(missing_ok=True)
+        self.steps.clear()
+        self.totals = total_of([])
+        self._log.keep(0)
+
+    def remove(self) -> None:
+        """Delete the log of a folder that is whole."""
+        with contextlib.suppress(OSError):
+            self._log.path.unlink()
+
+    def _add(self, step: Step) -> None:
+        self.steps.append(step)
+        self.totals = total_of([self.totals, step.totals])
+
+
+class OutOfOrder(Exception):  # noqa: N818 - not an error: whoever cuts sorts first
+    """A client comes before the one in the row above."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """All rows of some clients, and where the rows of the next begin."""
+
+    is_new: NDArray[np.bool_]  # whether a row is the first of its client
+    codes: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    next_file: int
+    next_row: int
+
+
+def pieces(blocks: Iterator[RowBlock], n_clients: int) -> Iterator[Piece]:
+    """Rows of so many whole clients at a time; fewer where they have very many rows."""
+    held: list[tuple[RowBlock, NDArray[np.bool_]]] = []
+    last: Any = None
+
+    def cut(at: int) -> Piece:
+        """Take away the first rows."""
+        nonlocal held
+        is_new = np.concatenate([new for _, new in held])[:at]
+        codes = np.concatenate([block.codes for block, _ in held])[:at]
+        counts = np.concatenate([block.counts for block, _ in held])[:at]
+        left, before = [], 0
+        for (
+            block,
+            new,
+        ) in held:  # each keeps its own file: the rows of a client may stand in several
+            first, before = max(at - before, 0), before + len(block.codes)
+            start = block.file, block.first_row + first
+            if first < len(block.codes):
+                left.append(
+                    (RowBlock(None, block.codes[first:], block.counts[first:], *start), new[first:])
+                )
+        if left:
+            start = left[0][0].file, left[0][0].first_row
+        held = left
+        return Piece(is_new, codes, counts, *start)
+
+    held_clients = held_rows = 0
+    most_rows = max(_MOST_ROWS, _ROWS_PER_CLIENT * n_clients)
+    for block in blocks:
+        if len(block.codes) == 0:
+            continue
+        is_new = _first_rows(block.clients, last)
+        last = block.clients[-1]
+        held.append((block, is_new))
+        held_clients += int(is_new.sum())
+        held_rows += len(is_new)
+        while held_clients > n_clients or (held_rows > most_rows and held_clients > 1):
+            begins = np.flatnonzero(np.concatenate([new for _, new in held]))
+            # As many as fit, and at least one: wherever blocks end, the pieces are the same.
+            fit = max(1, int(np.searchsorted(begins, most_rows, side="right")) - 1)
+            n_cut = min(n_clients, held_clients - 1, fit)
+            at = int(begins[n_cut])
+            yield cut(at)
+            held_clients -= n_cut
+            held_rows -= at
+    if held:
+        yield cut(held_rows)
+
+
+def _first_rows(clients: Any, last: Any) -> NDArray[np.bool_]:
+    """Which rows have another client than the row above; it has to come after that one."""
+    is_new = np.ones(len(clients), bool)
+    if isinstance(clients, np.ndarray):
+        later = clients[1:] > clients[:-1]
+        same = clients[1:] == clients[:-1]
+        first, before = clients[0], last
+    else:
+        from pyarrow import compute
+
+        above, below = clients.slice(0, len(clients) - 1), clients.slice(1)
+        later = np.asarray(compute.greater(below, above))
+        same = np.asarray(compute.equal(below, above))
+        first, before = clients[0].as_py(), None if last is None else last.as_py()
+    if not (later | same).all() or (before is not None and first < before):
+        raise OutOfOrder
+    is_new[1:] = later
+    is_new[0] = before is None or bool(first != before)
+    return is_new
 
 
 @dataclass(frozen=True)
 class _Job:
-    place: Path
+    folder: Path
     log: PackingLog
     tables: LongTables
     cap: int | None
@@ -192,16 +373,10 @@ class _Job:
     rng: int
 
 
-def _begin(place: Path, settings: dict[str, Any], say: Callable[[str], None]) -> PackingLog:
-    """The record of an empty folder, or of one that a run with the same settings has left."""
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        others = others_in(place)
-    except OSError as error:
-        raise FileError(f"cannot use {place}: {error.strerror}") from error
-    if others and UNFINISHED not in others:
-        raise FileError(f"{place} holds something else; take an empty folder")
-    log = PackingLog(place, settings)
+def _begin(folder: Path, settings: dict[str, Any], say: Callable[[str], None]) -> PackingLog:
+    """The log of an empty folder, or of one that a run with the same settings has left."""
+    own_folder(folder, UNFINISHED)
+    log = PackingLog(folder, settings)
     if log.shards:
         say(f"going on after {len(log.shards)} shards of {log.totals.n_clients:,} clients")
     return log
@@ -215,7 +390,7 @@ def _pack(job: _Job, on_progress: Callable[[Packed], None], say: Callable[[str],
         except OutOfOrder:
             say("the rows are not in the order of clients: they are sorted first")
             job.log.restart()
-        sorting = job.place / _SORTING
+        sorting = job.folder / _SORTING
         shutil.rmtree(sorting, ignore_errors=True)
         try:
             sorting.mkdir()
@@ -228,7 +403,7 @@ def _pack(job: _Job, on_progress: Callable[[Packed], None], say: Callable[[str],
     assert job.log.is_sorted is not None
     n_rows, n_distinct = job.log.is_sorted
     in_order = LongTables(
-        (job.place / _SORTING / "rows.parquet",),
+        (job.folder / _SORTING / "rows.parquet",),
         Layout("client", "category", "count", certain=True),
         len(category_names(job.tables.categories)),
     )
@@ -238,13 +413,7 @@ def _pack(job: _Job, on_progress: Callable[[Packed], None], say: Callable[[str],
 
 
 def _pack_in_order(job: _Job, tables: LongTables, on_progress: Callable[[Packed], None]) -> Totals:
-    """Pack tables whose rows are in the order of clients.
-
-    Raises
-    ------
-    OutOfOrder
-        They are not.
-    """
+    """Pack tables whose rows are in the order of clients."""
     lengths = [parquet_rows(path) for path in tables.files]
     known = [n for n in lengths if n is not None]
     total_rows = sum(known) if len(known) == len(lengths) else None
@@ -258,13 +427,14 @@ def _pack_in_order(job: _Job, tables: LongTables, on_progress: Callable[[Packed]
         done = log.totals
         on_progress(Packed(done.n_rows, total_rows, done.n_clients, len(log.shards)))
 
-    with ThreadPoolExecutor(job.n_threads) as pool:
+    with ThreadPoolExecutor(job.n_threads) as workers:
         try:
-            lots = tables.lots(file=log.next_file, row=log.next_row)
-            number = log.n_steps
-            for piece in pieces(lots, job.clients_per_shard):
+            file, row = log.next_position
+            blocks = tables.blocks(file=file, row=row)
+            number = len(log.steps)
+            for piece in pieces(blocks, job.clients_per_shard):
                 waiting.append(
-                    pool.submit(_write_piece, job, piece, number, n_categories, has_counts)
+                    workers.submit(_write_piece, job, piece, number, n_categories, has_counts)
                 )
                 number += 1
                 if len(waiting) > job.n_threads:
@@ -314,11 +484,11 @@ def _write_piece(job: _Job, piece: Piece, number: int, n_categories: int, has_co
     shard = None
     if len(sizes):
         try:
-            shard = write_shard(job.place, f"shard-{number:06d}.rows", pack(cells))
+            shard = write_shard(job.folder, f"shard-{number:06d}.rows", pack(cells))
         except FileError as error:
             raise FileError(
                 f"{error}; the shards before it are kept: repeat the command, or the call, when there "
-                "is a place for more"
+                "is space for more"
             ) from error
     return Step(totals=totals, next_file=piece.next_file, next_row=piece.next_row, shard=shard)
 

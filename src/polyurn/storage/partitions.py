@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.partitioning.result import Partition, check_ids
-from polyurn.storage.atomic import AGAIN, check_place, json_bytes, parse_json, write_whole
-from polyurn.storage.places import read_regular
-from polyurn.storage.table_files import arrow
-from polyurn.storage.tables import read_table
+from polyurn.storage.documents import json_bytes, parse_json
+from polyurn.storage.files import AGAIN, check_writable, read_regular, write_whole
+from polyurn.storage.table_files import arrow, read_table
 from polyurn.typed.arguments import Json, checked
 
 
@@ -30,7 +29,7 @@ def save_partition(
     path: str | os.PathLike[str],
     *,
     clients: Sequence[Any] | NDArray[Any] | None = None,
-    made: Json | None = None,
+    provenance: Json | None = None,
 ) -> None:
     """Write who holds which points: .parquet is a table (client, index), .json {client: [indices]}.
 
@@ -40,9 +39,9 @@ def save_partition(
     path : path ending in .parquet or .json
     clients : sequence of length n_clients, optional
         Client ids, all different, also as text; the partition's own, or 0, 1, ..., by default.
-    made : mapping, optional
+    provenance : mapping, optional
         How it came about; kept in a Parquet file's metadata, with how well the proxy data could serve
-        clients' styles if they have some. JSON has no place for it.
+        clients' styles if they have some. JSON cannot keep it.
     """
     path = Path(path)
     kind = _kind(path)
@@ -50,7 +49,7 @@ def save_partition(
         pieces = partition_json(partition, clients=clients)
         write_whole(path, lambda file: file.writelines(pieces))
     else:
-        _write_parquet(partition, check_ids(clients, partition), path, made)
+        _write_parquet(partition, check_ids(clients, partition), path, provenance)
 
 
 def partition_json(
@@ -64,10 +63,10 @@ def partition_json(
     yield b"\n}\n"
 
 
-def check_partition_place(path: str | os.PathLike[str]) -> None:
+def check_partition_writable(path: str | os.PathLike[str]) -> None:
     """Raise a `FileError` where `save_partition` cannot write: before the work, not after it."""
     _kind(Path(path))
-    check_place(path)
+    check_writable(path)
 
 
 @checked
@@ -89,7 +88,7 @@ def load_partition(path: str | os.PathLike[str]) -> Partition:
 
 
 def _write_parquet(
-    partition: Partition, ids: NDArray[Any], path: Path, made: Mapping[str, Any] | None
+    partition: Partition, ids: NDArray[Any], path: Path, provenance: Mapping[str, Any] | None
 ) -> None:
     from polyurn import __version__
 
@@ -99,24 +98,24 @@ def _write_parquet(
         "index": partition.indices,
     }
     style = None if partition.report is None else partition.report.style
-    served = {} if style is None else {"style": style.to_record()}
-    note = json.dumps({"polyurn": __version__, **served, **(made or {})})
+    served = {} if style is None else {"style": style.to_json()}
+    note = json.dumps({"polyurn": __version__, **served, **(provenance or {})})
     table = pa.table(columns).replace_schema_metadata({"polyurn": note})
     write_whole(path, lambda file: pa.parquet.write_table(table, file))
 
 
 def _read_json(path: Path) -> Partition:
     try:
-        record = parse_json(read_regular(path), on_pairs=_distinct_pairs)
+        document = parse_json(read_regular(path), on_pairs=_distinct_pairs)
     except ValueError as error:
         raise FileError(f"{path} is not a partition, or was cut off: {error}; {AGAIN}") from error
-    if not isinstance(record, dict) or not all(isinstance(p, list) for p in record.values()):
+    if not isinstance(document, dict) or not all(isinstance(p, list) for p in document.values()):
         raise FileError(f"{path} is not a partition: expected {{client: [indices]}}")
-    if not all(type(index) is int for points in record.values() for index in points):
+    if not all(type(index) is int for points in document.values() for index in points):
         raise FileError(f"{path} is not a partition: expected whole numbers as indices")
     with _refused(path):
-        parts = Partition.from_lists(record.values())
-    return replace(parts, ids=np.array(list(record), dtype=object))
+        parts = Partition.from_lists(document.values())
+    return replace(parts, ids=np.array(list(document), dtype=object))
 
 
 def _read_parquet(path: Path) -> Partition:
@@ -146,11 +145,11 @@ def _refused(path: Path) -> Iterator[None]:
 
 def _distinct_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object, if no name is there twice: the first of two clients would be lost."""
-    record = dict(pairs)
-    if len(record) < len(pairs):
+    document = dict(pairs)
+    if len(document) < len(pairs):
         twice = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
         raise ValueError(f"the client {twice!r} is there more than once")
-    return record
+    return document
 
 
 def _kind(path: Path) -> str:

@@ -1,34 +1,32 @@
-"""How a file came about: what stands under "made" in an MDM or a comparison file.
+"""How a file came about: what stands under "provenance" in a model's file or a comparison.
 
-The version, seed and command, the data, the rounds of the fit or the selection, and what crossed between
+The version, seed and command, the data, the rounds of the fit or the selection, and the traffic between
 a federation's nodes and the server. What a user adds is kept as it is. Nothing is measured here, and no
 file is read or written.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Self
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Self
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.privacy.statement import Guarantee, in_words
-from polyurn.server.crossed_record import CrossedRecord
-from polyurn.server.records import FitRecord, SelectionRecord
-from polyurn.typed.records import Count, read_value, shown, to_record
+from polyurn.server.fit_results import Fit, Selection
+from polyurn.typed.json_form import Count, from_json, read_value, shown, to_json
+from polyurn.wire.traffic import Traffic
+
+if TYPE_CHECKING:  # reading a file does not wait for the search to be loaded
+    from polyurn.server.private.private_fit import PrivateSelection
 
 UNKNOWN_ORIGIN = "no guarantee: the file does not say how it was made"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataRecord:
+class DataProvenance:
     """The table that was fitted: its name, three sums and the names of its columns, no client.
 
-    Attributes
-    ----------
-    file : str
-    n_clients, n_categories, n_points : int
-    client, category, count : str or None
-        The columns that were read, so that a similar table can be read without naming them again;
-        "origin,destination" where the category is that of crossed columns.
+    With the columns a similar table can be read without naming them again; `category` is
+    "origin,destination" where the category is that of crossed columns.
     """
 
     file: str
@@ -41,19 +39,14 @@ class DataRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivacyRecord:
+class PrivacyProvenance:
     """What the releases that a model was made of guarantee, in words and in numbers.
 
-    Attributes
-    ----------
-    statement : str
-        For whoever reads the file. Programs go by `guarantee`, and make the words again.
-    guarantee : Guarantee or None
-        None: nothing is guaranteed.
+    Programs go by `guarantee`, and make the words again; None: nothing is guaranteed.
 
     Examples
     --------
-    >>> PrivacyRecord.of(None).statement[:13]
+    >>> PrivacyProvenance.of(None).statement[:13]
     'no guarantee:'
     """
 
@@ -62,12 +55,12 @@ class PrivacyRecord:
 
     @classmethod
     def of(cls, guarantee: Guarantee | None) -> Self:
-        """The record of a fit's guarantee, or that it has none."""
+        """Of a fit's guarantee, or that it has none."""
         return cls(statement=in_words(guarantee), guarantee=guarantee)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
+class Provenance:
     """How a file came about; what it does not say is None.
 
     Attributes
@@ -76,45 +69,55 @@ class Made:
         The version that wrote it.
     seed : int or str or None
     command : str or None
-    data : DataRecord, str or None
+    data : DataProvenance, str or None
         The table that was fitted, or what the user says about it.
     interrupted_after_round : int or None
         The round after which the user ended the fit.
-    fit : FitRecord or None
-    selection : SelectionRecord or None
-    privacy : PrivacyRecord or None
-    crossed : CrossedRecord or None
-        Of a model that was fitted over the nodes of a federation; older files do not have it.
+    fit : Fit or None
+    selection : Selection or None
+    privacy : PrivacyProvenance or None
+    traffic : Traffic or None
+        Of a model that was fitted over the nodes of a federation.
     more : mapping
         Whatever else the user had to say.
     left_out : tuple of str
-        What stood in the place of a record of ours and is none, a line each; it is not written again.
+        What stood under a name of ours and could not be read, a line each; it is not written again.
 
     Examples
     --------
-    >>> made = Made.from_record({"seed": 1, "data": "survey 2024", "weather": "fine"})
-    >>> made.seed, made.data, dict(made.more)
+    >>> provenance = Provenance.from_json({"seed": 1, "data": "survey 2024", "weather": "fine"})
+    >>> provenance.seed, provenance.data, dict(provenance.more)
     (1, 'survey 2024', {'weather': 'fine'})
-    >>> made.to_record()
+    >>> provenance.to_json()
     {'seed': 1, 'data': 'survey 2024', 'weather': 'fine'}
-    >>> Made.from_record({"seed": 1, "fit": "by hand"}).left_out
-    ("made.fit: expected an object, got 'by hand'",)
+    >>> Provenance.from_json({"seed": 1, "fit": "by hand"}).left_out
+    ("provenance.fit: expected an object, got 'by hand'",)
     """
 
     polyurn: str | None = None
     seed: int | str | None = None
     command: str | None = None
-    data: DataRecord | str | None = None
+    data: DataProvenance | str | None = None
     interrupted_after_round: Count | None = None
-    fit: FitRecord | None = None
-    selection: SelectionRecord | None = None
-    privacy: PrivacyRecord | None = None
-    crossed: CrossedRecord | None = None
+    fit: Fit | None = None
+    selection: Selection | None = None
+    privacy: PrivacyProvenance | None = None
+    traffic: Traffic | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, learned: "Fit | Selection | PrivateSelection", **others: Any) -> Self:
+        """How a mixture was learned, and what else there is to say about its file."""
+        if isinstance(learned, Selection):
+            return cls(selection=learned, privacy=PrivacyProvenance.of(None), **others)
+        if isinstance(learned, Fit):
+            return cls(fit=learned, privacy=PrivacyProvenance.of(learned.guarantee), **others)
+        candidates = [asdict(one) for one in learned.candidates]
+        return cls.of(learned.fit, more={"candidates": candidates}, **others)
+
     @property
-    def rounds(self) -> FitRecord | SelectionRecord | None:
+    def rounds(self) -> Fit | Selection | None:
         """The rounds of the selection or the fit, if the file keeps them."""
         return self.selection or self.fit
 
@@ -125,54 +128,53 @@ class Made:
             return in_words(self.privacy.guarantee)
         return in_words(None) if self.rounds is not None else UNKNOWN_ORIGIN
 
-    def to_record(self) -> dict[str, Any]:
-        """What is said, for JSON."""
-        record = to_record(self)
-        del record["more"], record["left_out"]
-        said = {name: value for name, value in record.items() if value is not None}
-        return {**said, **self.more}
+    def to_json(self) -> dict[str, Any]:
+        """What is known, for JSON."""
+        document = to_json(self)
+        del document["more"], document["left_out"]
+        known = {name: value for name, value in document.items() if value is not None}
+        return {**known, **self.more}
 
     @classmethod
-    def from_record(cls, record: object, *, where: str = "made") -> Self:
-        """What `to_record` or a user wrote; a foreign record is left out, and `left_out` says so.
+    def from_json(cls, document: object, *, model: Any = None, where: str = "provenance") -> Self:
+        """What `to_json` or a user wrote; a foreign document is left out, and `left_out` says so.
 
         Version, seed, command and data are only ever shown: what a user says there is taken as a text.
+        A fit or a selection is that of the `model`, and a fit's guarantee is that of the file.
         """
-        if not isinstance(record, Mapping):
-            return cls(left_out=(f"{where}: expected an object, got {shown(record)}",))
-        seed = record.get("seed")
+        if not isinstance(document, Mapping):
+            return cls(left_out=(f"{where}: expected an object, got {shown(document)}",))
+        seed = document.get("seed")
         values: dict[str, Any] = {
-            "polyurn": _text(record.get("polyurn")),
+            "polyurn": _text(document.get("polyurn")),
             "seed": seed if type(seed) is int else _text(seed),
-            "command": _text(record.get("command")),
+            "command": _text(document.get("command")),
         }
         left_out = []
-        for name, kind in _RECORDS.items():
-            value = record.get(name)
+        for name, kind in _SECTIONS.items():
+            value = document.get(name)
+            at = f"{where}.{name}"
             try:
-                if name == "data" and not _is_table(value):
+                if value is None or (name == "data" and not _is_table(value)):
                     values[name] = _text(value)
+                elif name in ("fit", "selection"):
+                    known = {"mdm": model}
+                    if name == "fit" and (privacy := values.get("privacy")) is not None:
+                        known["guarantee"] = privacy.guarantee
+                    values[name] = from_json(kind, value, where=at, parsed=known)
                 else:
-                    values[name] = read_value(kind, value, f"{where}.{name}")
+                    values[name] = read_value(kind, value, at)
             except FileError as error:
                 left_out.append(str(error))
-        more = {name: value for name, value in record.items() if name not in _KNOWN}
+        more = {name: value for name, value in document.items() if name not in _KNOWN}
         return cls(**values, more=more, left_out=tuple(left_out))
 
-
-def checked_made(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same record, if it can be read again.
-
-    Raises
-    ------
-    ParameterError
-        What stands in the place of one of our records is none.
-    """
-    left_out = Made.from_record(record).left_out
-    if left_out:
-        names = ", ".join(_RECORDS)
-        raise ParameterError(f"{left_out[0]}; {names} are our records: use another name")
-    return record
+    @classmethod
+    def check(cls, document: Mapping[str, Any], model: Any) -> None:
+        """Refuse what stands under one of our names and could not be read again."""
+        if left_out := cls.from_json(document, model=model).left_out:
+            names = ", ".join(_SECTIONS)
+            raise ParameterError(f"{left_out[0]}; {names} are names of ours: use another name")
 
 
 def _text(value: object) -> str | None:
@@ -181,17 +183,17 @@ def _text(value: object) -> str | None:
 
 def _is_table(value: object) -> bool:
     """A table of ours has all our names; anything else is in the user's words."""
-    names = {item.name for item in fields(DataRecord) if item.default is MISSING}
+    names = {item.name for item in fields(DataProvenance) if item.default is MISSING}
     return isinstance(value, Mapping) and names <= set(value)
 
 
-# What has a form of ours; each can be left out without the rest.
-_RECORDS: dict[str, Any] = {
-    "data": DataRecord | None,
-    "interrupted_after_round": Count | None,
-    "fit": FitRecord | None,
-    "selection": SelectionRecord | None,
-    "privacy": PrivacyRecord | None,
-    "crossed": CrossedRecord | None,
+# What has a form of ours; each can be left out without the rest. A fit has the guarantee of `privacy`.
+_SECTIONS: dict[str, Any] = {
+    "data": DataProvenance,
+    "interrupted_after_round": Count,
+    "privacy": PrivacyProvenance,
+    "fit": Fit,
+    "selection": Selection,
+    "traffic": Traffic,
 }
-_KNOWN = {item.name for item in fields(Made)} - {"more", "left_out"}
+_KNOWN = {item.name for item in fields(Provenance)} - {"more", "left_out"}

@@ -1,36 +1,31 @@
-"""The record of a sweep on disk: one line of JSON per finished run, appended when it ends.
+"""The log of a sweep on disk: one line of JSON per finished run, appended when it ends.
 
-A folder holds `sweep.json` (what was asked) and `runs.jsonl` (what came of it). A line is written at
-once and forced to disk; one that was cut off by a crash is dropped, and its run is done again. What
-runs mean is `sweeps/verdict.py`.
-
-A line has "format" ("polyurn.run"), "version" (1), "population", "seed", "settings" (those of
-`FedAvg`), "engine", "rounds", "loss" and "metrics" (the learning curve: one value per evaluated round,
-null where it was not a finite number), "final" (the metrics after the last round, null if it
-diverged), "diverged_at" (a round or null), "pruned" (stopped early by an adaptive search), "trial" (its
-number in that search, or null) and "seconds".
+A folder holds `runs.jsonl`: its first line says what was asked, every other what came of a run. A line
+is forced to disk; one that was cut off by a crash is dropped, and its run is done again; one that lacks
+only its end is whole. What runs mean is `sweeps/verdict.py`.
 """
 
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
-from polyurn.errors import FileError, InputError
-from polyurn.storage.atomic import json_bytes, others_in, parse_json, write_whole
-from polyurn.storage.places import check_regular, read_regular
-from polyurn.training.settings import FedAvg
+from polyurn.errors import FileError
+from polyurn.storage.files import check_regular, own_folder
+from polyurn.storage.json_log import JsonLog
+from polyurn.training.fedavg import FedAvg
 from polyurn.typed.arguments import checked
-from polyurn.typed.records import Finite, is_finite, read_record, shown
+from polyurn.typed.json_form import Finite, is_finite, to_json
 
-_FORMAT, _SWEEP_FORMAT, _VERSION = "polyurn.run", "polyurn.sweep", 1
+_FILE = "runs.jsonl"
 
 
 @checked
 @dataclass(frozen=True)
-class RunRecord:
+class FinishedRun:
     """One finished run of a sweep.
 
     Attributes
@@ -79,52 +74,10 @@ class RunRecord:
         """What the run is known by: its population, seed, settings and trial."""
         return run_key(self.population, self.seed, self.settings, self.trial)
 
-    def to_json(self) -> str:
-        """The run as one line, without its end."""
-        record = asdict(self) | {"settings": self.settings.to_record()}
-        return json.dumps(
-            {"format": _FORMAT, "version": _VERSION, **record}, allow_nan=False, ensure_ascii=False
-        )
-
-    @classmethod
-    def from_json(cls, line: str) -> Self:
-        """The run that `to_json` wrote.
-
-        Raises
-        ------
-        FileError
-            It is something else, or was written by a later version.
-        """
-        try:
-            record = parse_json(line)
-        except ValueError as error:
-            raise FileError(f"not a run: {error}") from error
-        if not isinstance(record, dict) or record.get("format") != _FORMAT:
-            raise FileError(f"not a run: expected format {_FORMAT!r}")
-        version = record.get("version")
-        if type(version) is not int or version < 1:
-            raise FileError(f"not a run: expected a format version, got {shown(version)}")
-        if version > _VERSION:
-            raise FileError("written by a later version: upgrade polyurn")
-        try:
-            settings = _settings(record.get("settings"))
-            return read_record(cls, record, parsed={"settings": settings})
-        except FileError as error:
-            raise FileError(f"not a run: {error}") from error
-
-
-def _settings(record: object) -> FedAvg:
-    if not isinstance(record, dict):
-        raise FileError(f"settings: expected an object, got {shown(record)}")
-    try:
-        return FedAvg.from_record(record)
-    except InputError as error:
-        raise FileError(f"settings: {error}") from error
-
 
 def run_key(population: str, seed: int, settings: FedAvg, trial: int | None = None) -> str:
     """A text that tells runs apart."""
-    return json.dumps([population, seed, settings.to_record(), trial], sort_keys=True)
+    return json.dumps([population, seed, to_json(settings), trial], sort_keys=True)
 
 
 def finite(values: Iterable[float]) -> list[float | None]:
@@ -133,7 +86,7 @@ def finite(values: Iterable[float]) -> list[float | None]:
 
 
 @checked
-def read_runs(folder: str | os.PathLike[str]) -> list[RunRecord]:
+def read_runs(folder: str | os.PathLike[str]) -> list[FinishedRun]:
     """The finished runs of a sweep's folder; a last line that was cut off is left out.
 
     Raises
@@ -141,128 +94,50 @@ def read_runs(folder: str | os.PathLike[str]) -> list[RunRecord]:
     FileError
         There is no sweep, or a line is damaged.
     """
-    place = Path(folder) / "runs.jsonl"
-    text = read_regular(place)
-    return _parsed(place, text[: _whole(text)])
+    check_regular(Path(folder) / _FILE)
+    return _log(Path(folder)).read()
 
 
 class RunLog:
     """The folder of a sweep, opened for more runs; no two sweeps have it open at once.
 
-    Parameters
-    ----------
-    folder : path
-        Made if it is not there.
-    described : mapping
-        What was asked, as JSON values. A folder with another sweep is refused.
+    `described` is what was asked, as JSON values. A folder with another sweep is refused.
     """
 
     def __init__(self, folder: str | os.PathLike[str], described: Mapping[str, Any]) -> None:
-        from polyurn import __version__
-
         self.folder = Path(folder)
-        self._place = self.folder / "runs.jsonl"
-        asked = {"format": _SWEEP_FORMAT, "version": _VERSION, **_as_json(described)}
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            sheet = self.folder / "sweep.json"
-            others = others_in(self.folder)
-            if sheet.name not in others:
-                if others:
-                    raise FileError(f"{folder} holds something else; take an empty folder")
-                text = json.dumps({**asked, "made": {"polyurn": __version__}}, indent=1)
-                write_whole(sheet, lambda file: file.write((text + "\n").encode()))
-            _check_same(sheet, asked)
-            if self._place.exists():
-                check_regular(self._place)
-            self._file: IO[bytes] = open(self._place, "a+b", buffering=0)  # noqa: SIM115
-        except FileError:
-            raise
-        except OSError as error:
-            raise FileError(f"cannot use {folder}: {error.strerror}") from error
-        try:
-            _lock(self._file, self.folder)
-            self._file.seek(0)
-            lines = self._file.read()
-            self._file.truncate(_whole(lines))
-            self.runs = _parsed(self._place, lines[: _whole(lines)])
-        except FileError:
-            self._file.close()
-            raise
-
-    def append(self, runs: Sequence[RunRecord]) -> None:
-        """Keep more runs: whole lines, on disk when this returns."""
-        before = os.fstat(self._file.fileno()).st_size
-        lines = json_bytes("".join(run.to_json() + "\n" for run in runs))
-        try:
-            written = self._file.write(lines)
-            if written != len(lines):
-                raise OSError(28, "No space left on device")
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            os.ftruncate(self._file.fileno(), before)
+        own_folder(self.folder, _FILE)
+        asked = json.loads(json.dumps(described))
+        self._log = _log(self.folder, asked)
+        kept = self._log.head
+        if names := [name for name in asked if kept.get(name) != asked[name]]:
             raise FileError(
-                f"cannot write {self._place}: {error.strerror}; the {len(self.runs)} finished "
-                "runs are kept: make space and start the sweep again"
-            ) from error
+                f"{folder} holds a sweep with other {', '.join(names)}; ask for the same, or take an "
+                "empty folder"
+            )
+        with ExitStack() as stack:
+            stack.enter_context(self._log.turn(busy=f"another sweep is running in {folder}"))
+            self.runs = self._log.read()
+            self._held = stack.pop_all()
+
+    def append(self, runs: Sequence[FinishedRun]) -> None:
+        """Keep more runs: whole lines, on disk when this returns."""
+        self._log.append(
+            *runs,
+            consequence=f"; the {len(self.runs)} finished runs are kept: make space and start the "
+            "sweep again",
+        )
         self.runs.extend(runs)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._file.close()
+        self._held.close()
 
 
-def _whole(text: bytes) -> int:
-    """The length of the lines that have an end."""
-    return text.rfind(b"\n") + 1
-
-
-def _parsed(place: Path, text: bytes) -> list[RunRecord]:
-    runs = []
-    lines = text.decode(errors="replace").split("\n")[:-1]  # other ends of lines may be in names
-    for number, line in enumerate(lines, start=1):
-        try:
-            runs.append(RunRecord.from_json(line))
-        except FileError as error:
-            raise FileError(
-                f"{place}, line {number}: {error}; delete the line and repeat the sweep"
-            ) from error
-    return runs
-
-
-def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values as they come back from JSON, so that what was asked can be compared."""
-    return dict(json.loads(json.dumps(values)))
-
-
-def _check_same(sheet: Path, asked: Mapping[str, Any]) -> None:
-    try:
-        kept = parse_json(read_regular(sheet))
-    except ValueError as error:
-        raise FileError(f"{sheet} is damaged: {error}; take an empty folder") from error
-    if not isinstance(kept, dict):
-        raise FileError(
-            f"{sheet} is damaged: expected an object, got {shown(kept)}; take an empty folder"
-        )
-    # Sheets of earlier versions do not say all of it.
-    names = [name for name in asked if name in kept and kept[name] != asked[name]]
-    names += [name for name in ("format", "version") if name not in kept]
-    if names:
-        raise FileError(
-            f"{sheet.parent} holds a sweep with other {', '.join(names)}; ask for the same, or "
-            "take an empty folder"
-        )
-
-
-def _lock(file: IO[bytes], folder: Path) -> None:
-    """Keep other sweeps out, until this process ends or closes the file."""
-    try:
-        import fcntl
-    except ImportError:  # Windows has no such lock; two sweeps would only repeat each other's runs
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise FileError(f"another sweep is running in {folder}") from error
+def _log(folder: Path, asked: Mapping[str, Any] | None = None) -> JsonLog[FinishedRun]:
+    return JsonLog(
+        folder / _FILE, FinishedRun, kind="runs", name="the log of a sweep", head=asked,
+        chained=False, advice="delete the line and repeat the sweep", begin=asked is not None,
+    )  # fmt: skip

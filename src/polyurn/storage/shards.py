@@ -1,16 +1,20 @@
 """A folder of shards: clients' histograms as packed rows in files that are mapped into memory, not read.
 
 `manifest.json` lists the shards, each with its size and checksum, and is written last: a folder that has
-one is whole. A round packs nothing again. Client ids are not kept. One shard is `shard_file.py`; how a
+one is whole. In a shard, the fields of `client.rows.Rows` stand one after the other behind a short head,
+little-endian, at multiples of 64 bytes. A round packs nothing again. Client ids are not kept. How a
 folder is made is `packing.py`.
 """
 
 import hashlib
+import json
+import mmap
 import os
+import stat
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +22,183 @@ from scipy import sparse
 
 from polyurn.client.rows import Rows
 from polyurn.errors import FileError
-from polyurn.storage.atomic import load_record, save_record
-from polyurn.storage.shard_file import Identity, Shard, check_shard, map_shard
-from polyurn.typed.records import Count, read_record, to_record
+from polyurn.storage.documents import read_document
+from polyurn.storage.files import AGAIN, write_whole
+from polyurn.typed.json_form import UNKEPT, Count
 
 MANIFEST = "manifest.json"
 UNFINISHED = "packing.jsonl"  # what `packing.py` keeps as long as there is no manifest
-_KIND, _VERSION = "shards", 1
+
+# What the file system says about a file: its bytes, its time and its number.
+Identity: TypeAlias = tuple[int, int, int]
+
+_MAGIC = b"polyurn.rows.1\n\0"
+# Arrays begin at multiples of a cache line.
+_ALIGNED = 64
+_ARRAYS = {
+    "cells": ("<u2", "<u4"), "starts": ("<i8",), "category": ("<i8",), "count": ("<i8",),
+    "size_index": ("<u4",), "size_values": ("<i8",),
+}  # fmt: skip
+_LONGEST_HEAD = 2**12  # bytes
+_PIECE = 2**20  # bytes that are hashed at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard:
+    """One file of a folder, with its BLAKE2b checksum.
+
+    `modified` is in nanoseconds since 1970; where the file system says another time, the checksum
+    decides.
+    """
+
+    name: str
+    n_clients: Count
+    n_bytes: Count
+    modified: int
+    checksum: str
+
+
+def write_shard(folder: Path, name: str, rows: Rows) -> Shard:
+    """Write packed rows as a shard, whole or not at all."""
+    arrays = {
+        array: np.ascontiguousarray(getattr(rows, array), dtype=_stored_type(rows, array))
+        for array in _ARRAYS
+    }
+    head: dict[str, Any] = {"n_categories": rows.n_categories, "width": rows.width, "arrays": {}}
+    at = _LONGEST_HEAD
+    for array, values in arrays.items():
+        head["arrays"][array] = [values.dtype.str, at, len(values)]
+        at += -(-values.nbytes // _ALIGNED) * _ALIGNED
+    text = json.dumps(head).encode()
+    checksum = hashlib.blake2b(digest_size=16)
+    first = _MAGIC + len(text).to_bytes(4, "little") + text
+    pieces: list[Any] = [first + bytes(_LONGEST_HEAD - len(first))]
+    for values in arrays.values():
+        pieces += [values.data, bytes(-values.nbytes % _ALIGNED)]
+
+    def write(file: IO[bytes]) -> None:
+        for piece in pieces:
+            checksum.update(piece)
+            file.write(piece)
+
+    write_whole(folder / name, write)
+    known = os.stat(folder / name)
+    return Shard(
+        name=name, n_clients=rows.n_clients, n_bytes=known.st_size, modified=known.st_mtime_ns,
+        checksum=checksum.hexdigest(),
+    )  # fmt: skip
+
+
+def check_shard(folder: Path, shard: Shard) -> Identity:
+    """What the file system says about a shard, if it is the one that was written."""
+    path = folder / shard.name
+    if os.path.basename(shard.name) != shard.name:
+        raise FileError(f"the manifest of {folder} is damaged: expected names of files; {AGAIN}")
+    try:
+        known = os.stat(path)
+        if not stat.S_ISREG(known.st_mode):
+            raise FileError(f"cannot read {path}: expected a file")
+        if known.st_size != shard.n_bytes:
+            raise FileError(
+                f"{path} is cut off or damaged: expected {shard.n_bytes:,} bytes, got "
+                f"{known.st_size:,}; pack the tables again, or take a copy that is whole"
+            )
+        if known.st_mtime_ns != shard.modified and _checksum(path) != shard.checksum:
+            raise FileError(
+                f"{path} is not the file that was packed: its checksum is another one; pack the tables "
+                "again, or take a copy that is whole"
+            )
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from error
+    return _identity(known)
+
+
+def is_unchanged(folder: Path, shard: Shard) -> bool:
+    """Whether a shard is there as it was written."""
+    try:
+        check_shard(folder, shard)
+    except FileError:
+        return False
+    return True
+
+
+def map_shard(folder: Path, shard: Shard, *, seen: Identity) -> Rows:
+    """A shard, mapped into memory; pages that are not used need none of it."""
+    path = folder / shard.name
+    try:
+        with open(path, "rb") as file:
+            if _identity(os.fstat(file.fileno())) != seen:
+                raise FileError(_changed(path))
+            # Private and writable: the kernels are compiled for arrays that can be written.
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from error
+    return _read_rows(mapped, path, shard)
+
+
+def check_unchanged(folder: Path, shard: Shard, seen: Identity) -> None:
+    """Raise a `FileError` if a shard is not the file any more that was seen before."""
+    path = folder / shard.name
+    try:
+        now = _identity(os.stat(path))
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from error
+    if now != seen:
+        raise FileError(_changed(path))
+
+
+def _checksum(path: Path) -> str:
+    checksum = hashlib.blake2b(digest_size=16)
+    with open(path, "rb") as file:
+        while piece := file.read(_PIECE):
+            checksum.update(piece)
+    return checksum.hexdigest()
+
+
+def _changed(path: Path) -> str:
+    return f"{path} changed while it was used; bring it back and repeat, or pack the tables again"
+
+
+def _identity(known: os.stat_result) -> Identity:
+    return known.st_size, known.st_mtime_ns, known.st_ino
+
+
+def _stored_type(rows: Rows, array: str) -> str:
+    """Little-endian, and cells as wide as they are."""
+    kinds = _ARRAYS[array]
+    return kinds[-1] if array == "cells" and rows.cells.dtype.itemsize == 4 else kinds[0]
+
+
+def _read_rows(mapped: mmap.mmap, path: Path, shard: Shard) -> Rows:
+    """The rows of a shard; what stands in the arrays is trusted, as the checksum was right."""
+    try:
+        if mapped[: len(_MAGIC)] != _MAGIC:
+            raise ValueError("expected the first bytes of a shard")
+        n = int.from_bytes(mapped[len(_MAGIC) : len(_MAGIC) + 4], "little")
+        head = json.loads(mapped[len(_MAGIC) + 4 : len(_MAGIC) + 4 + n])
+        arrays: dict[str, Any] = {
+            name: _array(mapped, name, *head["arrays"][name]) for name in _ARRAYS
+        }
+        rows = Rows(width=int(head["width"]), n_categories=int(head["n_categories"]), **arrays)
+        if rows.n_clients != shard.n_clients:
+            raise ValueError("expected as many clients as the manifest says")
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileError(f"{path} is not a shard, or damaged: {error}; {AGAIN}") from None
+    return rows
+
+
+def _array(
+    mapped: mmap.mmap, name: str, kind: object = None, start: object = None, length: object = None
+) -> NDArray[Any]:
+    if kind not in _ARRAYS[name] or not isinstance(start, int) or not isinstance(length, int):
+        raise ValueError(f"expected an array of {_ARRAYS[name][0]} for {name}")
+    if length == 0:
+        return np.empty(0, dtype=str(kind))
+    return np.frombuffer(mapped, dtype=str(kind), count=length, offset=start)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,22 +227,9 @@ class Totals:
     n_capped: Count = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Manifest:
-    """`manifest.json`."""
-
-    categories: tuple[str, ...]
-    named: bool
-    totals: Totals
-    shards: tuple[Shard, ...]
-    client: str | None = None
-    category: str | None = None
-    count: str | None = None
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ShardFolder:
-    """A folder of shards, open to be read.
+    """A folder of shards, open to be read; but for `path` and `seen`, what its manifest says.
 
     Attributes
     ----------
@@ -80,9 +241,11 @@ class ShardFolder:
     shards : tuple of Shard
     client, category, count : str or None
         The columns of the tables that were packed.
+    seen : dict of str to Identity
+        What the file system said about each shard when the folder was opened.
     """
 
-    path: Path
+    path: Path = field(metadata=UNKEPT)
     categories: tuple[str, ...]
     named: bool
     totals: Totals
@@ -90,7 +253,7 @@ class ShardFolder:
     client: str | None = None
     category: str | None = None
     count: str | None = None
-    _seen: dict[str, Identity] = field(default_factory=dict)
+    seen: dict[str, Identity] = field(default_factory=dict, metadata=UNKEPT)
 
     @property
     def n_clients(self) -> int:
@@ -111,15 +274,9 @@ class ShardFolder:
         return hashlib.sha256("".join(parts).encode()).hexdigest()
 
     def rows(self, i: int) -> Rows:
-        """Shard i, mapped into memory.
-
-        Raises
-        ------
-        FileError
-            It is not the file that was there when the folder was opened.
-        """
+        """Shard i, mapped into memory."""
         shard = self.shards[i]
-        return map_shard(self.path, shard, seen=self._seen[shard.name])
+        return map_shard(self.path, shard, seen=self.seen[shard.name])
 
     def __repr__(self) -> str:
         return f"ShardFolder({str(self.path)!r}, {self.n_clients:,} clients)"
@@ -137,11 +294,6 @@ def open_shards(path: str | os.PathLike[str]) -> ShardFolder:
 
     Sizes are compared always, checksums where a file's time is not the one that was noted, as after a
     copy.
-
-    Raises
-    ------
-    FileError
-        The folder is not whole, of another version, or a shard is missing, cut off or damaged.
     """
     path = Path(path)
     if not (path / MANIFEST).exists():
@@ -150,37 +302,22 @@ def open_shards(path: str | os.PathLike[str]) -> ShardFolder:
                 f"{path} was not packed to its end; repeat its `polyurn pack` to go on with it"
             )
         raise FileError(f"{path} holds no packed clients; make it with `polyurn pack`")
-    record = load_record(path / MANIFEST, kind=_KIND, version=_VERSION)
-    found = read_record(_Manifest, record, where=str(path / MANIFEST))
-    seen = {shard.name: check_shard(path, shard) for shard in found.shards}
-    return ShardFolder(
-        path, found.categories, found.named, found.totals, found.shards,
-        found.client, found.category, found.count, seen,
-    )  # fmt: skip
-
-
-def save_manifest(folder: ShardFolder, *, made: dict[str, Any] | None = None) -> None:
-    """Write the manifest, which says that the folder is whole."""
-    manifest = _Manifest(
-        categories=folder.categories, named=folder.named, totals=folder.totals,
-        shards=folder.shards, client=folder.client, category=folder.category, count=folder.count,
-    )  # fmt: skip
-    path = folder.path / MANIFEST
-    save_record(to_record(manifest), path, kind=_KIND, version=_VERSION, made=made)
+    folder = replace(read_document(ShardFolder, path / MANIFEST, kind="shards"), path=path)
+    return replace(folder, seen={one.name: check_shard(path, one) for one in folder.shards})
 
 
 def total_of(parts: Iterable[Totals]) -> Totals:
-    """The totals of several lots of clients together."""
-    lots = list(parts)
+    """The totals of several groups of clients together."""
+    totals = list(parts)
     return Totals(
-        n_clients=sum(t.n_clients for t in lots),
-        n_points=sum(t.n_points for t in lots),
-        n_rows=sum(t.n_rows for t in lots),
-        min_size=min((t.min_size for t in lots if t.n_clients), default=0),
-        max_size=max((t.max_size for t in lots), default=0),
-        n_duplicates=sum(t.n_duplicates for t in lots),
-        n_empty=sum(t.n_empty for t in lots),
-        n_capped=sum(t.n_capped for t in lots),
+        n_clients=sum(t.n_clients for t in totals),
+        n_points=sum(t.n_points for t in totals),
+        n_rows=sum(t.n_rows for t in totals),
+        min_size=min((t.min_size for t in totals if t.n_clients), default=0),
+        max_size=max((t.max_size for t in totals), default=0),
+        n_duplicates=sum(t.n_duplicates for t in totals),
+        n_empty=sum(t.n_empty for t in totals),
+        n_capped=sum(t.n_capped for t in totals),
     )
 
 
@@ -189,17 +326,7 @@ def draw_clients(
 ) -> tuple["sparse.csr_array[Any]", NDArray[np.int64]]:
     """The histograms of some clients, drawn at random without replacement, and their positions.
 
-    Parameters
-    ----------
-    folder : ShardFolder
-    n_clients : int
-    rng : int or numpy.random.Generator
-
-    Returns
-    -------
-    counts : csr_array of shape (n_clients, n_categories)
-    positions : int array of shape (n_clients,)
-        Of the clients in the folder, in increasing order.
+    A csr_array of shape (n_clients, n_categories), and an int array in increasing order.
     """
     drawn = np.random.default_rng(rng).choice(folder.n_clients, size=n_clients, replace=False)
     drawn.sort()

@@ -1,6 +1,6 @@
 """The modelled category of each point of a sweep's data, as a number: of one column, or of several.
 
-Names are found in the MDM files of the sweep. What is left out, or looks like a mistake, is said. Who
+Names are found in the MDM files of the sweep. Remarks say what is left out. Who
 holds the points is `inputs.py`.
 """
 
@@ -16,7 +16,7 @@ from polyurn.client.layout import category_columns
 from polyurn.errors import CountsError, ParameterError
 from polyurn.training.examples import class_labels
 from polyurn.typed.arrays import ids_of
-from polyurn.wording.names import differing
+from polyurn.wording import differing
 
 # Data of which the MDM knows less than this share, or which have less of what it asks for, are others.
 _LEAST_KNOWN = 0.5
@@ -24,14 +24,7 @@ _LEAST_KNOWN = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """The modelled category of each point.
-
-    Attributes
-    ----------
-    codes : int array of shape (n_points,)
-    remarks : tuple of str
-        What a user should know about it.
-    """
+    """The modelled category of each point, shape (n_points,), and what a user should know about it."""
 
     codes: NDArray[np.int64]
     remarks: tuple[str, ...] = ()
@@ -57,16 +50,9 @@ def modelled_names(
 def agreed_names(
     files: Iterable[tuple[str, str, Sequence[str] | None]],
 ) -> tuple[str, ...] | None:
-    """The names of the categories that files have, all the same; None if no file has names.
+    """The names of the categories that files have; None if no file has names.
 
-    Parameters
-    ----------
-    files : iterable of (population, file, names or None)
-
-    Raises
-    ------
-    ParameterError
-        Two files have other names, or another order of them.
+    Of (population, file, names or None); a `ParameterError` if two files have other names or orders.
 
     Examples
     --------
@@ -106,14 +92,10 @@ def modelled_column(columns: Mapping[str, NDArray[Any]], *, where: str) -> NDArr
 
 
 def category_codes(values: NDArray[Any], what: str, names: Sequence[str] | None) -> Coded:
-    """Categories as numbers: as they are, or the place of their name in the MDM.
+    """Categories as numbers: as they are, or the index of their name in the MDM.
 
     Of crossed columns, combinations are rare that no fitted client had: they come after the known ones.
-
-    Raises
-    ------
-    ParameterError
-        A category of a single column, or most combinations, are not the MDM's.
+    A `ParameterError` if a category of a single column, or most combinations, are not the MDM's.
     """
     given = ids_of(values, what)
     if given.dtype.kind in "biuf":
@@ -122,9 +104,9 @@ def category_codes(values: NDArray[Any], what: str, names: Sequence[str] | None)
     shown, which = np.unique(texts, return_inverse=True)
     if names is None:
         return Coded(which.astype(np.int64))
-    place = {name: code for code, name in enumerate(names)}
-    unknown = [name for name in shown.tolist() if name not in place]
-    if unknown and not any(SIGN in name for name in place):
+    code_of = {name: code for code, name in enumerate(names)}
+    unknown = [name for name in shown.tolist() if name not in code_of]
+    if unknown and not any(SIGN in name for name in code_of):
         raise ParameterError(f"the data have a category {unknown[0]!r} that the MDM does not have")
     n_unknown = int(np.isin(texts, unknown).sum()) if unknown else 0
     if n_unknown > (1 - _LEAST_KNOWN) * len(texts):
@@ -133,29 +115,19 @@ def category_codes(values: NDArray[Any], what: str, names: Sequence[str] | None)
             f"{what!r} is {unknown[0]!r} for one of the others; expected the columns that it was "
             f"fitted to, in their order (such as {names[0]!r})"
         )
-    place |= {name: len(place) + i for i, name in enumerate(unknown)}
-    codes = np.array([place[name] for name in shown.tolist()], np.int64)[which]
-    said = f"{n_unknown:,} of {len(texts):,} points have categories that the MDM does not have"
-    return Coded(codes, (f"{said}: it never draws them",) if unknown else ())
+    code_of |= {name: len(code_of) + i for i, name in enumerate(unknown)}
+    codes = np.array([code_of[name] for name in shown.tolist()], np.int64)[which]
+    remark = f"{n_unknown:,} of {len(texts):,} points have categories that the MDM does not have"
+    return Coded(codes, (f"{remark}: it never draws them",) if unknown else ())
 
 
-def out_of_stock(
+def lacking_categories(
     asked: NDArray[np.float64], there: NDArray[np.bool_], names: Sequence[str] | None
 ) -> str:
     """What to say about categories that clients ask for and the data have no points of; "" if none.
 
-    Parameters
-    ----------
-    asked : float array of shape (n_categories,)
-        How much of each category the clients hold, or are expected to.
-    there : bool array of shape (n_categories,)
-        Whether the data have any.
-    names : sequence of str, optional
-
-    Raises
-    ------
-    ParameterError
-        That is most of what they ask for.
+    How much of each is asked for, and whether it is there, have shape (n_categories,). A
+    `ParameterError` if most of it is not.
     """
     missing = np.flatnonzero((asked > 0) & ~there)
     if len(missing) == 0:

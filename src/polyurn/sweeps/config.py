@@ -31,29 +31,33 @@
     [grid]                                   # or [search], the fields of OptunaSearch
     local_learning_rate = [0.01, 0.1]
 
-Only what the file says is read here; the data it names are read by `inputs.py`.
+A class for each table says its keys and their types; one reader walks them. How clients are drawn is
+`sweep_clients.py`; the data that the file names are read by `inputs.py`.
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from polyurn.errors import FileError, ParameterError
-from polyurn.storage.places import read_regular
+from polyurn.storage.files import read_regular
 from polyurn.sweeps.optuna_search import OptunaSearch
-from polyurn.training.settings import EngineName, FedAvg, is_number
-from polyurn.typed.records import shown
+from polyurn.training.fedavg import EngineName, FedAvg
+from polyurn.typed.arguments import checked
+from polyurn.typed.json_form import Count, shown
 
 # TOML promises 64 bits; numpy recommends 128 for a seed.
 _MOST_BITS = 128
 
 KINDS = ("column", "partition", "mdm", "iid", "iid_proxy", "dirichlet", "oracle")
-MARGINALS = ("flat", "clients", "proxy")
+Marginal: TypeAlias = Literal["flat", "clients", "proxy"]
+Table = TypeVar("Table")
 
 
+@checked
 @dataclass(frozen=True)
 class DataConfig:
     """Where the points come from.
@@ -76,35 +80,21 @@ class DataConfig:
         The share of points that is held out for testing, where no test points are given.
     """
 
-    builtin: str | None = None
+    builtin: Literal["digits"] | None = None
     file: str | None = None
     label: str = "labels"
     category: str | Sequence[str] | None = None
-    shape: Sequence[int] | None = None
+    shape: Sequence[Count] | None = None
     test_share: float = 0.2
 
     def __post_init__(self) -> None:
-        _check_texts(self, ("builtin", "file", "label"))
-        if not _is_text_or_texts(self.category):
-            raise ParameterError(
-                f"expected category as a text or a list of texts, got {shown(self.category)}"
-            )
         if (self.builtin is None) == (self.file is None):
-            raise ParameterError("[data] needs either builtin or file")
-        if self.builtin not in (None, "digits"):
-            raise ParameterError(f"[data] builtin can only be 'digits', got {shown(self.builtin)}")
-        if type(self.test_share) not in (int, float) or not 0 < self.test_share < 1:
-            raise ParameterError(
-                f"[data] test_share is between 0 and 1, got {shown(self.test_share)}"
-            )
-        if self.shape is not None and not (
-            isinstance(self.shape, list | tuple) and all(_is_count(n) for n in self.shape)
-        ):
-            raise ParameterError(
-                f"[data] shape is a list of whole numbers above 0, got {shown(self.shape)}"
-            )
+            raise ParameterError("needs either builtin or file")
+        if not 0 < self.test_share < 1:
+            raise ParameterError(f"expected test_share between 0 and 1, got {self.test_share}")
 
 
+@checked
 @dataclass(frozen=True)
 class ClientsConfig:
     """Who the clients of one population are: exactly one of the first seven.
@@ -145,13 +135,13 @@ class ClientsConfig:
     column: str | None = None
     partition: str | None = None
     mdm: str | None = None
-    iid: str | int | None = None
-    iid_proxy: str | int | None = None
+    iid: str | Count | None = None
+    iid_proxy: str | Count | None = None
     dirichlet: float | None = None
     oracle: str | None = None
-    sizes: str | int | None = None
-    marginal: str | None = None
-    n_clients: int | None = None
+    sizes: str | Count | None = None
+    marginal: Marginal | None = None
+    n_clients: Count | None = None
     style: str | None = None
     style_features: str | None = None
 
@@ -159,53 +149,39 @@ class ClientsConfig:
     def kind(self) -> str:
         return next(name for name in KINDS if getattr(self, name) is not None)
 
+    @property
+    def like(self) -> str | int | None:
+        """Whose sizes, or categories, drawn clients have: a population's, or so many points each."""
+        return getattr(self, "sizes" if self.kind == "dirichlet" else self.kind, None)
+
     def __post_init__(self) -> None:
         given = [name for name in KINDS if getattr(self, name) is not None]
         if len(given) != 1:
             raise ParameterError(
                 f"needs one of {', '.join(KINDS)}, got {', '.join(given) or 'none'}"
             )
-        _check_texts(self, ("column", "partition", "mdm", "oracle", "style", "style_features"))
-        for name in ("iid", "iid_proxy", "sizes"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, str) and not _is_count(value):
-                raise ParameterError(
-                    f"{name} is a population or a number of points, got {shown(value)}"
-                )
-        if self.n_clients is not None and not _is_count(self.n_clients):
-            raise ParameterError(
-                f"n_clients is a whole number above 0, got {shown(self.n_clients)}"
-            )
-        self._check_dirichlet()
+        without = [] if self.kind == "dirichlet" else ["sizes", "marginal"]
+        if self.kind in ("column", "partition"):
+            without += ["n_clients", "style", "style_features"]
+        for name in without:
+            if getattr(self, name) is not None:
+                raise ParameterError(f"{name} has no meaning with {self.kind}")
+        for name, value in (("n_clients", self.n_clients), ("the number of points", self.like)):
+            if value == 0:
+                raise ParameterError(f"expected {name} as a whole number above 0, got 0")
+        if self.dirichlet is not None:
+            self._check_dirichlet(self.dirichlet)
         drawn = self.mdm is not None or isinstance(self.like, int)
         if drawn and self.n_clients is None:
             raise ParameterError("needs n_clients: how many clients to draw")
-        if self.kind in ("column", "partition"):
-            for name in ("n_clients", "style"):
-                if getattr(self, name) is not None:
-                    raise ParameterError(f"{name} has no meaning with {self.kind}")
         if self.style_features is not None and self.style is None:
             raise ParameterError("style_features has no meaning without style")
 
-    @property
-    def like(self) -> str | int | None:
-        """Whose sizes, or categories, drawn clients have: a population's, or so many points each."""
-        return getattr(self, "sizes" if self.kind == "dirichlet" else self.kind, None)
-
-    def _check_dirichlet(self) -> None:
-        if self.dirichlet is None:
-            for name in ("sizes", "marginal"):
-                if getattr(self, name) is not None:
-                    raise ParameterError(f"{name} has no meaning with {self.kind}")
-            return
-        if not is_number(self.dirichlet) or self.dirichlet <= 0:
-            raise ParameterError(f"dirichlet is a number above 0, got {shown(self.dirichlet)}")
+    def _check_dirichlet(self, concentration: float) -> None:
+        if not 0 < concentration < float("inf"):
+            raise ParameterError(f"expected dirichlet above 0, got {concentration:g}")
         if self.sizes is None:
             raise ParameterError("needs sizes: a population above it, or a number of points")
-        if self.marginal is not None and self.marginal not in MARGINALS:
-            raise ParameterError(
-                f"marginal is one of {', '.join(MARGINALS)}, got {shown(self.marginal)}"
-            )
         if self.marginal == "clients" and not isinstance(self.sizes, str):
             raise ParameterError(
                 "marginal = 'clients' needs sizes as a population, whose clients are meant, "
@@ -213,6 +189,7 @@ class ClientsConfig:
             )
 
 
+@checked
 @dataclass(frozen=True)
 class SweepConfig:
     """What a TOML file asks for.
@@ -223,6 +200,8 @@ class SweepConfig:
     clients : dict of str to ClientsConfig
     fedavg : FedAvg
     seeds : tuple of int
+    folder : Path
+        The file's, which paths in it start from.
     model : str
     grid, search : dict, OptunaSearch
         One of them.
@@ -231,21 +210,28 @@ class SweepConfig:
         Whether the true clients are trained again in other cohorts.
     weighted_to : str, optional
         The population whose class frequencies the metric "weighted accuracy" is weighted to.
-    folder : Path
-        The file's, which paths in it start from.
     """
 
     data: DataConfig
     clients: Mapping[str, ClientsConfig]
     fedavg: FedAvg
-    seeds: tuple[int, ...]
+    seeds: Sequence[Count]
     folder: Path
     model: str = "softmax"
-    grid: Mapping[str, Sequence[Any]] | None = None
+    grid: Mapping[str, Any] | None = None
     search: OptunaSearch | None = None
     engine: EngineName = "auto"
     noise_floor: bool = True
     weighted_to: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.grid is None) == (self.search is None):
+            raise ParameterError("expected either [grid] or [search]")
+        if self.weighted_to not in (None, *self.clients):
+            raise ParameterError(
+                f"expected weighted_to as a population of the file, one of {', '.join(self.clients)}, "
+                f"got {shown(self.weighted_to)}"
+            )
 
 
 def read_config(path: Path) -> SweepConfig:
@@ -287,56 +273,53 @@ def parse_config(table: Mapping[str, Any], *, folder: Path = Path()) -> SweepCon
     ...     "seeds": [0], "data": {"builtin": "digits"}, "clients": {"iid": {"iid": 20, "n_clients": 9}},
     ...     "fedavg": {"n_rounds": 5, "cohort_size": 3}, "grid": {"local_epochs": [1, 2]},
     ... })
-    >>> found.fedavg.n_rounds, found.clients["iid"].kind
-    (5, 'iid')
+    >>> found.fedavg.n_rounds, found.clients["iid"].n_clients
+    (5, 9)
     """
-    known = ("seeds", "model", "engine", "noise_floor", "weighted_to", "data", "clients", "fedavg",
-             "grid", "search")  # fmt: skip
-    _check("the file", table, known)
     for name in ("seeds", "data", "clients", "fedavg"):
         if not table.get(name):
             raise ParameterError(f"{name} is missing")
-    for name in ("data", "clients", "fedavg", "grid", "search"):
-        if name in table and not isinstance(table[name], Mapping):
-            raise ParameterError(f"expected [{name}] as a table")
-    if ("grid" in table) == ("search" in table):
-        raise ParameterError("expected either [grid] or [search]")
-    seeds = table["seeds"]
-    if not isinstance(seeds, list) or not all(type(seed) is int and seed >= 0 for seed in seeds):
-        raise ParameterError("expected seeds as a list of whole numbers of at least 0")
-    if not isinstance(table.get("model", ""), str):
-        raise ParameterError(f"expected the name of a model, got {shown(table['model'])}")
-    _check_measures(table)
-    return SweepConfig(
-        data=_made("[data]", DataConfig, table["data"]),
-        clients={
-            name: _made(f"[clients.{name}]", ClientsConfig, entry)
-            for name, entry in table["clients"].items()
+    read: dict[str, Callable[[Any], Any]] = {
+        "data": lambda entry: _read(DataConfig, entry, "[data] "),
+        "clients": lambda entries: {
+            name: _read(ClientsConfig, entry, f"[clients.{name}] ")
+            for name, entry in entries.items()
         },
-        fedavg=FedAvg.from_record(table["fedavg"]),
-        seeds=tuple(seeds),
-        folder=folder,
-        model=table.get("model", "softmax"),
-        grid=table.get("grid"),
-        search=_made("[search]", OptunaSearch, table["search"]) if "search" in table else None,
-        engine=table.get("engine", "auto"),
-        noise_floor=table.get("noise_floor", True),
-        weighted_to=table.get("weighted_to"),
-    )
+        "fedavg": FedAvg.from_json,
+        "search": lambda entry: _read(OptunaSearch, entry, "[search] "),
+        "grid": dict,
+    }
+    given = {}
+    for name, value in table.items():
+        if name in read and not isinstance(value, Mapping):
+            raise ParameterError(f"expected [{name}] as a table")
+        given[name] = read[name](value) if name in read else value
+    return _read(SweepConfig, {**given, "folder": folder}, "")
 
 
-def _check_measures(table: Mapping[str, Any]) -> None:
-    """What is measured beside the runs that were asked for."""
-    if type(table.get("noise_floor", True)) is not bool:
-        raise ParameterError(
-            f"expected noise_floor as true or false, got {shown(table['noise_floor'])}"
-        )
-    names, weighted_to = [*table["clients"]], table.get("weighted_to")
-    if weighted_to is not None and weighted_to not in names:
-        raise ParameterError(
-            f"expected weighted_to as a population of the file, one of {', '.join(names)}, "
-            f"got {shown(weighted_to)}"
-        )
+def _read(kind: type[Table], entry: Mapping[str, Any], where: str) -> Table:
+    """A table as its class, which checks what is in it; `where` is said before what is wrong."""
+    if not isinstance(entry, Mapping):
+        raise ParameterError(f"expected {where}as a table")
+    items: Any = fields(kind)  # type: ignore[arg-type]
+    _check_keys(entry, [item.name for item in items], where)
+    needed = [item.name for item in items if item.default is item.default_factory is MISSING]
+    missing = [name for name in needed if name not in entry]
+    if missing:
+        raise ParameterError(f"{where}needs {' and '.join(missing)}")
+    try:
+        return kind(**entry)
+    except ParameterError as error:
+        text = str(error).replace(" or None", "")  # which TOML does not have
+        raise ParameterError(f"{where}{text}") from error
+
+
+def _check_keys(entry: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    for name in entry:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(known)}"
+            raise ParameterError(f"{where or 'the file '}has no {shown(name)}; {hint}")
 
 
 def _check_integers(value: Any) -> None:
@@ -346,42 +329,3 @@ def _check_integers(value: Any) -> None:
     if isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
             _check_integers(part)
-
-
-def _check_texts(entry: object, names: Sequence[str]) -> None:
-    for name in names:
-        value = getattr(entry, name)
-        if value is not None and not isinstance(value, str):
-            raise ParameterError(f"expected {name} as a text, got {shown(value)}")
-
-
-def _is_text_or_texts(value: object) -> bool:
-    listed = value if isinstance(value, list | tuple) and value else [value]
-    return value is None or all(isinstance(text, str) for text in listed)
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and value > 0
-
-
-def _made(where: str, kind: type[Any], entry: Mapping[str, Any]) -> Any:
-    if not isinstance(entry, Mapping):
-        raise ParameterError(f"expected {where} as a table")
-    _check(where, entry, [item.name for item in fields(kind)])
-    needed = [item.name for item in fields(kind) if item.default is item.default_factory is MISSING]
-    missing = [name for name in needed if name not in entry]
-    if missing:
-        raise ParameterError(f"{where} needs {' and '.join(missing)}")
-    try:
-        return kind(**entry)
-    except ParameterError as error:
-        text = str(error)
-        raise ParameterError(text if text.startswith(where) else f"{where} {text}") from error
-
-
-def _check(where: str, entry: Mapping[str, Any], known: Sequence[str]) -> None:
-    for name in entry:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"expected {', '.join(known)}"
-            raise ParameterError(f"{where} has no {shown(name)}; {hint}")

@@ -30,23 +30,24 @@ except ImportError as error:
     raise MissingDependencyError(error.name or "torch", "train", "a sweep") from error
 
 from polyurn.partitioning.result import Partition
-from polyurn.storage.run_log import RunLog, RunRecord, run_key
-from polyurn.sweeps.clients import Clients, clients_by_seed
-from polyurn.sweeps.optuna_search import OptunaSearch
-from polyurn.sweeps.studies import Studies, check_search
+from polyurn.storage.run_log import FinishedRun, RunLog, run_key
+from polyurn.sweeps.optuna_search import OptunaSearch, Studies, check_search
+from polyurn.sweeps.sweep_clients import Clients, clients_by_seed
 from polyurn.sweeps.task import Training, engine_of, function_fingerprint, run_columns
 from polyurn.training.building import build
 from polyurn.training.engines.vectors import layout
 from polyurn.training.engines.worker import check_batches
 from polyurn.training.examples import Examples, fingerprint
+from polyurn.training.fedavg import COLUMN_FIELDS, EngineName, FedAvg, plain
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
-from polyurn.training.models import ModelFunction
+from polyurn.training.networks import ModelFunction
 from polyurn.training.server_optimizer import check_server
-from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg, plain
-from polyurn.typed.records import shown
-from polyurn.wording.numbers import counted
+from polyurn.typed.json_form import shown
+from polyurn.wording import counted
 
 _MOST_JOBS = 10_000
+_MANY_ROUNDS = 1_000_000  # so many are timed before they begin
+_TIMED_ROUNDS = 3
 MOST_COLUMNS = 16  # settings trained side by side in one task
 
 
@@ -57,32 +58,33 @@ class Sweep:
 
     Attributes
     ----------
-    runs : tuple of RunRecord
+    runs : tuple of FinishedRun
         In the order in which they ended.
     folder : Path or None
     """
 
-    runs: tuple[RunRecord, ...] = field(repr=False)
+    runs: tuple[FinishedRun, ...] = field(repr=False)
     folder: Path | None
 
 
 @dataclass(frozen=True)
-class Progress:
+class SweepProgress:
     """How far a sweep is.
 
     Attributes
     ----------
     n_done, n_total : int
         Runs; those of an earlier start count as done.
-    run : RunRecord or None
+    run : FinishedRun or None
         The run that just ended; None at the start.
     seconds_left : float or None
-        If the others take as long as those of this start did.
+        If the others take as long as those of this start did; at the start of a sweep of very many
+        rounds, if all rounds take as long as the first ones of one run.
     """
 
     n_done: int
     n_total: int
-    run: RunRecord | None
+    run: FinishedRun | None
     seconds_left: float | None = None
 
 
@@ -105,7 +107,7 @@ def sweep(
     device: str | None = None,
     true: str = "true",
     noise_floor: bool = True,
-    on_run: Callable[[Progress], object] | None = None,
+    on_run: Callable[[SweepProgress], object] | None = None,
 ) -> Sweep:
     """Train every setting on every population under every seed.
 
@@ -137,7 +139,7 @@ def sweep(
         Train the population `true` once more as "again", in another order for each seed, so that other
         cohorts meet: what differs there is chance. Nothing is added without `true`, or beside an
         "again" of your own.
-    on_run : function of a Progress, optional
+    on_run : function of a SweepProgress, optional
         Called at the start and after every run.
 
     Returns
@@ -190,18 +192,22 @@ def sweep(
     asked = {key: held for key, held in clients.items() if key[0] in populations}
     described = _described(training, settings, asked, grid=grid, search=optuna)
     described["noise_floor"] = len(asked) < len(clients)  # it follows from the true clients
-    with _place(folder) as place, RunLog(place, described) as log:
+    with _kept_in(folder) as path, RunLog(path, described) as log:
         report = _Reporter(log, on_run)
         if optuna is None:
             wanted = [(name, seed, point) for name, seed in clients for point in points]
             tasks, _ = _grid_tasks(training, clients, wanted, log.runs)
-            report.begin(len(wanted))
+            n_rounds = [max(point.n_rounds for point in columns) for _, (*_, columns), _ in tasks]
+            left = _expected_seconds(training, clients, points, n_rounds, n_jobs)
+            report.begin(len(wanted), left)
             _run_all(tasks, report, n_jobs)
         else:
-            studies = Studies(place, optuna, settings, training, clients)
+            studies = Studies(path, optuna, settings, training, clients)
             log.append(studies.recovered({run.key for run in log.runs}))
             winners = [key for key in clients if key[0] != true and (true, key[1]) in clients]
-            report.begin(len(clients) * optuna.n_trials + len(winners))
+            n_rounds = [settings.n_rounds] * (len(clients) * optuna.n_trials)
+            left = _expected_seconds(training, clients, extremes, n_rounds, n_jobs)
+            report.begin(len(clients) * optuna.n_trials + len(winners), left)
             _run_all(studies.tasks(), report, n_jobs)
             chosen = studies.winners(winners, true)
             tasks, n_left = _grid_tasks(training, clients, chosen, log.runs)
@@ -279,7 +285,7 @@ def _grid_tasks(
     training: Training,
     clients: Mapping[tuple[str, int], Partition],
     wanted: Iterable[tuple[str, int, FedAvg]],
-    finished: Sequence[RunRecord],
+    finished: Sequence[FinishedRun],
 ) -> tuple[list[Any], int]:
     """The runs that are left, those that can be trained side by side in one task; their number."""
     done = {run_key(run.population, run.seed, run.settings) for run in finished if not run.pruned}
@@ -291,8 +297,8 @@ def _grid_tasks(
         if key in done:
             continue
         done.add(key)
-        record = {k: v for k, v in point.to_record().items() if k not in COLUMN_FIELDS}
-        shared = json.dumps([name, seed, record]) if side_by_side else key
+        fixed = {k: v for k, v in point.to_json().items() if k not in COLUMN_FIELDS}
+        shared = json.dumps([name, seed, fixed]) if side_by_side else key
         left.setdefault(shared, (name, seed, []))[2].append(point)
     tasks = [
         joblib.delayed(run_columns)(training, name, seed, clients[name, seed], columns)
@@ -300,6 +306,23 @@ def _grid_tasks(
         for columns in _batched(group, MOST_COLUMNS)
     ]
     return tasks, sum(len(group) for _, _, group in left.values())
+
+
+def _expected_seconds(
+    training: Training,
+    clients: Mapping[tuple[str, int], Partition],
+    points: Sequence[FedAvg],
+    n_rounds: Sequence[int],
+    n_jobs: int | None,
+) -> float | None:
+    """Seconds that tasks of very many rounds will take, from the first rounds of one; None for fewer."""
+    if sum(n_rounds) < _MANY_ROUNDS:
+        return None
+    (name, seed), held = next(iter(clients.items()))
+    began = monotonic()
+    run_columns(training, name, seed, held, [points[0].with_changes({"n_rounds": _TIMED_ROUNDS})])
+    n_at_once: int = min(len(n_rounds), joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs))
+    return (monotonic() - began) / _TIMED_ROUNDS * sum(n_rounds) / n_at_once
 
 
 def _run_all(tasks: Iterable[Any], report: "_Reporter", n_jobs: int | None) -> None:
@@ -318,30 +341,30 @@ def _run_all(tasks: Iterable[Any], report: "_Reporter", n_jobs: int | None) -> N
 
 
 class _Reporter:
-    """Keeps runs and tells how far the sweep is."""
+    """Keeps runs and reports how far the sweep is."""
 
-    def __init__(self, log: RunLog, on_run: Callable[[Progress], object] | None) -> None:
+    def __init__(self, log: RunLog, on_run: Callable[[SweepProgress], object] | None) -> None:
         self.log, self._on_run = log, on_run
         self._n_total, self._n_before, self._started = 0, 0, 0.0
 
-    def begin(self, n_total: int) -> None:
+    def begin(self, n_total: int, seconds_left: float | None = None) -> None:
         self._n_total, self._n_before, self._started = n_total, len(self.log.runs), monotonic()
-        self._tell(None)
+        self._report(None, seconds_left=seconds_left)
 
-    def ended(self, runs: Sequence[RunRecord]) -> None:
+    def ended(self, runs: Sequence[FinishedRun]) -> None:
         self.log.append(runs)
         n_done = len(self.log.runs)  # those trained side by side ended together
         each = (monotonic() - self._started) / (n_done - self._n_before)
         left = each * (self._n_total - n_done)
-        for n_untold, run in zip(reversed(range(len(runs))), runs, strict=True):
-            self._tell(run, n_untold, left)
+        for n_unreported, run in zip(reversed(range(len(runs))), runs, strict=True):
+            self._report(run, n_unreported, left)
 
-    def _tell(
-        self, run: RunRecord | None, n_untold: int = 0, seconds_left: float | None = None
+    def _report(
+        self, run: FinishedRun | None, n_unreported: int = 0, seconds_left: float | None = None
     ) -> None:
         if self._on_run is not None:
-            n_done = len(self.log.runs) - n_untold
-            self._on_run(Progress(n_done, self._n_total, run, seconds_left))
+            n_done = len(self.log.runs) - n_unreported
+            self._on_run(SweepProgress(n_done, self._n_total, run, seconds_left))
 
 
 def _described(
@@ -358,9 +381,9 @@ def _described(
     for (name, seed), held in clients.items():
         populations.setdefault(name, {})[str(seed)] = fingerprint(held.indices, held.offsets)
     return {
-        "settings": settings.to_record(),
+        "settings": settings.to_json(),
         "grid": None if grid is None else {name: list(values) for name, values in grid.items()},
-        "search": None if search is None else search.to_record(),
+        "search": None if search is None else search.to_json(),
         "seeds": list(dict.fromkeys(seed for _, seed in clients)),
         "populations": populations,
         "data": training.data.fingerprint(),
@@ -384,7 +407,7 @@ def _weights_digest(module: nn.Module) -> str:
     return digest.hexdigest()[:16]
 
 
-def _place(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Any]:
+def _kept_in(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Any]:
     return TemporaryDirectory(prefix="polyurn-sweep-") if folder is None else nullcontext(folder)
 
 

@@ -4,51 +4,33 @@ Simulated clients are drawn anew for each seed, from the seed. Nothing is traine
 """
 
 import math
-import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
-from warnings import catch_warnings, simplefilter, warn
-from zipfile import BadZipFile
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from polyurn.client.layout import column_text
-from polyurn.client.tables import table_histograms
-from polyurn.datasets.sklearn_digits import digits
-from polyurn.errors import FileError, ParameterError, StyleWarning
-from polyurn.partitioning.assign import partition
-from polyurn.partitioning.result import Partition
-from polyurn.partitioning.stock import in_stock, stocked
-from polyurn.populations import Oracle
-from polyurn.storage.mdm_json import load_saved
-from polyurn.storage.partitions import load_partition
-from polyurn.storage.places import open_regular
-from polyurn.storage.style_json import load_style
-from polyurn.storage.tables import read_table
-from polyurn.sweeps.baselines import baseline
+from polyurn.datasets.installed import digits
+from polyurn.errors import FileError, ParameterError
+from polyurn.storage.npz_files import read_arrays
+from polyurn.storage.table_files import read_table
 from polyurn.sweeps.categories import (
-    agreed_names,
     category_codes,
     modelled_column,
     modelled_names,
-    out_of_stock,
 )
-from polyurn.sweeps.clients import streams
 from polyurn.sweeps.config import ClientsConfig, DataConfig, SweepConfig
-from polyurn.training.examples import Examples, check_clients, class_labels
+from polyurn.sweeps.sweep_clients import ClientsOfSeed, CodedPoints, read_models
+from polyurn.training.examples import Examples, class_labels
 from polyurn.typed.arrays import ids_of
-from polyurn.typed.records import shown
-from polyurn.wording.numbers import counted
+from polyurn.typed.json_form import shown
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
     from polyurn.training.losses import PerExample
-
-# The clients that a seed has.
-ClientsOfSeed: TypeAlias = Callable[[int], Partition]
 
 _SPLIT_SEED = 0  # which points are held out for testing never changes
 
@@ -73,13 +55,7 @@ class Inputs:
     remarks: tuple[str, ...] = ()
 
     def metrics(self) -> dict[str, "PerExample"]:
-        """Accuracy on the test as it is, and on one whose classes are as frequent as the clients'.
-
-        Raises
-        ------
-        ParameterError
-            The clients hold a class that the test does not have.
-        """
+        """Accuracy on the test as it is, and on one whose classes are as frequent as the clients'."""
         from polyurn.training.losses import accuracy, weighted
 
         if self.class_counts is None:
@@ -122,7 +98,8 @@ def read_inputs(config: SweepConfig) -> Inputs:
     labels = class_labels(table.column(config.data.label), config.data.label)
     test = table.test or (table.features[held_out], labels[held_out])
     data = Examples(table.features[chosen], labels[chosen], *test)
-    names = _category_names(config)
+    models = read_models(config)
+    names = models.category_names
     feature = config.data.category or config.data.label
     parts = modelled_names([*table.columns], feature, where=table.where)
     taken = [name for name in parts if config.data.category is not None and name in owners]
@@ -134,11 +111,18 @@ def read_inputs(config: SweepConfig) -> Inputs:
     columns = {name: table.column(name) for name in parts}
     coded = category_codes(modelled_column(columns, where=table.where), column_text(parts), names)
     codes, remarks = coded.codes[chosen], [*coded.remarks]
+    there = CodedPoints(codes, models, config.folder, len(chosen) == len(table.features))
     populations: dict[str, ClientsOfSeed] = {}
     for name, entry in config.clients.items():
         try:
-            populations[name] = _clients(name, entry, config, table, chosen, codes, populations)
-            remarks += _left_out(name, entry, config, codes, names)
+            owners_of = None
+            if entry.column is not None:
+                whose = table.column(entry.column)
+                owners_of = ids_of(whose, f"the column {entry.column!r}")[chosen]
+            features = _style_features(entry, table)[chosen] if entry.style else None
+            populations[name] = there.clients(name, entry, owners_of, features, populations)
+            if text := there.lacking(name):
+                remarks.append(f"[clients.{name}] {text}")
         except ParameterError as error:
             raise ParameterError(f"[clients.{name}] {error}") from error
     weighted = config.weighted_to
@@ -153,112 +137,10 @@ def _class_counts(data: Examples, clients: ClientsOfSeed, config: SweepConfig) -
     return np.bincount(held, minlength=n_classes)
 
 
-def _left_out(
-    name: str,
-    entry: ClientsConfig,
-    config: SweepConfig,
-    codes: NDArray[np.int64],
-    names: tuple[str, ...] | None,
-) -> list[str]:
-    """What to say about an MDM's categories of which the data have no points."""
-    if entry.mdm is None:
-        return []
-    asked = load_saved(config.folder / entry.mdm).mdm.mean()
-    text = out_of_stock(asked, stocked(codes, len(asked)), names)
-    return [f"[clients.{name}] {text}"] if text else []
-
-
-def _clients(
-    name: str,
-    entry: ClientsConfig,
-    config: SweepConfig,
-    table: _Table,
-    chosen: NDArray[np.int64],
-    codes: NDArray[np.int64],
-    earlier: Mapping[str, ClientsOfSeed],
-) -> ClientsOfSeed:
-    """The clients of one entry, which the data or a file may have for every seed."""
-    if entry.column is not None:
-        owners = ids_of(table.column(entry.column), f"the column {entry.column!r}")
-        owned = Partition.by_owner(owners[chosen])
-        return lambda _: owned
-    if entry.partition is not None:
-        if len(chosen) != len(table.features):
-            raise ParameterError("a partition needs data with test points of their own")
-        kept = load_partition(config.folder / entry.partition)
-        check_clients(kept, n_points=len(codes), name=entry.partition)
-        return lambda _: kept
-    counts = _counts(entry, config, codes, earlier)
-    style = None if entry.style is None else load_style(config.folder / entry.style).style
-    features = None if style is None else _style_features(entry, table)[chosen]
-
-    def drawn(seed: int) -> Partition:
-        drawing, cutting = streams(name, seed)
-        asked = sparse.csr_array(in_stock(counts(seed, drawing), codes))
-        shape = asked.shape[0], max(asked.shape[1], int(codes.max()) + 1)
-        wide = sparse.csr_array((asked.data, asked.indices, asked.indptr), shape)
-        with catch_warnings():
-            simplefilter("ignore", StyleWarning)  # it does not know whose clients they are
-            done = partition(codes, wide, style=style, features=features, rng=cutting)
-        report = None if done.report is None else done.report.style
-        if report is not None and report.remark is not None:
-            warn(f"[clients.{name}] {report.remark}", StyleWarning, stacklevel=2)
-        return done
-
-    return drawn
-
-
 def _style_features(entry: ClientsConfig, table: _Table) -> NDArray[Any]:
     """The features in which a style is measured, of all points."""
     name = entry.style_features
     return table.features if name is None else table.column(name)
-
-
-def _counts(
-    entry: ClientsConfig,
-    config: SweepConfig,
-    codes: NDArray[np.int64],
-    earlier: Mapping[str, ClientsOfSeed],
-) -> Callable[[int, np.random.Generator], object]:
-    """A function of the seed and of a random stream that returns histograms of clients."""
-    n_categories, n_clients = _n_categories(config, codes), entry.n_clients
-    if entry.mdm is not None:
-        mdm = load_saved(config.folder / entry.mdm).mdm
-        return lambda _, rng: mdm.sample(n_clients or 1, rng=rng)
-    path = config.folder / str(entry.oracle)
-    if entry.oracle is not None and path.suffix in (".csv", ".tsv", ".gz", ".parquet"):
-        names = _category_names(config)
-        known = table_histograms(read_table(path), categories=names or n_categories).counts
-        return lambda _, rng: _some_of(known, n_clients, rng)
-    if not isinstance(entry.like, str):
-        alone = baseline(entry, codes, n_categories=n_categories, like=None)
-        return lambda _, rng: alone.sample(n_clients or 1, rng=rng)
-    other = _earlier(entry.like, earlier)
-    if entry.oracle is not None:
-        return lambda seed, rng: _some_of(
-            other(seed).histograms(codes, n_categories), n_clients, rng
-        )
-
-    def drawn(seed: int, rng: np.random.Generator) -> object:
-        like = other(seed)
-        population = baseline(entry, codes, n_categories=n_categories, like=like)
-        return population.sample(n_clients or len(like), rng=rng)
-
-    return drawn
-
-
-def _some_of(counts: object, n_clients: int | None, rng: np.random.Generator) -> object:
-    """All of these clients in their order, or so many of them at random."""
-    return counts if n_clients is None else Oracle(counts).sample(n_clients, rng=rng)
-
-
-def _earlier(name: str, earlier: Mapping[str, ClientsOfSeed]) -> ClientsOfSeed:
-    if name not in earlier:
-        known = f"one of {', '.join(earlier)}" if earlier else "one that stands above it"
-        raise ParameterError(
-            f"no population {name!r} stands before it in the file; expected {known}"
-        )
-    return earlier[name]
 
 
 def _points(asked: DataConfig, folder: Path, owners: set[str | None]) -> _Table:
@@ -275,7 +157,7 @@ def _points(asked: DataConfig, folder: Path, owners: set[str | None]) -> _Table:
 
 
 def _from_npz(asked: DataConfig, path: Path) -> _Table:
-    arrays = _arrays(path)
+    arrays = read_arrays(path)
     tests = {"test_features", "test_labels"} & set(arrays)
     if len(tests) == 1:
         raise ParameterError(f"{path}: expected both test_features and test_labels, or neither")
@@ -290,30 +172,6 @@ def _from_npz(asked: DataConfig, path: Path) -> _Table:
         test_labels = class_labels(arrays.pop("test_labels"), "test_labels")
         test = (_shaped(arrays.pop("test_features"), asked), test_labels)
     return _Table(features, arrays, test, str(path))
-
-
-def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file by their names."""
-    try:
-        with open_regular(
-            path
-        ) as content:  # numpy leaves a damaged file open that it opened itself
-            file = np.load(content, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError("it is a single array")
-            arrays = {name: file[name] for name in file.files}
-        for name, array in arrays.items():  # numpy gives bytes for what is no array
-            if not isinstance(array, np.ndarray):
-                raise ValueError(f"{shown(name)} is no array")
-    except FileError:
-        raise
-    except (ValueError, OSError, RuntimeError, EOFError, BadZipFile, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FileError(
-            f"{path} is not an .npz file of plain arrays: {reason}; expected arrays of numbers or texts "
-            "that numpy.savez wrote"
-        ) from error
-    return arrays
 
 
 def _from_parquet(asked: DataConfig, path: Path, owners: set[str | None]) -> _Table:
@@ -359,22 +217,3 @@ def _split(table: _Table, asked: DataConfig) -> tuple[NDArray[np.int64], NDArray
             f"{counted(n_points, 'point')}; expected at least one to test on, and one to train on"
         )
     return np.sort(order[n_test:]), np.sort(order[:n_test])
-
-
-def _category_names(config: SweepConfig) -> tuple[str, ...] | None:
-    """The names of the categories that MDM and style files have; None without any."""
-    found: list[tuple[str, str, Sequence[str] | None]] = []
-    for name, entry in config.clients.items():
-        if entry.mdm is not None:
-            found.append((name, entry.mdm, load_saved(config.folder / entry.mdm).categories))
-        if entry.style is not None:
-            found.append((name, entry.style, load_style(config.folder / entry.style).categories))
-    return agreed_names(found)
-
-
-def _n_categories(config: SweepConfig, codes: NDArray[np.int64]) -> int:
-    for entry in config.clients.values():
-        if entry.mdm is not None:
-            known = load_saved(config.folder / entry.mdm).mdm.n_categories
-            return max(known, int(codes.max()) + 1)
-    return int(codes.max()) + 1

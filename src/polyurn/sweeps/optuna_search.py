@@ -1,16 +1,31 @@
-"""What an adaptive search with Optuna is told: a frozen value of plain numbers and texts.
+"""Adaptive searches with Optuna: one study per population and seed, kept in the sweep's folder.
 
-No Optuna here: `studies.py` runs the search.
+Optuna's storage is the memory: a finished trial carries its run, so that nothing is lost between the end
+of a run and its line in `runs.jsonl`. Trials that were interrupted are marked as failed and drawn again.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+import os
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
-from polyurn.errors import ParameterError
-from polyurn.training.settings import FedAvg, check_names, is_number
-from polyurn.typed.arguments import checked
-from polyurn.typed.records import shown
+import numpy as np
+
+from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.partitioning.result import Partition
+from polyurn.storage.run_log import FinishedRun
+from polyurn.sweeps.task import Training, engine_of, finished_run, has_style, run_columns
+from polyurn.training.fedavg import FedAvg, check_names, is_number
+from polyurn.training.federated import Evaluation, Run
+from polyurn.typed.arguments import check_options, checked
+from polyurn.typed.json_form import from_json, shown, to_json
+
+DIVERGED_SCORE = -math.inf  # the score of a run that diverged: worse than any other
+_FILES = {"journal": "optuna.journal", "sqlite": "optuna.db"}
+_LOCK_SECONDS = 600  # SQLite has one writer at a time; the others wait
 
 
 @checked
@@ -84,11 +99,11 @@ class OptunaSearch:
             for i in range(longest)
         ]
 
-    def to_record(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The search as JSON values."""
-        record = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        record["space"] = {name: dict(bounds) for name, bounds in self.space.items()}
-        return record
+        document = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        document["space"] = {name: dict(bounds) for name, bounds in self.space.items()}
+        return document
 
 
 def _check_bounds(name: str, bounds: Mapping[str, Any]) -> None:
@@ -106,3 +121,203 @@ def _check_bounds(name: str, bounds: Mapping[str, Any]) -> None:
         raise ParameterError(f"expected low above 0 and no step for {name}, which is log")
     if step is not None and (not is_number(step) or step <= 0):
         raise ParameterError(f"expected step above 0 for {name}, got {shown(step)}")
+
+
+def check_search(search: OptunaSearch, metrics: Collection[str]) -> None:
+    """Raise a `ParameterError` for an unknown metric, sampler, pruner or option of theirs."""
+    if search.metric not in metrics:
+        raise ParameterError(
+            f"the search looks at {shown(search.metric)}, which is not a metric; "
+            f"expected one of {', '.join(metrics)}"
+        )
+    _sampler(search, (0, 0))
+    _pruner(search)
+
+
+class Studies:
+    """The studies of a sweep; `settings` are what the search does not change."""
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        search: OptunaSearch,
+        settings: FedAvg,
+        training: Training,
+        clients: Mapping[tuple[str, int], Partition],
+    ) -> None:
+        # Absolute: workers may run in another folder.
+        self._path = str(Path(folder).resolve() / _FILES[search.storage])
+        self._search, self._settings = search, settings
+        self._training, self._clients = training, clients
+        optuna = _optuna()
+        for key in clients:
+            study = optuna.create_study(
+                storage=_storage(self._path),
+                study_name=_study_name(*key),
+                direction="maximize",
+                load_if_exists=True,
+            )
+            for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
+                study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+
+    def recovered(self, known: set[str]) -> list[FinishedRun]:
+        """Finished trials that are in Optuna's storage but not in `runs.jsonl`."""
+        runs = (run for key in self._clients for run in self._runs(*key))
+        return [run for run in runs if run.key not in known]
+
+    def tasks(self) -> Iterator[Any]:
+        """The trials that are left, the studies in turn."""
+        import joblib
+
+        done = {
+            key: {t.user_attrs.get("turn", t.number) for t in self._finished(*key)}
+            for key in self._clients
+        }
+        for turn in range(self._search.n_trials):
+            for population, seed in self._clients:
+                if turn not in done[population, seed]:
+                    yield joblib.delayed(run_trial)(
+                        self._path,
+                        turn,
+                        self._search,
+                        self._settings,
+                        self._training,
+                        population,
+                        seed,
+                        self._clients[population, seed],
+                    )
+
+    def winners(self, keys: Iterable[tuple[str, int]], true: str) -> list[tuple[str, int, FedAvg]]:
+        """Runs on the population `true` of what won on other populations."""
+        found = []
+        for population, seed in keys:
+            whole = [
+                run for run in self._runs(population, seed) if not run.pruned and not run.diverged
+            ]
+            if whole:
+                best = max(whole, key=lambda run: _score(run, self._search.metric))
+                found.append((true, seed, best.settings))
+        return found
+
+    def _runs(self, population: str, seed: int) -> Iterator[FinishedRun]:
+        for trial in self._finished(population, seed):
+            yield from_json(FinishedRun, trial.user_attrs["run"])
+
+    def _finished(self, population: str, seed: int) -> list[Any]:
+        study = _optuna().load_study(
+            storage=_storage(self._path), study_name=_study_name(population, seed)
+        )
+        states = ("COMPLETE", "PRUNED")
+        return [t for t in study.get_trials(deepcopy=False) if t.state.name in states]
+
+
+def run_trial(
+    path: str,
+    turn: int,
+    search: OptunaSearch,
+    settings: FedAvg,
+    training: Training,
+    population: str,
+    seed: int,
+    clients: Partition,
+) -> list[FinishedRun]:
+    """Ask a study for settings, train, and report the score to it."""
+    optuna = _optuna()
+    study = optuna.load_study(
+        storage=_storage(path), study_name=_study_name(population, seed), pruner=_pruner(search)
+    )
+    # Each trial has a new sampler, so its seed has to differ by trial. The turn is used, not the number
+    # of trials so far, which depends on the order in which workers ask. Populations share the seeds, so
+    # that their draws can be compared.
+    study.sampler = _sampler(search, (seed, turn))
+    trial = study.ask()
+    trial.set_user_attr("turn", turn)
+    chosen = settings.with_changes(
+        {name: _suggested(trial, name, bounds) for name, bounds in search.space.items()}
+    )
+    seen: list[Evaluation] = []
+    started = time.perf_counter()
+
+    def watch(_: int, evaluation: Evaluation) -> None:
+        seen.append(evaluation)
+        value = evaluation.metrics[search.metric]
+        if np.isfinite(value):
+            trial.report(value, evaluation.round)
+        if evaluation.round < chosen.n_rounds and trial.should_prune():
+            raise optuna.TrialPruned
+
+    try:
+        (run,) = run_columns(training, population, seed, clients, [chosen], on_round=watch)
+    except optuna.TrialPruned:
+        engine, seconds = engine_of(training, seed, clients), time.perf_counter() - started
+        names = tuple(training.metrics)
+        short = Run(chosen, seed, engine, tuple(seen), None, seconds, names, state={})
+        run = replace(finished_run(short, population, styled=has_style(clients)), pruned=True)
+    run = replace(run, trial=trial.number)
+    trial.set_user_attr("run", to_json(run))
+    if run.pruned:
+        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+    else:
+        study.tell(trial, _score(run, search.metric))
+    return [run]
+
+
+def _score(run: FinishedRun, metric: str) -> float:
+    value = run.final[metric]
+    return DIVERGED_SCORE if value is None else value
+
+
+def _suggested(trial: Any, name: str, bounds: Mapping[str, Any]) -> Any:
+    if "choices" in bounds:
+        return trial.suggest_categorical(name, list(bounds["choices"]))
+    whole = isinstance(bounds["low"], int) and isinstance(bounds["high"], int)
+    suggest = trial.suggest_int if whole else trial.suggest_float
+    return suggest(name, **bounds)
+
+
+def _sampler(search: OptunaSearch, words: tuple[int, int]) -> Any:
+    seed = int(np.random.SeedSequence((5, *words)).generate_state(1)[0])
+    return _built("samplers", search.sampler, {"seed": seed, **search.sampler_options})
+
+
+def _pruner(search: OptunaSearch) -> Any:
+    return _built("pruners", search.pruner, search.pruner_options)
+
+
+def _built(kind: str, name: str, options: Mapping[str, Any]) -> Any:
+    module = getattr(_optuna(), kind)
+    known = [one for one in module.__all__ if one[0].isupper() and not one.startswith("Base")]
+    if name not in known:
+        raise ParameterError(
+            f"optuna.{kind} has no {shown(name)}; expected one of {', '.join(known)}"
+        )
+    class_ = getattr(module, name)
+    check_options(f"optuna.{kind}.{name}", class_, options)
+    try:
+        return class_(**options)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"optuna.{kind}.{name}: {error}; check its options") from error
+
+
+def _study_name(population: str, seed: int) -> str:
+    return f"{population}, seed {seed}"
+
+
+def _storage(path: str) -> Any:
+    from optuna.storages import JournalStorage, RDBStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    if path.endswith(_FILES["sqlite"]):
+        return RDBStorage(
+            f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": _LOCK_SECONDS}}
+        )
+    return JournalStorage(JournalFileBackend(path))
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError as error:
+        raise MissingDependencyError("optuna", "hpo", "an adaptive search") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # polyurn reports progress itself
+    return optuna

@@ -1,25 +1,30 @@
-"""One task of a sweep: trains some settings on one population, and returns their records.
+"""One task of a sweep: trains some settings on one population, and returns the finished runs.
 
 This is what is sent to other processes and machines. Nothing is written here.
 """
 
 import hashlib
 import os
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from multiprocessing import current_process
 from types import CodeType
 from typing import Any
 
 from polyurn.partitioning.result import Partition
-from polyurn.storage.run_log import RunRecord, finite
-from polyurn.sweeps.orphans import end_with
+from polyurn.storage.run_log import FinishedRun, finite
 from polyurn.training.building import prepare
 from polyurn.training.engines.choice import suits_batching
 from polyurn.training.examples import Examples
+from polyurn.training.fedavg import EngineName, FedAvg
 from polyurn.training.federated import Evaluation, Run, train_columns
 from polyurn.training.losses import PerExample
-from polyurn.training.models import ModelFunction
-from polyurn.training.settings import EngineName, FedAvg
+from polyurn.training.networks import ModelFunction
+
+_WATCHED_EVERY = 1.0  # seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +51,8 @@ def run_columns(
     clients: Partition,
     columns: Sequence[FedAvg],
     on_round: Callable[[int, Evaluation], object] | None = None,
-) -> list[RunRecord]:
-    """Train columns in this process and return their records."""
+) -> list[FinishedRun]:
+    """Train columns in this process and return the finished runs."""
     end_with(training.started_by)
     runs = train_columns(
         columns,
@@ -62,8 +67,7 @@ def run_columns(
         device=training.device,
         on_round=on_round,
     )
-    metrics, styled = list(training.metrics), has_style(clients)
-    return [record_of(run, population, metrics, styled=styled) for run in runs]
+    return [finished_run(run, population, styled=has_style(clients)) for run in runs]
 
 
 def engine_of(training: Training, seed: int, clients: Partition) -> str:
@@ -87,13 +91,13 @@ def has_style(clients: Partition) -> bool:
     return clients.report is not None and clients.report.style is not None
 
 
-def record_of(run: Run, population: str, metrics: Sequence[str], *, styled: bool) -> RunRecord:
-    """The record of a run."""
-    curves = {name: finite(run.metrics.get(name, [])) for name in metrics}
+def finished_run(run: Run, population: str, *, styled: bool) -> FinishedRun:
+    """A run as `runs.jsonl` keeps it."""
+    curves = {name: finite(curve) for name, curve in run.metrics.items()}
     final = {
         name: None if run.diverged or not curve else curve[-1] for name, curve in curves.items()
     }
-    return RunRecord(
+    return FinishedRun(
         population=population,
         seed=run.seed,
         settings=run.settings,
@@ -117,20 +121,20 @@ def function_fingerprint(function: Callable[..., Any]) -> str:
     >>> function_fingerprint(one) == function_fingerprint(other)
     False
     """
-    made = getattr(function, "func", function)  # of functools.partial
-    called = made if hasattr(made, "__code__") else type(made).__call__
+    inner = getattr(function, "func", function)  # of functools.partial
+    called = inner if hasattr(inner, "__code__") else type(inner).__call__
     name = f"{getattr(called, '__module__', '')}.{getattr(called, '__qualname__', '')}"
     given = [getattr(function, "args", ()), getattr(function, "keywords", {})]
     given += [getattr(called, "__defaults__", None), getattr(called, "__kwdefaults__", None)]
     given += [cell.cell_contents for cell in getattr(called, "__closure__", None) or ()]
-    if called is not made:
-        given.append(getattr(made, "__dict__", {}))
+    if called is not inner:
+        given.append(getattr(inner, "__dict__", {}))
     text = f"{_code_text(getattr(called, '__code__', None))}{[_plain(value) for value in given]}"
     return f"{name} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _code_text(code: CodeType | None) -> str:
-    """Instructions and constants, without the places that they were written in."""
+    """Instructions and constants, without file names and line numbers."""
     if code is None:
         return ""
     constants = [_code_text(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
@@ -148,3 +152,20 @@ def _plain(value: Any) -> str:
     if callable(value) and hasattr(value, "__code__"):
         return function_fingerprint(value)
     return type(value).__qualname__
+
+
+@cache
+def end_with(parent: int) -> None:
+    """End this process soon after `parent` does, if it is a worker that joblib started for it.
+
+    joblib's workers on this machine (loky) would finish their task first, which may take hours, and wait
+    five minutes for another. A task in the sweep's own process, or on another machine, is left alone.
+    """
+    if current_process().name.startswith("LokyProcess"):
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:  # that of an orphan is another
+        time.sleep(_WATCHED_EVERY)
+    os._exit(1)

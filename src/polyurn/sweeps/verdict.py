@@ -1,31 +1,290 @@
 """The verdict of a sweep: does training on simulated clients predict training on the true ones?
 
-Numbers in, numbers out: pairs of runs with the same seed and settings. What a run scores is `scores.py`;
-what can be asked of a verdict is `results.py`. Nothing is trained or read here.
+Pairs of runs with the same seed and settings in; a `Verdict` out, which can be asked for numbers, paired
+intervals and sentences. Nothing is trained or read here.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from polyurn.comparison.estimates import Estimate, student_estimate
 from polyurn.errors import ParameterError
-from polyurn.storage.run_log import RunRecord
-from polyurn.sweeps.pairs import (
+from polyurn.storage.run_log import FinishedRun
+from polyurn.sweeps.run_scores import (
+    AGAIN,
+    LAST,
+    LOSS,
+    RunScore,
+    direction,
     mean_difference,
     mean_scores,
     pair,
     rank_correlation,
     regret,
     rounds_apart,
+    score_runs,
 )
-from polyurn.sweeps.results import PopulationVerdict, Verdict
-from polyurn.sweeps.scores import AGAIN, LAST, Score, Scores, direction, score_runs
 from polyurn.typed.arguments import checked
+from polyurn.wording import counted
+
+SIMULATED = "mdm"  # the population that the others are held against, where it is among them
+_OWN_WORDS = ("cannot", "it", "the", "there", "tuning")  # not the name of a population
+
+# A test in which classes have weights is a mean of single-precision products: a perfect run may score
+# 1.00000004, which is a fraction still.
+_ABOVE_ONE = 1e-6
+
+_SMALL = 0.005  # points below it are 0 for a reader
+_ROUNDING = 1e-9  # a difference of 0 comes out as something like 1e-17
+# How much of the absolute difference the signed one must be for all of it, or most, to have a direction:
+# what is missing are errors that cancelled. Nobody plans by a twentieth of a difference.
+_ALL, _MOST = 0.95, 0.5
+
+_Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PopulationVerdict:
+    """How one population of simulated clients predicts the true ones.
+
+    Attributes
+    ----------
+    population : str
+    n_settings, n_seeds : int
+        What both populations were trained with.
+    difference : Estimate
+        Mean over settings of |metric on these clients - metric on the true ones|: the paper's number.
+    difference_of_means : float
+        The same of the means over seeds, whose noise floor falls with the number of seeds.
+    signed : Estimate
+        Mean over settings of the metric on these clients less that on the true ones.
+    rank_correlation : Estimate
+        Spearman's, over settings. Seeds with fewer than two, or where all score the same, have none
+        and are left out; NaN if all are.
+    rank_correlation_of_means : float
+        The same of the means over seeds.
+    regret : Estimate
+        Metric lost on the true clients by choosing the settings that won on these.
+    n_diverged, n_diverged_true : int
+        Diverged runs among them, on these clients and on the true ones. A metric that is not a finite
+        number counts as diverged.
+    n_missing : int
+        Runs on these or on the true clients that have no counterpart, and are left out.
+    rounds_to_target : Estimate or None
+        Mean absolute difference in the number of rounds to the target, over settings where both reach
+        it; None without a target.
+    n_reached, n_reached_true : int or None
+        Runs among them that reach it.
+    """
+
+    population: str
+    n_settings: int
+    n_seeds: int
+    difference: Estimate
+    difference_of_means: float
+    signed: Estimate
+    rank_correlation: Estimate
+    rank_correlation_of_means: float
+    regret: Estimate
+    n_diverged: int
+    n_diverged_true: int
+    n_missing: int
+    rounds_to_target: Estimate | None = None
+    n_reached: int | None = None
+    n_reached_true: int | None = None
+
+
+@dataclass(frozen=True)
+class PairVerdict:
+    """Two populations against each other, seed by seed.
+
+    Attributes
+    ----------
+    first, second : str
+    difference, regret : Estimate
+        Those of the first less those of the second: above 0, the second is nearer, or loses less.
+    """
+
+    first: str
+    second: str
+    difference: Estimate
+    regret: Estimate
+
+
+@checked
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on every population of a sweep.
+
+    Attributes
+    ----------
+    true, metric : str
+    populations : tuple of PopulationVerdict
+        The noise floor "again" first, if there is one, then the smallest difference first; last those
+        without a run in common with the true clients, whose estimates are NaN.
+    confidence : float
+        What intervals cover.
+    scores : mapping of population to seed to settings to float
+        What the runs scored.
+    """
+
+    true: str
+    metric: str
+    populations: tuple[PopulationVerdict, ...]
+    confidence: float = 0.95
+    scores: Mapping[str, Mapping[int, Mapping[str, float]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def __getitem__(self, population: str) -> PopulationVerdict:
+        for found in self.populations:
+            if found.population == population:
+                return found
+        raise KeyError(population)
+
+    @property
+    def floor(self) -> PopulationVerdict | None:
+        """The true clients trained again in other cohorts: how much chance alone makes."""
+        return next((v for v in self.populations if v.population == AGAIN), None)
+
+    @property
+    def simulated(self) -> tuple[PopulationVerdict, ...]:
+        """The populations without the noise floor, and without those that share no run."""
+        return tuple(v for v in self.populations if v.population != AGAIN and v.n_seeds)
+
+    @property
+    def reference(self) -> PopulationVerdict | None:
+        """The simulated population that others are held against: "mdm", or else the nearest."""
+        named = [v for v in self.simulated if v.population == SIMULATED]
+        return next(iter([*named, *self.simulated]), None)
+
+    @property
+    def wording(self) -> "Wording":
+        """How the verdict's numbers are said; a metric between 0 and 1 in points."""
+        values = [v for by in self.scores.values() for one in by.values() for v in one.values()]
+        fraction = self.metric != LOSS and all(0 <= value <= 1 + _ABOVE_ONE for value in values)
+        return Wording(self.metric, fraction, self.confidence)
+
+    def paired(
+        self, first: str, second: str, *, of: Literal["difference", "regret"] = "difference"
+    ) -> Estimate:
+        """One population's difference, or regret, less another's, seed by seed.
+
+        On the settings that both and the true clients were trained with under that seed. Seeds that
+        share none are left out; NaN if all are.
+
+        Parameters
+        ----------
+        first, second : str
+            "again" may be one of them.
+        of : {"difference", "regret"}
+
+        Returns
+        -------
+        Estimate
+            Above 0, the second is nearer to the true clients, or loses less.
+        """
+        for name in (first, second):
+            if name not in self.scores or name == self.true:
+                known = ", ".join(v.population for v in self.populations)
+                raise ParameterError(
+                    f"expected populations to compare from {known}, got {name!r}; choose two of them"
+                )
+        measured: Callable[[_Floats, _Floats], float]
+        measured = regret if of == "regret" else mean_difference
+        sign, values = direction(self.metric), []
+        tables = [self.scores[name] for name in (first, second, self.true)]
+        for seed in sorted(set.intersection(*(set(table) for table in tables))):
+            common = sorted(set.intersection(*(set(table[seed]) for table in tables)))
+            if common:
+                one, other, true = (
+                    np.array([sign * table[seed][key] for key in common]) for table in tables
+                )
+                values.append(measured(one, true) - measured(other, true))
+        return student_estimate(values, confidence=self.confidence)
+
+    def measures(self, found: PopulationVerdict) -> dict[str, Estimate | str]:
+        """What tables say about a population, in their order; differences of a fraction in points."""
+        scale = 100 if self.wording.in_points else 1
+        nothing = Estimate(math.nan, math.nan, math.nan)
+        cells: dict[str, Estimate | str] = {
+            "difference": found.difference.scaled(scale),
+            "difference of means": replace(nothing, value=scale * found.difference_of_means),
+            "simulated less true": found.signed.scaled(scale),
+        }
+        if (reference := self.reference) is not None:
+            mine = found is reference
+            less = nothing if mine else self.paired(found.population, reference.population)
+            cells[f"difference less {reference.population}'s"] = less.scaled(scale)
+        cells |= {"regret": found.regret.scaled(scale), "rank correlation": found.rank_correlation}
+        if found.rounds_to_target is not None:
+            cells["rounds to target, apart"] = found.rounds_to_target
+            cells["reached (here|true)"] = f"{found.n_reached}|{found.n_reached_true}"
+        cells["settings, seeds"] = f"{found.n_settings}, {found.n_seeds}"
+        cells["diverged (here|true)"] = f"{found.n_diverged}|{found.n_diverged_true}"
+        if any(one.n_missing for one in self.populations):
+            cells["no counterpart"] = str(found.n_missing)
+        return cells
+
+    def pairs(self) -> tuple[PairVerdict, ...]:
+        """Every two populations against each other."""
+        names = [v.population for v in self.populations]
+        return tuple(
+            PairVerdict(
+                first, second, self.paired(first, second), self.paired(first, second, of="regret")
+            )
+            for first, second in combinations(names, 2)
+        )
+
+    def sentence(self, *, about: Sequence[str] | None = None) -> str:
+        """What training on each population promises, and which is nearer to the true clients.
+
+        Parameters
+        ----------
+        about : sequence of str, optional
+            Populations to speak of; all of them by default. The noise floor is always mentioned.
+        """
+        wording, shown = self.wording, self._shown(about)
+        floor = wording.floor(self.floor.difference) if self.floor and self.floor.n_seeds else ""
+        if not shown:
+            nobody = "there are no simulated clients to judge"
+            return _sentences([f"{floor}; {nobody}" if floor else nobody])
+        promised = wording.promises({v.population: (v.signed, v.difference) for v in shown})
+        parts = [f"{promised}; {floor}" if floor else promised]
+        *others, last = shown
+        parts += [self.pair_sentence(v.population, last.population) for v in others]
+        return _sentences(parts)
+
+    def pair_sentence(
+        self, first: str, second: str, *, of: Literal["difference", "regret"] = "difference"
+    ) -> str:
+        """Which of two populations is nearer to the true clients, or loses less, if one can tell."""
+        paired = self.paired(first, second, of=of)
+        if of == "regret":
+            return self.wording.loses_more(first, second, paired)
+        return self.wording.nearer(first, second, paired)
+
+    def regret_sentence(self, *, about: Sequence[str] | None = None) -> str:
+        """What tuning on each population would lose; empty without simulated clients."""
+        loses = self.wording.loses
+        parts = [loses(v.population, v.regret, n_seeds=v.n_seeds) for v in self._shown(about)]
+        return _sentences(["; ".join(parts)]) if parts else ""
+
+    def _shown(self, about: Sequence[str] | None) -> list[PopulationVerdict]:
+        """The populations of a sentence: the farthest first, last the one they are held against."""
+        shown = [v for v in self.simulated if about is None or v.population in about]
+        return sorted(shown, key=lambda v: (v is self.reference, -v.difference.value))
 
 
 @checked
 def compare_sweeps(
-    runs: Iterable[RunRecord],
+    runs: Iterable[FinishedRun],
     *,
     true: str = "true",
     metric: str = "accuracy",
@@ -41,7 +300,7 @@ def compare_sweeps(
 
     Parameters
     ----------
-    runs : iterable of RunRecord
+    runs : iterable of FinishedRun
         Runs that an adaptive search cut short are left out.
     true : str
         The population that the others are compared with.
@@ -59,11 +318,11 @@ def compare_sweeps(
 
     Examples
     --------
-    >>> from polyurn.training.settings import FedAvg
+    >>> from polyurn.training.fedavg import FedAvg
     >>> def run(population, rate, score, seed):
     ...     settings = FedAvg(n_rounds=1, cohort_size=1, local_learning_rate=rate)
     ...     curve = {"accuracy": [score]}
-    ...     return RunRecord(population, seed, settings, "workers", [1], [0.0], curve,
+    ...     return FinishedRun(population, seed, settings, "workers", [1], [0.0], curve,
     ...                      {"accuracy": score}, None, 0.0)
     >>> table = {"true": [0.80, 0.70, 0.60], "iid": [0.81, 0.84, 0.70], "mdm": [0.79, 0.71, 0.60]}
     >>> verdict = compare_sweeps(
@@ -95,8 +354,12 @@ def compare_sweeps(
             f"{names} has no run with the seed and settings of a true one; "
             "repeat the sweep with the same seeds and settings for both"
         )
+    values = {
+        name: {seed: {key: one.value for key, one in by.items()} for seed, by in seeds.items()}
+        for name, seeds in scores.items()
+    }
     found.sort(key=lambda v: (v.population != AGAIN, v.n_seeds == 0, v.difference.value))
-    return Verdict(true, metric, tuple(found), confidence, _values(scores))
+    return Verdict(true, metric, tuple(found), confidence, values)
 
 
 def _check(
@@ -115,8 +378,8 @@ def _check(
 
 def _population(
     name: str,
-    simulated: Mapping[int, Mapping[str, Score]],
-    true: Mapping[int, Mapping[str, Score]],
+    simulated: Mapping[int, Mapping[str, RunScore]],
+    true: Mapping[int, Mapping[str, RunScore]],
     metric: str,
     target: float | None,
     confidence: float,
@@ -127,8 +390,8 @@ def _population(
     means = mean_scores(pairs)
 
     def over_seeds(found: Iterable[float]) -> Estimate:
-        said = [value for value in found if not math.isnan(value)]
-        return student_estimate(said, confidence=confidence)
+        known = [value for value in found if not math.isnan(value)]
+        return student_estimate(known, confidence=confidence)
 
     def n_of(what: str, part: str) -> int:
         scores = [one for seed in pairs for one in getattr(seed, part)]
@@ -161,9 +424,181 @@ def _within(found: Estimate, most: float) -> Estimate:
     return Estimate(found.value, max(found.low, -most), min(found.high, most))
 
 
-def _values(scores: Scores) -> dict[str, dict[int, dict[str, float]]]:
-    """The scores as plain numbers."""
-    return {
-        name: {seed: {key: one.value for key, one in by.items()} for seed, by in seeds.items()}
-        for name, seeds in scores.items()
-    }
+def _sentences(parts: Iterable[str]) -> str:
+    """Statements as sentences; a population's name stays as it is spelled."""
+    return " ".join(
+        f"{part[0].upper()}{part[1:]}." if part.split()[0] in _OWN_WORDS else f"{part}."
+        for part in parts
+    )
+
+
+# ------------------------------------------------------------------------ in words
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How the numbers of one verdict are said; `in_points`: a fraction's differences in hundredths."""
+
+    metric: str
+    in_points: bool
+    confidence: float
+
+    def number(self, value: float) -> str:
+        """A difference in the metric, without its unit.
+
+        Examples
+        --------
+        >>> Wording("accuracy", True, 0.95).number(0.0318), Wording("loss", False, 0.95).number(0.5)
+        ('3.2', '0.5')
+        """
+        if math.isnan(value):
+            return "–"
+        if not self.in_points:
+            return "0" if abs(value) < _ROUNDING else f"{value:.3g}"
+        points = 100 * value
+        if abs(points) < _SMALL:
+            return "0.0"
+        return f"{points:.1f}" if abs(points) >= 0.1 else f"{points:.2f}"
+
+    def amount(self, value: float) -> str:
+        """A difference in the metric with its unit."""
+        return f"{self.number(value)} points" if self.in_points else self.number(value)
+
+    def estimate(self, found: Estimate) -> str:
+        """A difference with its unit, and the interval behind it if there is one."""
+        if not has_interval(found):
+            return self.amount(found.value)
+        return f"{self.amount(found.value)} ({self.number(found.low)} to {self.number(found.high)})"
+
+    def promises(self, found: Mapping[str, tuple[Estimate, Estimate]]) -> str:
+        """What the clients of each population promise too much or too little of the metric.
+
+        The number is the absolute difference, as the noise floor's is. Where the signed one is smaller,
+        because errors cancel over settings or seeds, nothing is promised: they "are off by" it.
+
+        Parameters
+        ----------
+        found : mapping of a population's name to two differences
+            The signed one, simulated less true, and the absolute one.
+
+        Examples
+        --------
+        >>> iid, mdm = Estimate(0.032, 0.029, 0.035), Estimate(-0.004, -0.006, -0.002)
+        >>> wording, size = Wording("accuracy", True, 0.95), Estimate(0.004, 0.002, 0.006)
+        >>> wording.promises({"iid": (iid, iid), "mdm": (mdm, size)})
+        'IID clients promise 3.2 points too much, mdm clients 0.4 points too little'
+        >>> wording.promises({"a": (Estimate(-0.013, -0.05, 0.024), Estimate(0.07, 0.06, 0.08))})
+        'a clients are off by 7.0 points (in both directions)'
+        """
+        loss, parts, before = self.metric == LOSS, [], ""
+        for name, (signed, absolute) in found.items():
+            if abs(signed.value) >= _ALL * absolute.value:
+                verb, again = ("promise a loss that is " if loss else "promise "), ""
+            else:
+                verb, again = (
+                    ("promise a loss off by ", "off by ") if loss else ("are off by ", "by ")
+                )
+            amount, way = self.amount(absolute.value), self._way(signed, absolute)
+            parts.append(f"{_clients(name)} {again if verb == before else verb}{amount} {way}")
+            before = verb
+        return ", ".join(parts)
+
+    def floor(self, difference: Estimate) -> str:
+        """How much the true clients themselves differ when they are trained again."""
+        return f"the true clients trained again differ by {self.amount(difference.value)}"
+
+    def nearer(self, first: str, second: str, paired: Estimate) -> str:
+        """Which of two populations is nearer to the true clients, by their difference.
+
+        Examples
+        --------
+        >>> wording = Wording("accuracy", True, 0.95)
+        >>> wording.nearer("b", "a", Estimate(0.024, 0.019, 0.029))
+        'a clients are nearer to the true ones than b clients by 2.4 points (95 % interval 1.9 to 2.9)'
+        >>> wording.nearer("iid", "mdm", Estimate(0.003, -0.004, 0.01))
+        'it cannot be told which of mdm and IID clients are nearer: 0.3 points (-0.4 to 1.0)'
+        """
+        # In the passive: the headline joins it to what clients are, and it is not they who cannot tell.
+        which = f"it cannot be told which of {_called(second)} and {_clients(first)} are nearer"
+        if math.isnan(paired.value):
+            return f"{which}: they share no run"
+        if not excludes_zero(paired):
+            return f"{which}: {self._open(paired)}"
+        if paired.value < 0:
+            return self.nearer(second, first, negative(paired))
+        return (
+            f"{_clients(second)} are nearer to the true ones than {_clients(first)} by "
+            f"{self.amount(paired.value)} ({self._interval(paired)})"
+        )
+
+    def loses(self, name: str, regret: Estimate, *, n_seeds: int) -> str:
+        """What is lost by the settings that win on these clients, if that can be told from nothing.
+
+        Where it was nothing in each of several seeds, that is all that is said: other seeds may differ.
+        """
+        what = f"tuning on {_clients(name)}"
+        if has_interval(regret) and max(abs(regret.low), abs(regret.high)) < _ROUNDING:
+            return f"{what} lost nothing in these {counted(n_seeds, 'seed')}"
+        if not excludes_zero(regret):
+            return f"cannot tell whether {what} loses anything: {self._open(regret)}"
+        return f"{what} loses {self.amount(regret.value)} ({self._interval(regret)})"
+
+    def loses_more(self, first: str, second: str, paired: Estimate) -> str:
+        """Whose settings lose more on the true clients, if that can be told."""
+        if math.isnan(paired.value):
+            return (
+                f"cannot tell whether tuning on {first} or {second} loses more: they share no run"
+            )
+        if not excludes_zero(paired):
+            what = f"cannot tell whether tuning on {first} or {second} loses more"
+            return f"{what}: {self._open(paired)}"
+        if paired.value < 0:
+            return self.loses_more(second, first, negative(paired))
+        return (
+            f"tuning on {_clients(first)} loses {self.amount(paired.value)} more than on "
+            f"{_clients(second)} ({self._interval(paired)})"
+        )
+
+    def _way(self, signed: Estimate, absolute: Estimate) -> str:
+        """In which direction clients mislead, if that can be told."""
+        more, less = ("too high", "too low") if self.metric == LOSS else ("too much", "too little")
+        way = more if signed.value > 0 else less
+        if abs(signed.value) >= _ALL * absolute.value:
+            return way if excludes_zero(signed) else f"{way} (cannot be told from 0)"
+        mostly = abs(signed.value) >= _MOST * absolute.value and excludes_zero(signed)
+        return f"(mostly {way})" if mostly else "(in both directions)"
+
+    def _open(self, found: Estimate) -> str:
+        """A difference that may be 0, or that nobody knows the interval of."""
+        if has_interval(found):
+            return self.estimate(found)
+        return f"{self.amount(found.value)}, and one seed has no interval"
+
+    def _interval(self, found: Estimate) -> str:
+        shown = f"{self.number(found.low)} to {self.number(found.high)}"
+        return f"{100 * self.confidence:g} % interval {shown}"
+
+
+def _clients(name: str) -> str:
+    """What the clients of a population are called in a sentence."""
+    return f"{_called(name)} clients"
+
+
+def _called(name: str) -> str:
+    """What a population is called in a sentence."""
+    return "IID" if name == "iid" else name
+
+
+def has_interval(found: Estimate) -> bool:
+    """Whether there were enough seeds for one."""
+    return not math.isnan(found.low)
+
+
+def excludes_zero(found: Estimate) -> bool:
+    """Whether the number can be told from 0; never without an interval."""
+    return has_interval(found) and (found.low > 0 or found.high < 0)
+
+
+def negative(found: Estimate) -> Estimate:
+    """The same difference, seen from the other side."""
+    return Estimate(-found.value, -found.high, -found.low)

@@ -16,11 +16,11 @@ from polyurn.errors import ParameterError
 from polyurn.partitioning.result import Partition
 from polyurn.training import schedule
 from polyurn.training.engines.vectors import layout
-from polyurn.training.engines.worker import Points, Work, alone
+from polyurn.training.engines.worker import TensorPoints, Work, alone
 from polyurn.training.examples import Examples, class_labels
 from polyurn.training.losses import PerExample, cross_entropy
-from polyurn.training.models import ModelFunction, named_model
-from polyurn.typed.records import shown
+from polyurn.training.networks import ModelFunction, named_model
+from polyurn.typed.json_form import shown
 
 
 def prepare(
@@ -35,11 +35,11 @@ def prepare(
 ) -> Work:
     """The model with its first weights, and the data as tensors of its type, on the device."""
     module = build(model, data, seed=seed, loss=loss)
-    place = _device(device)
+    target = _device(device)
     dtype = layout(module).dtype
-    points = Points(
+    points = TensorPoints(
         *(
-            _tensor(array, dtype).to(place)
+            _tensor(array, dtype).to(target)
             for array in (data.features, data.labels, data.test_features, data.test_labels)
         )
     )
@@ -100,10 +100,10 @@ def _check_range(data: Examples, dtype: torch.dtype) -> None:
             continue
         beyond = np.isfinite(array) & (np.abs(array) > largest)
         if beyond.any():
-            place = np.unravel_index(int(beyond.argmax()), array.shape)
+            index = np.unravel_index(int(beyond.argmax()), array.shape)
             raise ParameterError(
                 f"expected {name} of at most {largest:.3g}, the largest number that the model's type "
-                f"has, got {array[place]:g} at position {tuple(map(int, place))}; scale the data"
+                f"has, got {array[index]:g} at position {tuple(map(int, index))}; scale the data"
             )
 
 
@@ -119,13 +119,13 @@ def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> object:
             tried = copy.deepcopy(module)
         except (RuntimeError, TypeError):  # it keeps a result or a handle
             return None
-    place = _some_float(module)
+    like = _some_float(module)
     training = module.training
     try:
         with torch.no_grad():
-            return tried.eval()(_tensor(points, place.dtype).to(place.device))
+            return tried.eval()(_tensor(points, like.dtype).to(like.device))
     except (RuntimeError, ValueError, IndexError) as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         whole = points.dtype.kind != "f"
         advice = (
             "if they are measurements, convert them to floats"
@@ -134,7 +134,7 @@ def _try(module: nn.Module, points: np.ndarray[Any, np.dtype[Any]]) -> object:
         )
         raise ParameterError(
             f"the model cannot take points of shape {points.shape[1:]} and type {points.dtype}: "
-            f"{said}; {advice}"
+            f"{reason}; {advice}"
         ) from error
     finally:
         tried.train(training)
@@ -159,7 +159,7 @@ def _tensor(array: np.ndarray[Any, np.dtype[Any]], dtype: torch.dtype) -> Tensor
     return torch.tensor(array, dtype=torch.int64)
 
 
-def _takes_channels_last(module: nn.Module, points: Points) -> bool:
+def _takes_channels_last(module: nn.Module, points: TensorPoints) -> bool:
     """Whether convolutions may keep their channels last: 1.4 times as fast on a CPU.
 
     A model that calls `view` on what a convolution returns cannot; it is tried on two points.

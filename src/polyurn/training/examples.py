@@ -14,7 +14,7 @@ from polyurn.errors import ParameterError
 from polyurn.partitioning.result import Partition
 from polyurn.typed.arguments import checked, expected_as
 from polyurn.typed.arrays import numbers
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # More classes than this are no classes.
 _MOST_CLASSES = 1_000_000
@@ -96,23 +96,8 @@ class Examples:
 
 
 def check_clients(clients: object, *, n_points: int, name: str = "clients") -> Partition:
-    """The same clients, who hold points of these data.
+    """The same clients; a `ParameterError` if they are no partition of `n_points` points.
 
-    Parameters
-    ----------
-    clients : Partition
-    n_points : int
-        Indices are below it.
-    name : str
-        Used in error messages.
-
-    Raises
-    ------
-    ParameterError
-        They are no partition, or one of other data.
-
-    Examples
-    --------
     >>> check_clients(Partition.from_lists([[0, 2], [1]]), n_points=3)
     Partition(n_clients=2, n_points=3)
     """
@@ -131,27 +116,11 @@ def check_clients(clients: object, *, n_points: int, name: str = "clients") -> P
 
 
 def class_labels(labels: ArrayLike, name: str, *, n_classes: int = _MOST_CLASSES) -> NDArray[Any]:
-    """The same labels, if they are the numbers of classes.
-
-    Parameters
-    ----------
-    labels : int array of shape (n_points,)
-    name : str
-        Used in error messages.
-    n_classes : int
-        Labels are below it.
-
-    Raises
-    ------
-    ParameterError
-        They are not; the position of the first that is not is named.
-    """
+    """The same labels (n_points,); a `ParameterError` if one is no integer from 0 to n_classes - 1."""
     given = numbers(labels, name)
     if given.ndim != 1:
         raise ParameterError(f"expected {name} of shape (n_points,), got shape {given.shape}")
-    below = np.float64(
-        n_classes
-    )  # a plain number would be cast to float16, which has none so large
+    below = np.float64(n_classes)  # a plain number would be cast to float16, which may be too small
     bad = np.flatnonzero(~((given >= 0) & (given < below) & (given == np.rint(given))))
     if len(bad):
         raise ParameterError(

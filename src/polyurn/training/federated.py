@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyurn.errors import MissingDependencyError, ParameterError, TrainingError
 from polyurn.typed.arguments import checked
-from polyurn.typed.records import shown
+from polyurn.typed.json_form import shown
 
 try:
     import torch
@@ -25,13 +26,14 @@ from polyurn.partitioning.result import Partition
 from polyurn.training import schedule
 from polyurn.training.building import prepare
 from polyurn.training.engines.choice import open_engine
+from polyurn.training.engines.in_process import Engine
 from polyurn.training.engines.worker import Work, alone, check_batches
 from polyurn.training.examples import Examples, check_clients
+from polyurn.training.fedavg import COLUMN_FIELDS, EngineName, FedAvg
 from polyurn.training.losses import PerExample, accuracy, cross_entropy
-from polyurn.training.models import ModelFunction
+from polyurn.training.networks import ModelFunction
 from polyurn.training.server_optimizer import Server, check_server
-from polyurn.training.settings import COLUMN_FIELDS, EngineName, FedAvg
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,7 @@ def train_columns(
     """`train` for settings that share their cohorts and batches: the columns of a sweep.
 
     They may differ in `COLUMN_FIELDS` only. On the engine "batched" they are trained side by side.
-    `on_round` is also told the number of the column.
+    `on_round` also takes the index of the column.
     """
     started = time.perf_counter()
     _check_columns(columns, len(clients), seed)
@@ -208,10 +210,7 @@ def train_columns(
     weights = work.layout.pack(work.model).to(work.points.device).repeat(len(columns), 1)
     for column in columns:
         check_server(column, work.layout, weights[0])
-    servers = [Server(c, work.layout, row) for c, row in zip(columns, weights, strict=True)]
-    curves: list[list[Evaluation]] = [[] for _ in columns]
-    diverged_at: dict[int, int] = {}
-
+    trained = _Columns(columns, work, weights, tuple(metrics))
     with (
         _memory_errors(),
         alone(_gpus(work)),
@@ -219,28 +218,11 @@ def train_columns(
     ):
         for round_ in range(1, settings.n_rounds + 1):
             cohort = schedule.cohort(settings, len(clients), seed=seed, round_=round_)
-            live = [c for c in range(len(columns)) if c not in diverged_at]
-            if not live:
+            trained.step(opened.engine, cohort, round_)
+            if settings.evaluates(round_) and trained.live:
+                trained.evaluate(opened.engine, round_, on_round)
+            if not trained.live:
                 break
-            updates = opened.engine.mean_updates(
-                [columns[c] for c in live], weights[live], cohort, round_
-            )
-            for c, update in zip(live, updates, strict=True):
-                servers[c].step(update)
-                if not bool(weights[c].isfinite().all()):
-                    diverged_at[c] = round_
-            live = [c for c in live if c not in diverged_at]
-            if not settings.evaluates(round_) or not live:
-                continue
-            for c, means in zip(live, opened.engine.test_means(weights[live]), strict=True):
-                found = Evaluation(
-                    round_, float(means[0]), dict(zip(metrics, means[1:].tolist(), strict=True))
-                )
-                curves[c].append(found)
-                if not np.isfinite(means[0]):
-                    diverged_at[c] = round_
-                if on_round is not None:
-                    on_round(c, found)
     seconds = (time.perf_counter() - started) / len(columns)
     return [
         Run(
@@ -248,21 +230,62 @@ def train_columns(
             seed=seed,
             engine=opened.name,
             curve=tuple(curve),
-            diverged_at=diverged_at.get(c),
+            diverged_at=trained.diverged_at.get(c),
             seconds=seconds,
             metric_names=tuple(metrics),
             state=work.layout.state(row.cpu()),
         )
-        for c, (column, curve, row) in enumerate(zip(columns, curves, weights, strict=True))
+        for c, (column, curve, row) in enumerate(zip(columns, trained.curves, weights, strict=True))
     ]
+
+
+class _Columns:
+    """Columns in training: weights of shape (n_columns, size), server optimisers and learning curves."""
+
+    def __init__(
+        self, columns: Sequence[FedAvg], work: Work, weights: Tensor, metrics: tuple[str, ...]
+    ) -> None:
+        self._columns, self._weights, self._metrics = columns, weights, metrics
+        # A server's step changes its row of the weights in place.
+        rows = zip(columns, weights, strict=True)
+        self._servers = [Server(column, work.layout, row) for column, row in rows]
+        self.curves: list[list[Evaluation]] = [[] for _ in columns]
+        self.diverged_at: dict[int, int] = {}
+
+    @property
+    def live(self) -> list[int]:
+        """The columns that have not diverged."""
+        return [c for c in range(len(self._columns)) if c not in self.diverged_at]
+
+    def step(self, engine: Engine, cohort: NDArray[np.int64], round_: int) -> None:
+        live = self.live
+        settings = [self._columns[c] for c in live]
+        updates = engine.mean_updates(settings, self._weights[live], cohort, round_)
+        for c, update in zip(live, updates, strict=True):
+            self._servers[c].step(update)
+            if not bool(self._weights[c].isfinite().all()):
+                self.diverged_at[c] = round_
+
+    def evaluate(
+        self, engine: Engine, round_: int, on_round: Callable[[int, Evaluation], object] | None
+    ) -> None:
+        live = self.live
+        for c, means in zip(live, engine.test_means(self._weights[live]), strict=True):
+            metrics = dict(zip(self._metrics, means[1:].tolist(), strict=True))
+            found = Evaluation(round_, float(means[0]), metrics)
+            self.curves[c].append(found)
+            if not np.isfinite(means[0]):
+                self.diverged_at[c] = round_
+            if on_round is not None:
+                on_round(c, found)
 
 
 def _check_columns(columns: Sequence[FedAvg], n_clients: int, seed: int) -> None:
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise ParameterError(f"expected seed as an integer of at least 0, got {shown(seed)}")
-    records = [column.to_record() for column in columns]
-    for record in records[1:]:
-        different = {name for name in record if record[name] != records[0][name]} - COLUMN_FIELDS
+    first, *others = [column.to_json() for column in columns]
+    for other in others:
+        different = {name for name in other if other[name] != first[name]} - COLUMN_FIELDS
         if different:
             raise ParameterError(f"columns differ in {', '.join(sorted(different))}")
     if columns[0].cohort_size > n_clients:

@@ -7,7 +7,7 @@ Nothing is trained here.
 import numpy as np
 from numpy.typing import NDArray
 
-from polyurn.training.settings import FedAvg
+from polyurn.training.fedavg import FedAvg
 
 # What a stream of random numbers is for. It stands first in the seed, since numpy takes
 # (1, 2) and (1, 2, 0) for the same seed.
@@ -28,15 +28,11 @@ def orders(
     seed: int,
     round_: int,
 ) -> NDArray[np.int64]:
-    """The order of some clients' points in each epoch.
+    """The order of some clients' points in each epoch, (n_clients, local_epochs, largest size).
 
-    Points are sorted by a hash of (seed, round, client, epoch, point), since a generator for each
-    client would take as long as training it does on the engine "batched".
-
-    Returns
-    -------
-    int array of shape (n_clients, local_epochs, largest size)
-        The first `size` entries of a row are the client's; the others are numbers from `size` on.
+    The first `size` entries of a row are the client's; the others are numbers from `size` on. Points are
+    sorted by a hash of (seed, round, client, epoch, point), since a generator for each client would take
+    as long as training it does on the engine "batched".
 
     Examples
     --------

@@ -11,23 +11,16 @@ import torch
 from torch import Tensor
 
 from polyurn.errors import ParameterError
-from polyurn.training.engines.vectors import Layout
-from polyurn.training.settings import FedAvg
-from polyurn.typed.options import check_options
-from polyurn.typed.records import shown
+from polyurn.training.engines.vectors import VectorLayout
+from polyurn.training.fedavg import FedAvg
+from polyurn.typed.arguments import check_options
+from polyurn.typed.json_form import shown
 
 
 class Server:
-    """Moves one vector of weights, in place.
+    """Moves one vector of weights, of shape (size,), in place."""
 
-    Parameters
-    ----------
-    settings : FedAvg
-    layout : Layout
-    weights : tensor of shape (size,)
-    """
-
-    def __init__(self, settings: FedAvg, layout: Layout, weights: Tensor) -> None:
+    def __init__(self, settings: FedAvg, layout: VectorLayout, weights: Tensor) -> None:
         self._weights = weights
         self._kept = slice(layout.n_trained, layout.size)
         self._rate = settings.server_learning_rate
@@ -52,8 +45,8 @@ class Server:
             self._optimizer.step()
 
 
-def check_server(settings: FedAvg, layout: Layout, weights: Tensor) -> None:
-    """Raise a `ParameterError` if the optimiser cannot be made, or cannot take a step."""
+def check_server(settings: FedAvg, layout: VectorLayout, weights: Tensor) -> None:
+    """Raise a `ParameterError` if the optimiser cannot be class_, or cannot take a step."""
     copy = weights.clone()
     server = Server(settings, layout, copy)
     try:
@@ -63,11 +56,11 @@ def check_server(settings: FedAvg, layout: Layout, weights: Tensor) -> None:
 
 
 def _optimizer(settings: FedAvg, parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
-    made = _optimizer_class(settings.server_optimizer)
+    class_ = _optimizer_class(settings.server_optimizer)
     name = f"torch.optim.{settings.server_optimizer}"
-    check_options(name, made, settings.server_options, ours=("params", "lr"))
+    check_options(name, class_, settings.server_options, ours=("params", "lr"))
     try:
-        optimizer: torch.optim.Optimizer = made(
+        optimizer: torch.optim.Optimizer = class_(
             parameters, lr=settings.server_learning_rate, **settings.server_options
         )
     except (RuntimeError, TypeError, ValueError) as error:

@@ -1,1 +1,1 @@
-"""What comes from outside, checked once against annotations: arguments, arrays and JSON records."""
+"""What comes from outside, checked once against annotations: arguments, arrays and JSON documents."""

@@ -1,14 +1,14 @@
 """Arguments of the public interface, checked once, against their annotations.
 
 `@checked` stands on a function, or on a class for its constructor and public methods. Texts, numbers,
-paths, callables, our own classes, and lists and mappings of those are checked here. Arrays are left to
-their gates (`counts.check_counts`, `typed/arrays.py`), and ranges to whoever knows them.
+paths, callables, our own classes, and lists and mappings of those are checked here, with the ranges that
+are declared beside their types. Arrays are checked by `counts.check_counts` and `typed/arrays.py`.
 """
 
 import inspect
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
 from numbers import Integral, Real
@@ -28,20 +28,22 @@ from typing import (
 import numpy as np
 
 from polyurn.errors import ParameterError
-from polyurn.typed.records import Count, Finite, shown
+from polyurn.typed.declared import Range, ranges_of
+from polyurn.typed.json_form import Finite, shown
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
-# What is kept in a file as it is.
+# Written to a file unchanged.
 Json: TypeAlias = Annotated[Mapping[str, Any], "what JSON can hold"]
 _Seed: TypeAlias = Annotated[int, "a seed"]
 
 
 def checked(function: F) -> F:
-    """The same function or class, to which an argument of the wrong type is a `ParameterError`.
+    """The same function or class, which raises a `ParameterError` for an argument of the wrong type.
 
-    Numbers of numpy are handed on as Python's, iterators as tuples. What Python checks itself, arguments
-    that are missing or unknown, stays a `TypeError`.
+    Numpy's numbers are passed on as Python's, and iterators as tuples. Missing and unknown arguments
+    remain Python's `TypeError`.
 
     Examples
     --------
@@ -64,8 +66,16 @@ def checked(function: F) -> F:
     return function
 
 
+def of_types(kind: type[T], values: Mapping[str, Any]) -> T:
+    """An object of a class from values whose types a reader has checked; skips `checked`."""
+    value = kind.__new__(kind)
+    constructor = kind.__init__
+    getattr(constructor, "__wrapped__", constructor)(value, **values)
+    return value
+
+
 def expected_as(text: str, *, advice: str = "") -> Callable[[F], F]:
-    """Say beside a class what it is called in an error, and what to do about the usual mistake."""
+    """Declare a class's name in errors, and advice for the usual mistake."""
 
     def keep(kind: F) -> F:
         _CALLED[kind] = text, advice
@@ -75,7 +85,7 @@ def expected_as(text: str, *, advice: str = "") -> Callable[[F], F]:
 
 
 def got(value: object) -> str:
-    """What arrived: a plain value as it is, of all else the kind, as it may hold clients' numbers."""
+    """What arrived: a plain value itself, of others the type, as they may hold clients' data."""
     if value is None or isinstance(value, str | bytes | int | float | complex | np.generic):
         return shown(value)
     if isinstance(value, type):
@@ -85,20 +95,41 @@ def got(value: object) -> str:
     return f"{name} of shape {shape}" if isinstance(shape, tuple) else name
 
 
+def check_options(
+    name: str, kind: Callable[..., Any], given: Iterable[str], *, ours: Collection[str] = ()
+) -> None:
+    """Refuse keyword arguments that a class of another library does not have; `ours` are passed by us.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> check_options("Fraction", Fraction, ["speed"], ours=["numerator"])
+    Traceback (most recent call last):
+    ...
+    polyurn.errors.ParameterError: Fraction has no option 'speed'; expected one of denominator
+    """
+    names = inspect.signature(kind).parameters
+    known = [one for one in names if one not in ours and not one.startswith("_")]
+    for option in given:
+        if option not in known:
+            expected = f"one of {', '.join(known)}" if known else "none"
+            raise ParameterError(f"{name} has no option {shown(option)}; expected {expected}")
+
+
 class _UnfitError(Exception):
-    """A value is none of its kind; the text says what arrived."""
+    """A value is not of the expected type; the text says what arrived."""
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """What a value is called in an error, how it is taken (or not), and advice if it is not."""
+    """A type of arguments: its name in an error, the check, which returns the value, and advice."""
 
     expected: str
     take: Callable[[Any], Any]
     advice: str = ""
 
 
-# What classes are called, and advice: see `expected_as`.
+# The name of a class in errors, and advice: see `expected_as`.
 _CALLED: dict[Any, tuple[str, str]] = {}
 
 
@@ -107,7 +138,7 @@ def _checked(function: F) -> F:
 
     @cache
     def kinds() -> dict[str, _Kind]:
-        # Not before the first call: an annotation may name a class that stands further down.
+        # At the first call: an annotation may name a class that is defined further down.
         annotations = {n: a for n, a in function.__annotations__.items() if n in names}
         holder: Any = SimpleNamespace(__annotations__=annotations)
         hints = get_type_hints(holder, function.__globals__, include_extras=True)
@@ -136,10 +167,12 @@ def _checked(function: F) -> F:
 
 @cache
 def _kind(annotation: Any) -> _Kind | None:
-    """How values of this annotation are taken; None leaves them to another gate."""
+    """How values of this annotation are checked; None if they are checked elsewhere."""
     if annotation in _PLAIN:
         return _PLAIN[annotation]
     origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _ranged(*ranges_of(annotation))
     if origin in (Union, UnionType):
         return _union(inner)
     if origin is Literal:
@@ -159,6 +192,21 @@ def _kind(annotation: Any) -> _Kind | None:
     return _instance(kind) if is_class else None
 
 
+def _ranged(plain: Any, ranges: list[Range]) -> _Kind | None:
+    """A value of a type, in the ranges that are declared beside it."""
+    kind = _kind(plain)
+    if kind is None or not ranges:
+        return kind
+
+    def take(value: Any) -> Any:
+        taken = kind.take(value)
+        if not all(one.fits(taken) for one in ranges):
+            raise _UnfitError(got(value))
+        return taken
+
+    return _Kind(" ".join([kind.expected, *(one.text for one in ranges)]), take)
+
+
 def _union(members: tuple[Any, ...]) -> _Kind | None:
     origins = [get_origin(member) or member for member in members]
     if np.random.Generator in origins:  # an integer beside it is a seed
@@ -171,26 +219,26 @@ def _union(members: tuple[Any, ...]) -> _Kind | None:
         return None
 
     def take(value: Any) -> Any:
-        said = []
+        reasons = []
         for kind in known:
             try:
                 return kind.take(value)
             except _UnfitError as error:
-                said.append(str(error))
-        raise _UnfitError(max(said, key=len))  # what is wrong inside of it says more than its kind
+                reasons.append(str(error))
+        raise _UnfitError(max(reasons, key=len))  # the longest names the wrong value inside
 
     advice = next((kind.advice for kind in known if kind.advice), "")
     return _Kind(_listed(kind.expected for kind in known), take, advice)
 
 
-def _list(inner: Any, made: Callable[[Any], Any], *, also: tuple[type, ...] = ()) -> _Kind:
-    """A list, a tuple, an array or a column; or something else to go through."""
+def _list(inner: Any, convert: Callable[[Any], Any], *, also: tuple[type, ...] = ()) -> _Kind:
+    """A list, a tuple, an array or a column, or another iterable of the types in `also`."""
     of = _kind(inner)
 
     def take(value: Any) -> Any:
         if not (_is_list(value) or isinstance(value, also)):
             raise _UnfitError(got(value))
-        values = made(value)
+        values = convert(value)
         for i, one in enumerate(values if of else ()):
             _take_inside(of, one, f"at position {i}")
         return values
@@ -199,7 +247,7 @@ def _list(inner: Any, made: Callable[[Any], Any], *, also: tuple[type, ...] = ()
 
 
 def _pair(inner: tuple[Any, ...]) -> _Kind:
-    """A tuple of so many values."""
+    """A tuple with one value for each of the inner types."""
     kinds = [_kind(one) for one in inner]
 
     def take(value: Any) -> Any:
@@ -247,7 +295,7 @@ def _instance(kind: type) -> _Kind:
     ]
 
     def has_all(value: Any) -> bool:
-        # A class has the names of its methods, and a data frame has an `aggregate` and a `sample`.
+        # Classes have the methods too, and data frames have an `aggregate` and a `sample`.
         is_other = isinstance(value, type) or hasattr(value, "__array__")
         return not is_other and all(hasattr(value, member) for member in needed)
 
@@ -269,18 +317,18 @@ def _listed(texts: Iterable[str]) -> str:
 
 
 def _is_of_numpy(kind: type) -> bool:
-    """What can be made an array, in numpy's protocols: it has gates of its own."""
+    """Whether a type is numpy's (ArrayLike and such): arrays are checked elsewhere."""
     return kind.__module__.split(".")[0] == "numpy" and kind is not np.random.Generator
 
 
 def _is_list(value: Any) -> bool:
-    has_places = hasattr(value, "__len__") and hasattr(value, "__getitem__")
+    is_indexed = hasattr(value, "__len__") and hasattr(value, "__getitem__")
     is_other = isinstance(value, str | bytes | Mapping | type)
-    return has_places and not is_other and getattr(value, "ndim", 1) == 1
+    return is_indexed and not is_other and getattr(value, "ndim", 1) == 1
 
 
 def _is_array(value: Any) -> bool:
-    """Whether it has numbers in places; which numbers is for its gate to see."""
+    """Whether it can become an array; its numbers are checked where they are used."""
     return isinstance(value, list | tuple) or (
         hasattr(value, "__array__") and hasattr(value, "__len__")
     )
@@ -349,7 +397,6 @@ _PLAIN: dict[Any, _Kind | None] = {
     Any: None,
     bool: _Kind("True or False", _truth),
     int: _Kind("an integer", _integer),
-    Count: _Kind("an integer of at least 0", _count),
     _Seed: _Kind("a seed of at least 0", _seed),
     float: _Kind("a number", _number),
     Finite: _Kind("a number", _number),

@@ -1,7 +1,6 @@
-"""Arrays of numbers from outside: one gate for lists, arrays, and columns of pandas and polars.
+"""Arrays of numbers from outside: one check for lists, arrays, and columns of pandas and polars.
 
-What the numbers mean, their shape and their range are checked by whoever asks for them; tables of
-histograms have their own gate, `counts.check_counts`.
+Callers check shapes and ranges, and what the numbers mean; `counts.check_counts` checks histograms.
 """
 
 import math
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from polyurn.errors import InputError, ParameterError
 from polyurn.typed.arguments import got
+from polyurn.typed.declared import axes_of, check_shapes
 
 
 def numbers(
@@ -20,16 +20,8 @@ def numbers(
 ) -> NDArray[Any]:
     """The same numbers as an array of integers, floats or truth values in this machine's byte order.
 
-    Parameters
-    ----------
-    values : array-like
-        Also pandas' nullable columns, if nothing is missing from them.
-    what : str
-        What they are called in an error.
-    error : type
-        What is raised.
-    advice : str
-        What to do about values that are no numbers.
+    Pandas' nullable columns are taken too, if no value is missing. `what` is their name in an error, and
+    `advice` what to do about values that are not numbers.
 
     Examples
     --------
@@ -73,16 +65,16 @@ def plain_array(
     """
     if np.ma.is_masked(values):
         hidden = np.argwhere(np.ma.getmaskarray(np.ma.asarray(values)))
-        place = tuple(hidden[0].tolist()) if hidden.shape[1] > 1 else int(hidden[0][0])
+        index = tuple(hidden[0].tolist()) if hidden.shape[1] > 1 else int(hidden[0][0])
         raise error(
             f"expected {what} without a mask, got {len(hidden)} masked, the first at position "
-            f"{place}; fill or drop them"
+            f"{index}; fill or drop them"
         )
     try:
         given = np.asarray(values)
         # Columns that can miss values come as objects; numpy finds their type from the values.
         return np.array(given.tolist()) if given.dtype.kind == "O" else given
-    except InputError:  # of ours, which says more
+    except InputError:  # our own message is more precise
         raise
     except (ValueError, TypeError, RuntimeError) as failed:
         raise error(f"expected {what} as an array, got lists of different lengths") from failed
@@ -104,9 +96,9 @@ def ids_of(values: object, what: str, *, error: type[InputError] = ParameterErro
     if given.ndim != 1:
         raise error(f"expected {what} as a list, one for each, got shape {given.shape}")
     if given.dtype.kind == "f" and np.isnan(given).any():
-        place = int(np.isnan(given).argmax())
-        raise error(f"expected {what} without missing values, got NaN at position {place}")
-    # numpy would make texts of all the others, NaN too.
+        index = int(np.isnan(given).argmax())
+        raise error(f"expected {what} without missing values, got NaN at position {index}")
+    # numpy would turn all other values into texts, NaN too.
     listed: Any = given if isinstance(values, np.ndarray) and values.dtype.kind != "O" else values
     other = next((i for i, one in enumerate(listed) if not isinstance(one, str)), None)
     if given.dtype.kind == "O" or (given.dtype.kind == "U" and other is not None):
@@ -126,6 +118,13 @@ class FrozenArrays:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
+    def _freeze(self, values: dict[str, Any]) -> None:
+        """Set the fields, in a constructor; arrays become read-only."""
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
 
 class EqualArrays(FrozenArrays):
     """A frozen dataclass of arrays and plain values that equals another one if all its fields do."""
@@ -138,12 +137,23 @@ class EqualArrays(FrozenArrays):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _freeze(self, values: dict[str, Any]) -> None:
-        """Set the fields, in a constructor; arrays become read-only."""
-        for name, value in values.items():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
+
+class ShapedArrays(EqualArrays):
+    """A frozen dataclass whose arrays are declared with a `Shape`, by which they are checked.
+
+    Arrays of finite numbers are copied and read-only; an optional array that is None is skipped.
+    """
+
+    def __post_init__(self) -> None:
+        self._check_arrays()
+
+    def _check_arrays(self, **lengths: int) -> None:
+        """Check the arrays; `lengths` are axes whose length is known."""
+        kind: Any = type(self)
+        given = {name: getattr(self, name) for name in axes_of(kind)}
+        arrays = {n: finite_array(value, n) for n, value in given.items() if value is not None}
+        check_shapes({name: array.shape for name, array in arrays.items()}, kind, **lengths)
+        self._freeze(arrays)
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -1,169 +1,25 @@
-"""How large one client's number can be in each place of an answer: what fixed point and clipping go by.
+"""How large one client's sums can be: the mathematics behind the bounds of questions about parameters.
 
-Everything follows from the query, which has n_categories, max_size N and the parameters: a client larger
-than N refuses to answer. The proofs stand in the docstrings. ω is a client's responsibilities, c its
-counts, n ≤ N its size, and for component k, with α_0 = Σ_j α_j and p_j = α_j / α_0,
+ω is a client's responsibilities, c its counts, n ≤ N its size: a client larger than N refuses to answer.
+For component k, with α_0 = Σ_j α_j and p_j = α_j / α_0,
 
     t_j = Σ_{m<c_j} x_m,  σ_j = Σ_{m<c_j} x_m²  with  x_m = α_j / (α_j + m);  T, S: those of n and α_0.
 
 Each term is positive, so each sum is largest at c_j = N or n = N. These largest ones are written t̄, σ̄,
-T̄ and S̄; they are differences of digamma and trigamma functions. How answers are computed is `client/`.
+T̄ and S̄; they are differences of digamma and trigamma functions.
 """
 
-from typing import Any
+import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polyurn.errors import InputError
-from polyurn.model.mdm import MDM
+from polyurn.model.mdm import MDM, Parameters
 from polyurn.model.rising_factorials import digamma_rise, log_rising, trigamma_fall
 from polyurn.model.sizes import SizeBins
-from polyurn.wire.bounded import Bounded, Shares
-from polyurn.wire.queries import (
-    Batch,
-    Contrast,
-    Expect,
-    Group,
-    Initialise,
-    Noised,
-    Parameters,
-    Part,
-    Query,
-    Score,
-    Survey,
-    Update,
-)
-from polyurn.wire.statistics import Statistics
-from polyurn.wire.styles import StyleMoments
+from polyurn.typed.declared import Floats
+from polyurn.wire.query import ROUNDING
 
-# The bounds are of exact arithmetic; a client's float64 sums may be off by a few thousand roundings.
-ROUNDING = 1e-9
-# No Gaussian draw is so many standard deviations away: the probability is below 1e-300.
-TAIL = 40.0
-
-
-def answer_bounds(query: Query[Any]) -> NDArray[np.float64]:
-    """The largest |value| of one client in each place of its answer, in the order of `to_vector`.
-
-    All are finite and positive. Clients that have probability zero under the query's parameters have no
-    finite answer, and are not counted.
-
-    Parameters
-    ----------
-    query : Query
-
-    Returns
-    -------
-    float array of shape (n_numbers,)
-
-    Examples
-    --------
-    >>> from polyurn.wire import Survey
-    >>> answer_bounds(Survey(2, SizeBins.exact(9), pairs=True)).round(6).tolist()[:8]
-    [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.25, 1.0]
-    """
-    match query:
-        case Batch(queries):
-            return np.concatenate([answer_bounds(one) for one in queries])
-        case Part(inner):
-            return answer_bounds(inner)
-        case Shares(queries, shares):
-            parts = zip(queries, shares, strict=True)
-            return np.concatenate([answer_bounds(one) * np.sqrt(share) for one, share in parts])
-        case Noised(inner):
-            return answer_bounds(inner) + TAIL * query.share
-        case Initialise() | Group() | Contrast() | Bounded():
-            blocks = [
-                np.ones(query.n_numbers)
-            ]  # counts of one client, its shares, squares of them, and vectors of norm 1
-        case Survey():
-            blocks = _survey(query)
-        case Update(mdm):
-            blocks = _update(mdm)
-        case Expect(parameters, curvature):
-            blocks = _expect(parameters, curvature)
-        case Score(mdms):
-            logs = np.array([log_bound(mdm) for mdm in mdms])
-            blocks = [np.ones(1), logs, np.outer(logs, logs)]
-        case StyleMoments():
-            blocks = _style(query)
-        case Query() if query.unit_norm:
-            blocks = [np.ones(query.n_numbers)]
-        case _:
-            raise InputError(f"expected a query of polyurn.wire, got {type(query).__name__}")
-    bounds = np.concatenate([np.ravel(block) for block in blocks]) * (1 + ROUNDING)
-    return np.where(bounds > 0, bounds, ROUNDING)  # 0 where α is 0: still something to divide by
-
-
-def node_bounds(query: Query[Any], clients_per_node: int) -> NDArray[np.float64]:
-    """Bounds of the sum over a node's clients as powers of two, which masked sums are scaled by.
-
-    Server and nodes work them out by themselves and compare digests. Logarithms of two machines may
-    differ in the last bit; the power of two above them does not.
-
-    Parameters
-    ----------
-    query : Query
-    clients_per_node : int
-        The declared largest number.
-
-    Returns
-    -------
-    float array of shape (n_numbers,)
-
-    Examples
-    --------
-    >>> from polyurn.wire import Contrast
-    >>> node_bounds(Contrast(2, 2), 25)[:2].tolist()
-    [32.0, 32.0]
-    """
-    match query:
-        case Noised(inner, trust="distributed"):  # one share of noise, however many clients
-            bounds = answer_bounds(inner) * clients_per_node + TAIL * query.share
-        case _:
-            bounds = answer_bounds(query) * clients_per_node
-    _, exponents = np.frexp(bounds)
-    return np.ldexp(np.ones(query.n_numbers), exponents)
-
-
-def check_answer(
-    query: Query[Any], statistics: Statistics, bounds: NDArray[np.float64] | None = None
-) -> None:
-    """Refuse a client's answer that is not within its bounds, before it is sent.
-
-    Parameters
-    ----------
-    query : Query
-    statistics : Statistics
-        The answer of one client.
-    bounds : float array of shape (n_numbers,), optional
-        `answer_bounds(query)` by default; of n clients together, n times that.
-
-    Raises
-    ------
-    InputError
-        Names the place, and no value.
-
-    Examples
-    --------
-    >>> from polyurn.wire import Contrast
-    >>> query = Contrast(2, 2)
-    >>> check_answer(query, query.read(np.full(query.n_numbers, 2.0)))
-    Traceback (most recent call last):
-    ...
-    polyurn.errors.InputError: expected an answer within its bounds, got number 0 beyond 1 (15 of ...
-    """
-    limits = answer_bounds(query) if bounds is None else bounds
-    if limits.shape != (query.n_numbers,):
-        raise InputError(f"expected {query.n_numbers} bounds, got shape {limits.shape}")
-    values = query.read(statistics.to_vector()).to_vector()
-    beyond = np.flatnonzero(np.abs(values) > limits)
-    if len(beyond):
-        raise InputError(
-            f"expected an answer within its bounds, got number {beyond[0]} beyond "
-            f"{limits[beyond[0]]:.6g} ({len(beyond)} of {len(values)} are); send nothing, and report it"
-        )
+_MOST_INCREMENTS = 2**20
 
 
 def log_bound(model: MDM | Parameters) -> float:
@@ -192,7 +48,7 @@ def log_bound(model: MDM | Parameters) -> float:
     return float(ROUNDING - lowest)
 
 
-def _least_log_inside(bins: SizeBins) -> NDArray[np.float64]:
+def _least_log_inside(bins: SizeBins) -> Floats:
     """The least log P(n | bin) of sizes that are possible, by bin, shape (n_bins,)."""
     with np.errstate(divide="ignore"):
         logs = np.log(bins.shares) - np.log(np.diff(bins.fine))
@@ -200,7 +56,7 @@ def _least_log_inside(bins: SizeBins) -> NDArray[np.float64]:
     return np.asarray(np.minimum.reduceat(np.where(bins.shares > 0, logs, np.inf), starts))
 
 
-def _least_log_shares(alphas: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def _least_log_shares(alphas: Floats, n: int) -> Floats:
     """A lower bound of log p(c | n, α_k) over all c of possible categories, shape (n_components,).
 
     log p = log n! - log (α_0)_n + Σ_j f_j(c_j) with f_j(c) = Σ_{m<c} log((α_j + m) / (m + 1)), in which
@@ -225,53 +81,7 @@ def _least_log_shares(alphas: NDArray[np.float64], n: int) -> NDArray[np.float64
     return np.asarray(logs)
 
 
-def _survey(query: Survey) -> list[NDArray[np.float64]]:
-    """Proportions and their sum of squares are at most 1, log n at most log N; p_i p_j at most 1/4."""
-    log_size = np.log(query.size_bins.max_size)
-    features = np.append(np.ones(query.n_categories + 1), log_size / max(log_size, 1.0))
-    products = features**2
-    if query.pairs:
-        products = np.outer(features, features)
-        c = query.n_categories
-        products[:c, :c] = np.where(np.eye(c, dtype=bool), 1.0, 0.25)
-        products = products[np.tril_indices(len(features))]
-    return [np.ones(1), features, products, np.ones(query.size_bins.n_bins)]
-
-
-def _style(query: StyleMoments) -> list[NDArray[np.float64]]:
-    """Shares are at most 1, |z̄| ≤ r, and the matrices' traces add up to at most r²: see `styles.py`."""
-    m, n_labels, r = query.space.n_directions, query.space.n_labels, query.space.radius
-    blocks = [np.ones(5), np.full(m, r), np.full(3 * (m * (m + 1) // 2), r * r)]
-    if query.ties:
-        blocks += [np.ones(n_labels + n_labels * (n_labels + 1) // 2), np.full(n_labels * m, r)]
-    return blocks
-
-
-def _update(mdm: MDM) -> list[NDArray[np.float64]]:
-    """With ω ≤ 1, u = ω (ψ(c + α) - ψ(α)) ≤ t̄ / α, and v likewise; where α is 0, ω and u are."""
-    k, n = mdm.n_components, mdm.max_size
-    with np.errstate(divide="ignore"):
-        numerators = np.where(mdm.alphas > 0, digamma_rise(mdm.alphas, n), 0.0)
-    return [
-        np.ones(1),
-        np.array([log_bound(mdm)]),
-        np.ones(k + k * mdm.sizes.bins.n_bins),  # ω, and one column of it
-        numerators,
-        digamma_rise(mdm.alphas.sum(axis=1), n),
-    ]
-
-
-def _expect(parameters: Parameters, curvature: tuple[int, ...]) -> list[NDArray[np.float64]]:
-    """ω ≤ 1 times the largest t, σ, T and S; all of them are attained if K = 1."""
-    alphas, bins = parameters.alphas, parameters.sizes.bins
-    tables, spread, *totals = _largest_sums(alphas, bins.max_size)
-    ones = np.ones(alphas.shape[0] * (bins.n_bins + alphas.shape[1]))  # size_counts, present
-    log_likelihood = np.array([log_bound(parameters)])
-    blocks = [np.ones(1), log_likelihood, ones, tables, spread, *totals]
-    return [*blocks, _curvature(parameters, list(curvature))] if curvature else blocks
-
-
-def _largest_sums(alphas: NDArray[np.float64], n: int) -> list[NDArray[np.float64]]:
+def largest_sums(alphas: Floats, n: int) -> list[Floats]:
     """t̄, σ̄, T̄ and S̄ of the module's docstring, of shapes (K, C) twice and (K,) twice; 0 where α is."""
     every = np.column_stack([alphas, alphas.sum(axis=1)])
     safe = np.where(every > 0, every, 1.0)
@@ -280,7 +90,7 @@ def _largest_sums(alphas: NDArray[np.float64], n: int) -> list[NDArray[np.float6
     return [tables[:, :-1], spread[:, :-1], tables[:, -1], spread[:, -1]]
 
 
-def _curvature(parameters: Parameters, some: list[int]) -> NDArray[np.float64]:
+def largest_curvature(parameters: Parameters, some: list[int]) -> Floats:
     """Bounds of the lower triangle of the Hessian H of log q in (log α, log τ) of some components.
 
     H = Σ_k ω_k (D_k + g_k g_k') - s s' - (diag τ - ττ'), with s = Σ_k ω_k g_k, and the gradient g_k of
@@ -310,7 +120,7 @@ def _curvature(parameters: Parameters, some: list[int]) -> NDArray[np.float64]:
     n, mixed = parameters.sizes.max_size, 0.25 if len(parameters.weights) > 1 else 0.0
     alphas, tau = parameters.alphas[some], parameters.weights[some]
     k, c = alphas.shape
-    tables, spread, total_tables, total_spread = _largest_sums(alphas, n)
+    tables, spread, total_tables, total_spread = largest_sums(alphas, n)
     p = alphas / alphas.sum(axis=1, keepdims=True)
     low = p * total_tables[:, None]
     up = np.maximum(tables - low, 0.0)
@@ -329,7 +139,7 @@ def _curvature(parameters: Parameters, some: list[int]) -> NDArray[np.float64]:
     return np.asarray(square[np.tri(len(square), dtype=bool)] + ROUNDING * n)
 
 
-def _products(up: NDArray[np.float64], low: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def _products(up: Floats, low: Floats, n: int) -> Floats:
     """The largest |g g'| of any two coordinates, shape (k, C + 1, k, C + 1)."""
     k, c = up.shape
     ones, zeros = np.ones((k, 1)), np.zeros((k, 1))
@@ -341,3 +151,34 @@ def _products(up: NDArray[np.float64], low: NDArray[np.float64], n: int) -> NDAr
     mixed = np.outer(ups, lows)
     largest = np.maximum.reduce([both, mixed, mixed.T, np.outer(lows, lows)])
     return np.asarray(largest.reshape(k, c + 1, k, c + 1))
+
+
+def largest_tables(alphas: Floats, max_size: int) -> float:
+    """An upper bound of the norm of ω ⊗ t(c), t_kj(c) = α_kj (ψ(c_j + α_kj) - ψ(α_kj)), over clients.
+
+    ω has norm at most 1, so the largest component counts. Σ_j t_j(c_j)² is a sum of n ≤ max_size
+    increments t_j(m + 1)² - t_j(m)², all of them positive: at most that of the max_size largest. Where
+    there are more than 2**20 increments, all of them are added, which is Σ_j t_j(max_size)².
+
+    Parameters
+    ----------
+    alphas : float array of shape (n_components, n_categories)
+    max_size : int
+
+    Examples
+    --------
+    >>> largest_tables(np.array([[1.0, 1.0]]), 1), round(largest_tables(np.array([[1.0, 1.0]]), 2), 3)
+    (1.0, 1.581)
+    """
+    if alphas.shape[1] * max_size > _MOST_INCREMENTS:
+        with np.errstate(invalid="ignore"):  # where α is 0, and there are no tables
+            all_points = np.nan_to_num(alphas * digamma_rise(alphas, max_size))
+        return math.sqrt((all_points**2).sum(axis=1).max())
+    squares = []
+    for alpha in alphas:
+        m = np.arange(max_size)
+        with np.errstate(invalid="ignore"):  # where α is 0, and there are no tables
+            steps = np.nan_to_num(alpha[:, None] / (alpha[:, None] + m))
+        rises = np.diff(np.cumsum(steps, axis=1) ** 2, axis=1, prepend=0.0).reshape(-1)
+        squares.append(np.partition(rises, -max_size)[-max_size:].sum())
+    return math.sqrt(max(squares))

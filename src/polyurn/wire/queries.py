@@ -1,252 +1,464 @@
-"""What crosses from server to client: frozen values that say what the server wants to know.
+"""The questions whose sums are exact, each beside its answer, and those around other questions.
 
 "All K in one round", "many starts in one round", "only these clients" and "with noise" are queries too.
-How a client answers is `client/answer.py`.
+The docstring of each answer states what one client adds and its sensitivity, the largest L2 norm of one
+client's block. K, C and B are the numbers of components, categories and size bins. How a client answers
+is `client/answers.py`.
 """
 
 import math
-from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, Protocol, cast
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from polyurn.errors import InputError, ParameterError
-from polyurn.model.mdm import MDM
-from polyurn.model.sizes import SizeBins, Sizes
-from polyurn.typed.arguments import expected_as
-from polyurn.typed.arrays import plain_array
-from polyurn.wire.envelope import LARGEST
-from polyurn.wire.statistics import (
-    BatchStatistics,
-    ContrastStatistics,
-    Dimensions,
-    ExpectStatistics,
-    GroupStatistics,
-    S,
-    ScoreStatistics,
-    StartStatistics,
-    Statistics,
-    SurveyStatistics,
-    UpdateStatistics,
-)
+from polyurn.errors import ParameterError
+from polyurn.model.mdm import MDM, Parameters
+from polyurn.model.rising_factorials import digamma_rise
+from polyurn.model.sizes import SUM_TOLERANCE, SizeBins
+from polyurn.typed.declared import Above, AtLeast, Between, Floats, Shape, check_declared
+from polyurn.wire.bounds import largest_curvature, largest_sums, log_bound
+from polyurn.wire.query import LARGEST, Around, InBins, Query, S, Several, Statistics
+
+# A Gaussian draw is farther away than so many standard deviations with probability below 1e-300.
+TAIL = 40.0
 
 
-@dataclass(frozen=True, eq=False)
-class Parameters:
-    """τ, A and Π with the components in an order that does not change: what a fit works on.
+class Answerable:
+    """Marks parameters of a mixture, or several, that are checked when they come in a message.
 
-    An `MDM` sorts its components; a fit has to know which one is which from round to round.
+    A client's kernels rely on the shapes, and a positive alpha below 1e-150 has sums beyond all bounds.
     """
 
-    weights: NDArray[np.float64]
-    alphas: NDArray[np.float64]
-    sizes: Sizes
+    def __init__(self, *, zeros: bool = True) -> None:
+        self._zeros = zeros
 
-    def mdm(self) -> MDM:
-        """The distribution with these parameters."""
-        return MDM(self.weights, self.alphas, self.sizes)
+    def check_received(self, value: Any) -> None:
+        """Refuse parameters in a message that no client could answer about."""
+        for one in value if isinstance(value, tuple) else (value,):
+            check_declared(one)
+            self._check(one.weights, one.alphas)
+            sizes = getattr(one, "sizes", None)
+            if sizes is not None and len(sizes.masses) != len(one.weights):
+                raise ParameterError("expected size probabilities of as many components as weights")
+
+    def _check(self, weights: Floats, alphas: Floats) -> None:
+        least = weights.min()
+        if not (least >= 0 and abs(weights.sum() - 1) <= SUM_TOLERANCE):
+            raise ParameterError("expected weights of at least 0 that sum to 1")
+        positive = alphas >= 1 / LARGEST
+        if positive.all() and (self._zeros or least > 0):
+            return
+        if not self._zeros:
+            raise ParameterError(
+                f"expected weights above 0, and alphas of at least {1 / LARGEST:g}"
+            )
+        if not ((positive | (alphas == 0)).all() and positive.any(axis=1).all()):
+            raise ParameterError(
+                f"expected alphas of 0 or at least {1 / LARGEST:g}, with a positive one in each row"
+            )
 
 
-@expected_as("a query of polyurn.wire")
-class Query(ABC, Generic[S]):
-    """What the server wants to know; S is the kind of statistics that answers it."""
+# ------------------------------------------------------------------------------ the paper's questions
 
-    answer_type: ClassVar[type[Statistics]]
-    # Whether one client's answer is a vector of norm at most 1 on the grid of `grid.py`, which the
-    # client sees to: only then does noise of a known size hide it.
-    unit_norm: ClassVar[bool] = False
-    # How far the answer moves at most if one record of the client becomes another; 2 follows from the
-    # norm, and less has to be proved.
-    change_norm: ClassVar[float] = 2.0
 
-    @property
-    @abstractmethod
-    def dimensions(self) -> Dimensions:
-        """The lengths that the answer's shapes are made of."""
+@dataclass(frozen=True, eq=False, repr=False)
+class StartStatistics(Statistics):
+    """Answer to `Initialise`: the moments of the clients that joined each component.
 
-    @property
-    def n_numbers(self) -> int:
-        """How many numbers one client sends in answer."""
-        return sum(self.answer_type.lengths(self.dimensions))
+    - `n_clients`: 1.
+    - `size_counts`, E of the paper: one entry 1; sensitivity 1.
+    - `first_moments`, P: one row of proportions c/n; sensitivity 1.
+    - `second_moments`, Q: one row of squared proportions; sensitivity 1.
+    """
 
-    def read(self, vector: ArrayLike) -> S:
-        """The answer whose `to_vector` is `vector`, which came from outside.
-
-        Raises
-        ------
-        InputError
-            Not as many real, finite numbers as the query asks for, or one beyond 1e150.
-        """
-        return self.shaped(_real(vector, self.n_numbers))
-
-    def shaped(self, vector: NDArray[np.float64]) -> S:
-        """The same of a sum that this process made or recorded: a log-likelihood in it may be -inf."""
-        return cast(S, self.answer_type.from_vector(vector, self.dimensions))
+    n_clients: float
+    size_counts: Annotated[Floats, Shape("K", "B")]
+    first_moments: Annotated[Floats, Shape("K", "C")]
+    second_moments: Annotated[Floats, Shape("K", "C")]
 
 
 @dataclass(frozen=True)
-class Initialise(Query[StartStatistics]):
+class Initialise(InBins[StartStatistics], kind="initialise"):
     """Algorithm 1's question: join one of K components at random and send your moments."""
 
     answer_type = StartStatistics
 
-    n_components: int
-    n_categories: int
+    n_components: Annotated[int, AtLeast(1)]
+    n_categories: Annotated[int, AtLeast(2)]
     size_bins: SizeBins
 
-    def __post_init__(self) -> None:
-        if int(self.n_components) != self.n_components or self.n_components < 1:
-            raise ParameterError(f"expected n_components of at least 1, got {self.n_components}")
-        if int(self.n_categories) != self.n_categories or self.n_categories < 2:
-            raise ParameterError(f"expected n_categories of at least 2, got {self.n_categories}")
-
     @property
-    def dimensions(self) -> Dimensions:
-        return Dimensions(self.n_components, self.n_categories, self.size_bins.n_bins)
+    def lengths(self) -> Mapping[str, int]:
+        return {"K": self.n_components, "C": self.n_categories, "B": self.size_bins.n_bins}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UpdateStatistics(Statistics):
+    """Answer to `Update`: Algorithm 2's ω, E, u and v, and the log-likelihood.
+
+    - `n_clients`: 1.
+    - `log_likelihood`: log q(c, n); bounded by the parameters only (`bounds.log_bound`), so it must be
+      clipped before noise is added.
+    - `responsibilities`, ω: sums to one; sensitivity 1.
+    - `size_counts`, E: one column ω; sensitivity 1.
+    - `numerators`, u: unbounded as α → 0. α·u is the expected number of tables of a Chinese
+      restaurant, at most c_j in column j, so its norm is at most max_size.
+    - `denominators`, v: unbounded as α_0 → 0. α_0·v is at most max_size.
+    """
+
+    n_clients: float
+    log_likelihood: float
+    responsibilities: Annotated[Floats, Shape("K")]
+    size_counts: Annotated[Floats, Shape("K", "B")]
+    numerators: Annotated[Floats, Shape("K", "C")]
+    denominators: Annotated[Floats, Shape("K")]
 
 
 @dataclass(frozen=True)
-class Update(Query[UpdateStatistics]):
+class Update(InBins[UpdateStatistics], kind="update"):
     """Algorithm 2's question: how well does each component explain you, and where should it go?"""
 
     answer_type = UpdateStatistics
 
-    mdm: MDM
+    mdm: Annotated[MDM, Answerable()]
 
     @property
-    def dimensions(self) -> Dimensions:
-        mdm = self.mdm
-        return Dimensions(mdm.n_components, mdm.n_categories, mdm.sizes.bins.n_bins)
+    def n_categories(self) -> int:  # type: ignore[override]
+        return self.mdm.n_categories
+
+    @property
+    def size_bins(self) -> SizeBins:  # type: ignore[override]
+        return self.mdm.sizes.bins
+
+    @property
+    def lengths(self) -> Mapping[str, int]:
+        k, c = self.mdm.alphas.shape
+        return {"K": k, "C": c, "B": self.size_bins.n_bins}
+
+    def largest(self) -> Mapping[str, ArrayLike]:
+        """With ω ≤ 1, u = ω (ψ(c + α) - ψ(α)) ≤ t̄ / α, and v likewise; where α is 0, ω and u are."""
+        alphas, n = self.mdm.alphas, self.max_size
+        with np.errstate(divide="ignore"):
+            numerators = np.where(alphas > 0, digamma_rise(alphas, n), 0.0)
+        denominators = digamma_rise(alphas.sum(axis=1), n)
+        logs = log_bound(self.mdm)
+        return {"log_likelihood": logs, "numerators": numerators, "denominators": denominators}
+
+
+# ----------------------------------------------------------------------------------- before a fit
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SurveyStatistics(Statistics):
+    """Answer to `Survey`: sums of a client's features, p, Σ p² and log n / log max_size, and its size.
+
+    - `n_clients`: 1.
+    - `features`: each at most 1; sensitivity √3.
+    - `products`: their products in pairs, or only their squares; sensitivity 3.
+    - `size_counts`: one entry 1; sensitivity 1. A size that nobody else has shows that a client of
+      that size exists.
+    """
+
+    n_clients: float
+    features: Annotated[Floats, Shape("F")]
+    products: Annotated[Floats, Shape("P")]
+    size_counts: Annotated[Floats, Shape("B")]
 
 
 @dataclass(frozen=True)
-class Survey(Query[SurveyStatistics]):
-    """How do clients vary? Sums of features and their products, and how many clients have which size.
+class Survey(InBins[SurveyStatistics], kind="survey"):
+    """How do clients vary? Sums of features and their products, and the number of clients by size.
 
     `size_bins` may be as fine as one size each; `pairs` asks for all products, a covariance matrix, and
     without it for squares only.
     """
 
-    n_categories: int
+    answer_type = SurveyStatistics
+
+    n_categories: Annotated[int, AtLeast(2)]
     size_bins: SizeBins
     pairs: bool
 
-    answer_type = SurveyStatistics
-
     @property
-    def dimensions(self) -> Dimensions:
+    def lengths(self) -> Mapping[str, int]:
         f = self.n_categories + 2
         products = f * (f + 1) // 2 if self.pairs else f
-        n_bins = self.size_bins.n_bins
-        return Dimensions(0, self.n_categories, n_bins, n_features=f, n_products=products)
+        return {"F": f, "P": products, "B": self.size_bins.n_bins}
+
+    def largest(self) -> Mapping[str, ArrayLike]:
+        """Proportions and Σ p² are at most 1, log n at most log N; p_i p_j at most 1/4."""
+        c, log_size = self.n_categories, np.log(self.max_size)
+        features = np.append(np.ones(c + 1), log_size / max(log_size, 1.0))
+        if not self.pairs:
+            return {"features": features, "products": features**2}
+        products = np.outer(features, features)
+        products[:c, :c] = np.where(np.eye(c, dtype=bool), 1.0, 0.25)
+        return {"features": features, "products": products[np.tril_indices(len(features))]}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupStatistics(Statistics):
+    """Answer to `Group`: the moments of the clients that fell into each group.
+
+    A group can by chance hold few clients, or one; only noise protects those.
+
+    - `n_clients`: 1.
+    - `size_counts`: one entry 1; sensitivity 1.
+    - `proportions`: one row c/n; sensitivity 1.
+    - `squares`: one entry Σ (c/n)²; sensitivity 1.
+    """
+
+    n_clients: float
+    size_counts: Annotated[Floats, Shape("K", "B")]
+    proportions: Annotated[Floats, Shape("K", "C")]
+    squares: Annotated[Floats, Shape("K")]
 
 
 @dataclass(frozen=True, eq=False)
-class Group(Query[GroupStatistics]):
-    """Join the group whose linear score of your features is highest, and send your moments.
-
-    Attributes
-    ----------
-    directions : float array of shape (n_components, n_categories + 2)
-    offsets : float array of shape (n_components,)
-    size_bins : SizeBins
-    """
-
-    directions: NDArray[np.float64]
-    offsets: NDArray[np.float64]
-    size_bins: SizeBins
+class Group(InBins[GroupStatistics], kind="group"):
+    """Join the group whose linear score of your features (C + 2) is highest, and send your moments."""
 
     answer_type = GroupStatistics
 
+    directions: Annotated[Floats, Shape("K", "C + 2")]
+    offsets: Annotated[Floats, Shape("K")]
+    size_bins: SizeBins
+
     @property
-    def dimensions(self) -> Dimensions:
-        k, f = self.directions.shape
-        return Dimensions(k, f - 2, self.size_bins.n_bins)
+    def n_categories(self) -> int:  # type: ignore[override]
+        return int(self.directions.shape[1]) - 2
+
+    @property
+    def lengths(self) -> Mapping[str, int]:
+        return {"K": len(self.offsets), "C": self.n_categories, "B": self.size_bins.n_bins}
 
 
-@dataclass(frozen=True, eq=False)
-class Expect(Query[ExpectStatistics]):
-    """How likely are you under these parameters, and where should each component go?
+@dataclass(frozen=True, eq=False, repr=False)
+class ContrastStatistics(Statistics):
+    """Answer to `Contrast`: how alike a client's own points are in label, feature and both.
 
-    `curvature` names the components whose curvature is asked for as well, in increasing order.
+    A client of fewer than two points has no pair of points, and adds nothing. No number is larger than
+    1. L is the number of labels.
+
+    - `n_clients`: 1.
+    - `proportions`: c/n of label × value, label after label; sensitivity 1.
+    - `squares`: Σ over values of the squared proportions; add up to at most 1.
+    - `label_squares`: the squared proportion of the label; add up to at most 1.
+    - `pairs`: the share of its pairs of points that both have the label,
+      n_y (n_y - 1) / (n (n - 1)); add up to at most 1.
+    - `matches`: the share of its pairs that have the label and the same value; at most `pairs`.
+    - `feature_squares`: Σ over values of their squared proportions, whatever the label; at most 1.
+    - `feature_matches`: the share of its pairs that have the same value; at most 1.
     """
 
-    parameters: Parameters
-    curvature: tuple[int, ...] = ()
-
-    answer_type = ExpectStatistics
-
-    @property
-    def dimensions(self) -> Dimensions:
-        k, c = self.parameters.alphas.shape
-        p = len(self.curvature) * (c + 1)
-        triangle = p * (p + 1) // 2
-        return Dimensions(k, c, self.parameters.sizes.bins.n_bins, n_curvature=triangle)
-
-
-@dataclass(frozen=True, eq=False)
-class Score(Query[ScoreStatistics]):
-    """How likely are you under each of these MDMs?"""
-
-    mdms: tuple[MDM, ...]
-
-    answer_type = ScoreStatistics
-
-    @property
-    def dimensions(self) -> Dimensions:
-        return Dimensions(0, self.mdms[0].n_categories, n_models=len(self.mdms))
+    n_clients: float
+    proportions: Annotated[Floats, Shape("C")]
+    squares: Annotated[Floats, Shape("L")]
+    label_squares: Annotated[Floats, Shape("L")]
+    pairs: Annotated[Floats, Shape("L")]
+    matches: Annotated[Floats, Shape("L")]
+    feature_squares: float
+    feature_matches: float
 
 
 @dataclass(frozen=True)
-class Contrast(Query[ContrastStatistics]):
+class Contrast(Query[ContrastStatistics], kind="contrast"):
     """How alike are your own points, in the label, in a feature, and in the feature given the label?
 
     For clients whose categories are label × value, label after label: category y * n_values + f.
     """
 
-    n_labels: int
-    n_values: int
-
     answer_type = ContrastStatistics
+    max_size = None
 
-    def __post_init__(self) -> None:
-        if self.n_labels < 2 or self.n_values < 2:
-            raise ParameterError(
-                "expected at least two labels and two values of the feature, got "
-                f"{self.n_labels} and {self.n_values}"
-            )
+    n_labels: Annotated[int, AtLeast(2)]
+    n_values: Annotated[int, AtLeast(2)]
 
     @property
-    def dimensions(self) -> Dimensions:
-        return Dimensions(0, self.n_labels * self.n_values, n_labels=self.n_labels)
+    def n_categories(self) -> int:  # type: ignore[override]
+        return self.n_labels * self.n_values
+
+    @property
+    def lengths(self) -> Mapping[str, int]:
+        return {"C": self.n_categories, "L": self.n_labels}
+
+
+# ------------------------------------------------------------------------------- about parameters
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExpectStatistics(Statistics):
+    """Answer to `Expect`: what an M-step at any nearby α needs, at fixed responsibilities ω.
+
+    - `n_clients`: 1.
+    - `log_likelihood`: log q(c, n); bounded by the parameters only (`bounds.log_bound`): clip before
+      noise.
+    - `size_counts`: one column ω; sensitivity 1.
+    - `present`: ω where the category occurs; norm at most √C.
+    - `tables`: ω α (ψ(c + α) - ψ(α)), the expected number of tables of a Chinese restaurant;
+      at most ω c in each column, so its norm is at most max_size.
+    - `spread`: ω α² (ψ′(α) - ψ′(c + α)); at most `tables`.
+    - `total_tables`, `total_spread`: the same of n and α_0; at most max_size.
+    - `curvature`: the lower triangle of the Hessian of log q in (log α, log τ)
+      of the components asked for; each entry at most max_size + max_size² / 4, clip before noise.
+    """
+
+    n_clients: float
+    log_likelihood: float
+    size_counts: Annotated[Floats, Shape("K", "B")]
+    present: Annotated[Floats, Shape("K", "C")]
+    tables: Annotated[Floats, Shape("K", "C")]
+    spread: Annotated[Floats, Shape("K", "C")]
+    total_tables: Annotated[Floats, Shape("K")]
+    total_spread: Annotated[Floats, Shape("K")]
+    curvature: Annotated[Floats, Shape("H")]
 
 
 @dataclass(frozen=True, eq=False)
-class Batch(Query[BatchStatistics]):
-    """Several queries to the same cohort in one round."""
+class Expect(InBins[ExpectStatistics], kind="expect"):
+    """How likely are you under these parameters, and where should each component go?
 
-    queries: tuple[Query[Any], ...]
+    `curvature` names the components whose curvature is asked for as well, in increasing order.
+    """
+
+    answer_type = ExpectStatistics
+
+    parameters: Annotated[Parameters, Answerable()]
+    curvature: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        k, some = len(self.parameters.weights), self.curvature
+        if not some:
+            return
+        if any(i >= j for i, j in pairwise((-1, *some, k))):
+            raise ParameterError(f"expected curvature of components from 0 to {k - 1}, increasing")
+        if not (self.parameters.alphas[list(some)] > 0).all():
+            raise ParameterError("expected positive alphas where curvature is asked for, got 0")
+
+    @property
+    def n_categories(self) -> int:  # type: ignore[override]
+        return int(self.parameters.alphas.shape[1])
+
+    @property
+    def size_bins(self) -> SizeBins:  # type: ignore[override]
+        return self.parameters.sizes.bins
+
+    @property
+    def lengths(self) -> Mapping[str, int]:
+        k, c = self.parameters.alphas.shape
+        p = len(self.curvature) * (c + 1)
+        return {"K": k, "C": c, "B": self.size_bins.n_bins, "H": p * (p + 1) // 2}
+
+    def largest(self) -> Mapping[str, ArrayLike]:
+        """ω ≤ 1 times the largest t, σ, T and S; all of them are attained if K = 1."""
+        names = ("tables", "spread", "total_tables", "total_spread")
+        found: dict[str, ArrayLike] = dict(
+            zip(names, largest_sums(self.parameters.alphas, self.max_size), strict=True),
+            log_likelihood=log_bound(self.parameters),
+        )
+        if self.curvature:
+            found["curvature"] = largest_curvature(self.parameters, list(self.curvature))
+        return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreStatistics(Statistics):
+    """Answer to `Score`: log-likelihoods under several MDMs, and their products in pairs.
+
+    One client adds log q under each MDM; bounded by the parameters only (`bounds.log_bound`): clip
+    before noise.
+    """
+
+    n_clients: float
+    log_likelihoods: Annotated[Floats, Shape("M")]
+    products: Annotated[Floats, Shape("M", "M")]
+
+
+@dataclass(frozen=True, eq=False)
+class Score(Query[ScoreStatistics], kind="score"):
+    """How likely are you under each of these MDMs?"""
+
+    answer_type = ScoreStatistics
+
+    mdms: Annotated[tuple[MDM, ...], Answerable()]
+
+    def __post_init__(self) -> None:
+        if len({mdm.n_categories for mdm in self.mdms}) != 1:
+            raise ParameterError("expected models, all of the same number of categories")
+        super().__post_init__()
+
+    @property
+    def n_categories(self) -> int:  # type: ignore[override]
+        return self.mdms[0].n_categories
+
+    @property
+    def max_size(self) -> int:  # type: ignore[override]
+        return max(mdm.max_size for mdm in self.mdms)
+
+    @property
+    def lengths(self) -> Mapping[str, int]:
+        return {"M": len(self.mdms)}
+
+    def largest(self) -> Mapping[str, ArrayLike]:
+        logs = np.array([log_bound(mdm) for mdm in self.mdms])
+        return {"log_likelihoods": logs, "products": np.outer(logs, logs)}
+
+
+# ---------------------------------------------------------------------------- around other questions
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BatchStatistics(Statistics):
+    """Answers of the same clients to several queries."""
+
+    answers: tuple[Statistics, ...]
+
+    def __add__(self, other: Self) -> Self:
+        if type(other) is not type(self) or len(other.answers) != len(self.answers):
+            return NotImplemented
+        pairs = zip(self.answers, other.answers, strict=True)
+        return type(self)(tuple(mine + theirs for mine, theirs in pairs))
+
+    def to_vector(self) -> Floats:
+        return np.concatenate([answer.to_vector() for answer in self.answers])
+
+    def __repr__(self) -> str:
+        return f"BatchStatistics({', '.join(map(repr, self.answers))})"
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(Several[BatchStatistics], kind="batch"):
+    """Several queries to the same cohort in one round."""
 
     answer_type = BatchStatistics
 
-    @property
-    def dimensions(self) -> Dimensions:
-        return self.queries[0].dimensions
+    queries: tuple[Query[Any], ...]
 
     @property
-    def n_numbers(self) -> int:
-        return sum(query.n_numbers for query in self.queries)
+    def lengths(self) -> Mapping[str, int]:
+        raise TypeError("the answers of a batch have their own lengths")
 
-    def shaped(self, vector: NDArray[np.float64]) -> BatchStatistics:
-        ends = np.cumsum([query.n_numbers for query in self.queries])
-        answers = zip(self.queries, np.split(vector, ends[:-1]), strict=True)
-        return BatchStatistics(tuple(query.shaped(part) for query, part in answers))
+    def bounds(self) -> Floats:
+        return np.concatenate([query.bounds() for query in self.queries])
+
+    def leaves(
+        self, low: float = 0.0, high: float = 1.0
+    ) -> Iterator[tuple[Query[Any], float, float]]:
+        for query in self.queries:
+            yield from query.leaves(low, high)
+
+    def shaped(self, vector: Floats) -> BatchStatistics:
+        parts = zip(self.queries, self.split(vector), strict=True)
+        return BatchStatistics(tuple(query.shaped(part) for query, part in parts))
 
 
 @dataclass(frozen=True, eq=False)
-class Part(Query[S]):
+class Part(Around[S], kind="part"):
     """A query to the clients whose bucket lies in [low, high).
 
     A client draws its bucket, a number between 0 and 1, once and for itself, so two parts that do not
@@ -254,23 +466,22 @@ class Part(Query[S]):
     """
 
     query: Query[S]
-    low: float
-    high: float
+    low: Annotated[float, Between(0, 1)]
+    high: Annotated[float, Between(0, 1)]
 
-    @property
-    def dimensions(self) -> Dimensions:
-        return self.query.dimensions
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.low > self.high:
+            raise ParameterError(f"expected a part from low to high, got {self.low} to {self.high}")
 
-    @property
-    def n_numbers(self) -> int:
-        return self.query.n_numbers
-
-    def shaped(self, vector: NDArray[np.float64]) -> S:
-        return self.query.shaped(vector)
+    def leaves(
+        self, low: float = 0.0, high: float = 1.0
+    ) -> Iterator[tuple[Query[Any], float, float]]:
+        return self.query.leaves(max(low, self.low), min(high, self.high))
 
 
 @dataclass(frozen=True, eq=False)
-class Noised(Query[S]):
+class Noised(Around[S], kind="noised"):
     """A private query whose clients add noise themselves, before anybody adds their answers.
 
     Attributes
@@ -278,88 +489,78 @@ class Noised(Query[S]):
     query : Query
         One whose answer has norm at most 1.
     sigma : float
-        The noise multiplier of the release: the standard deviation of the noise in each place of the
+        The noise multiplier of the release: the standard deviation of the noise of each number of the
         sum, or of each client's answer.
     trust : {"local", "distributed"}
         Every client adds all of the noise to its own answer; or every node adds its share inside a
-        secure sum, which is no noise to speak of in its own answer: such a question is answered in
-        secure sums only.
+        secure sum. A share alone hides little: such a question is answered in secure sums only.
     n_reporters : int
-        Distributed: a node takes part in no sum over fewer nodes of its neighbourhood, itself included.
+        Distributed: the fewest nodes of its neighbourhood, itself included, with which a node takes
+        part in a sum.
     n_colluding : int
-        Distributed: how many of these may tell the server their noise, or add none. Each node adds a
-        variance of sigma² / (n_reporters - n_colluding).
+        Distributed: how many of these may reveal their noise to the server, or add none. Each node adds
+        a variance of sigma² / (n_reporters - n_colluding).
     """
 
     query: Query[S]
-    sigma: float
+    sigma: Annotated[float, Above(0)]
     trust: Literal["local", "distributed"] = "local"
-    n_reporters: int = 1
-    n_colluding: int = 0
+    n_reporters: Annotated[int, AtLeast(1)] = 1
+    n_colluding: Annotated[int, AtLeast(0)] = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.trust not in ("local", "distributed"):
+            raise ParameterError(f"expected trust local or distributed, got {self.trust[:80]!r}")
         if not self.query.unit_norm:
             raise ParameterError(
                 "expected a query whose answer has norm at most 1 to be noised, got "
                 f"{type(self.query).__name__}"
             )
-        if not 0 <= self.n_colluding < self.n_reporters:
+        if self.n_colluding >= self.n_reporters or not self.share > 0:
             raise ParameterError(
                 "expected n_colluding of at least 0 and below n_reporters, got "
                 f"{self.n_colluding} and {self.n_reporters}"
             )
-        if not 0 < self.share < math.inf:
-            raise ParameterError(f"expected a noise multiplier above 0, got {self.sigma}")
 
     @property
     def share(self) -> float:
-        """The standard deviation of what one client (local) or one node (distributed) adds."""
+        """The standard deviation of the noise of one client (local) or one node (distributed)."""
         return self.sigma / math.sqrt(self.n_reporters - self.n_colluding)
 
     @property
-    def dimensions(self) -> Dimensions:
-        return self.query.dimensions
+    def text(self) -> str:
+        return f"noised {self.query.text}"
 
-    @property
-    def n_numbers(self) -> int:
-        return self.query.n_numbers
-
-    def shaped(self, vector: NDArray[np.float64]) -> S:
-        return self.query.shaped(vector)
+    def bounds(self) -> Floats:
+        return self.query.bounds() + TAIL * self.share
 
 
-@expected_as(
-    "an aggregator, an object with aggregate(query, cohort_size)",
-    advice="wrap the counts: LocalAggregator(counts)",
-)
-class Aggregator(Protocol):
-    """Whoever can put a query to a cohort of clients and bring back the sum of their answers.
+def node_bounds(query: Query[Any], clients_per_node: int) -> Floats:
+    """Bounds of the sum over a node's clients as powers of two, which masked sums are scaled by.
 
-    Its clients keep their bucket from round to round: `Part` goes by it. An aggregator that knows how
-    many there are says so in `n_clients`: a cohort of all of them is not a sample.
+    Server and nodes compute them separately and compare digests. Logarithms of two machines may differ
+    in the last bit; the power of two above them does not.
+
+    Parameters
+    ----------
+    query : Query
+    clients_per_node : int
+        The declared largest number.
+
+    Returns
+    -------
+    float array of shape (n_numbers,)
+
+    Examples
+    --------
+    >>> node_bounds(Contrast(2, 2), 25)[:2].tolist()
+    [32.0, 32.0]
     """
-
-    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
-        """The sum of the answers of `cohort_size` clients; None asks every client there is."""
-
-
-def _real(vector: ArrayLike, n_numbers: int) -> NDArray[np.float64]:
-    """So many real, finite numbers; what is refused is not shown, for it is a client's."""
-    given = plain_array(vector, f"an answer of {n_numbers} numbers", error=InputError)
-    if given.dtype.kind not in "iuf":
-        raise InputError(f"expected an answer of {n_numbers} real numbers, got other values")
-    if given.shape != (n_numbers,):
-        raise InputError(f"expected an answer of {n_numbers} numbers, got shape {given.shape}")
-    with np.errstate(over="ignore"):  # of longer floats than float64: infinite, and refused below
-        values = given.astype(np.float64)
-    if not np.isfinite(values).all():
-        raise InputError(
-            f"expected an answer of {n_numbers} finite numbers, got infinite ones or NaN; ask with "
-            "priors, under which no client has probability zero"
-        )
-    if not (np.abs(values) <= LARGEST).all():
-        raise InputError(
-            f"expected an answer of {n_numbers} numbers from {-LARGEST:g} to {LARGEST:g}, got a larger "
-            "one; leave that answer out"
-        )
-    return values
+    if isinstance(query, Noised) and query.trust == "distributed":
+        # One share of noise, however many clients.
+        bounds = query.query.bounds() * clients_per_node + TAIL * query.share
+    else:
+        bounds = query.bounds() * clients_per_node
+    _, exponents = np.frexp(bounds)
+    return np.ldexp(np.ones(query.n_numbers), exponents)

@@ -9,7 +9,7 @@ CATEGORIES = "0,1,2"
 def fed(run, tmp_path):
     """A federation of two nodes for clients.csv, at a port that nothing listens on."""
     pytest.importorskip("flwr")
-    from polyurn.integrations.flower.one_machine import free_port
+    from polyurn.federation.one_machine import free_port
 
     ran = run(
         "federation", "init", "fed", "--nodes", 2, "--categories", 3, "--max-size", 12,

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from cli_walk import assert_refused
-from polyurn.storage.federation_folder import FederationFolder, read_node
+from polyurn.federation.folder import FederationFolder, read_node
 
 INIT = ("federation", "init", "fed", "--categories", 3, "--max-size", 12)
 
@@ -30,20 +30,20 @@ def test_names_of_categories_are_declared_for_all(run):
 
 def test_owners_make_their_keys_and_the_federation_is_made_of_the_public_ones(run, tmp_path):
     from polyurn.client.tables import table_histograms
-    from polyurn.integrations.flower.owned_node import open_node
-    from polyurn.storage.tables import read_table
+    from polyurn.federation.owned_node import open_node
+    from polyurn.storage.table_files import read_table
 
     for name in ("hospital-a", "hospital-b"):
         ran = run("federation", "keys", f"at-{name}", "--name", name)
         assert ran.code == 0
-        assert f"wrote at-{name}/{name}.json: send it to whoever sets the federation up" in ran.err
-    public = [f"--node=at-{name}/{name}.json" for name in ("hospital-a", "hospital-b")]
+        assert f"wrote at-{name}/{name}.pub: send it to whoever sets the federation up" in ran.err
+    public = [f"--node=at-{name}/{name}.pub" for name in ("hospital-a", "hospital-b")]
     ran = run(*INIT, *public)
     assert ran.code == 0
     assert "private keys" not in ran.err
     for name in ("hospital-a", "hospital-b"):
         home = tmp_path / f"at-{name}"
-        for file in ("node.json", "policy.toml", "ca.crt"):
+        for file in ("federation.json", "policy.toml", "ca.crt"):
             shutil.copy(tmp_path / "fed" / "nodes" / name / file, home / file)
         node = read_node(home)
         assert node.name == name
@@ -54,14 +54,14 @@ def test_owners_make_their_keys_and_the_federation_is_made_of_the_public_ones(ru
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((*INIT,), ["expected nodes: --nodes 8, or --node KEYS.json"]),
+        ((*INIT,), ["expected nodes: --nodes 8, or --node NAME.pub"]),
         ((*INIT, "--nodes", -1), ["expected nodes"]),
         ((*INIT, "--nodes", 100_001), ["expected 1 to 100,000 nodes"]),
         ((*INIT, "--nodes", 1, "--address", "localhost"), ["expected an address such as"]),
         ((*INIT, "--nodes", 1, "--host", "a..b"), ["expected a host name or an IP address"]),
         ((*INIT, "--nodes", 1, "--clients-per-node", 0), ["clients_per_node"]),
-        ((*INIT, "--node", "clients.csv"), ["clients.csv is not a node-keys file"]),
-        ((*INIT, "--node", "none.json"), ["there is no none.json in"]),
+        ((*INIT, "--node", "clients.csv"), ["clients.csv has no public keys of a node"]),
+        ((*INIT, "--node", "none.pub"), ["cannot read none.pub"]),
         (("federation", "init", "fed", "--max-size", 5, "--nodes", 1), ["--categories"]),
         (("federation", "keys", "mine", "--name", "a/b"), ["expected a name of letters"]),
         (("federation", "keys", "mine"), ["--name"]),
@@ -83,5 +83,5 @@ def test_a_folder_that_is_in_use_is_refused(run, tmp_path):
 
 def test_keys_of_one_owner_twice_are_refused(run):
     run("federation", "keys", "mine", "--name", "a")
-    ran = run(*INIT, "--node", "mine/a.json", "--node", "mine/a.json")
+    ran = run(*INIT, "--node", "mine/a.pub", "--node", "mine/a.pub")
     assert_refused(ran, "nodes with names of their own")

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cli_walk import CLIENTS, HEAD, assert_refused
-from polyurn.integrations.flower.certificates import Certified, make_authority, make_server
-from polyurn.integrations.flower.processes import keep_pid
-from polyurn.storage.federation_folder import FederationFolder
+from polyurn.federation.certificates import Certified, make_authority, make_server
+from polyurn.federation.flower.processes import keep_pid
+from polyurn.federation.folder import FederationFolder
 from tls_doors import Door
 
 JOIN = ("federation", "join", "fed/nodes/node-1")
@@ -59,8 +59,9 @@ def test_the_categories_of_a_table_are_those_of_the_federation(run, tmp_path):
 
 
 def test_a_folder_that_is_no_nodes_is_said(run, fed):
-    assert_refused(run("federation", "join", "fed", "clients.csv"), "there is no node.json in")
-    assert_refused(run("federation", "join", "nowhere", "clients.csv"), "there is no node.json in")
+    assert_refused(run("federation", "join", "fed", "clients.csv"), "is not the folder of a node")
+    ran = run("federation", "join", "nowhere", "clients.csv")
+    assert_refused(ran, "there is no federation.json in")
 
 
 def test_a_node_that_runs_already_is_said(run, fed):
@@ -89,9 +90,9 @@ def test_a_policy_with_a_misspelt_limit_is_refused(run, fed):
 
 
 def test_a_damaged_node_file_is_said(run, fed):
-    place = fed / "nodes" / "node-1" / "node.json"
-    place.write_text(json.dumps({**json.loads(place.read_text()), "number": 3}))
-    assert_refused(run(*JOIN, "clients.csv"), "node.json is damaged: there is no node 3")
+    path = fed / "nodes" / "node-1" / "federation.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "node": 3}))
+    assert_refused(run(*JOIN, "clients.csv"), "federation.json is damaged: there is no node 3")
 
 
 # ----------------------------------------------------------------------- servers that are not ours

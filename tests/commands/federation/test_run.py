@@ -7,12 +7,11 @@ import pytest
 
 from cli_walk import assert_refused
 from polyurn import LocalAggregator, select_private
-from polyurn.server.records import FitRecord
-from polyurn.storage.federation_folder import FederationFolder
-from polyurn.storage.job_folder import JobFolder
-from polyurn.storage.mdm_json import save
-from polyurn.storage.provenance import PrivacyRecord
-from polyurn.typed.records import to_record
+from polyurn.federation.folder import FederationFolder
+from polyurn.federation.jobs import JobFolder, MixtureJob
+from polyurn.storage.models import save
+from polyurn.storage.provenance import PrivacyProvenance
+from polyurn.typed.json_form import to_json
 
 RUN = ("federation", "run", "fed", "--no-privacy")
 PRIVATE = ("federation", "run", "fed", "--epsilon", 1, "--delta", 1e-6)
@@ -33,15 +32,15 @@ def test_a_folder_that_is_no_federation_is_said(run):
     [
         (("--max-size", 13), ["expected --max-size from 1 to 12, which nodes have agreed to"]),
         (("--max-size", 0), ["expected --max-size from 1 to 12"]),
-        (("--components", "2", "--held-out", 0.3), ["--held-out", "one number of components"]),
         (("--components", "0"), ["component"]),
         (("--components", "x"), ["component"]),
         (("--rounds", 0), ["of rounds"]),
-        (("--min-nodes", 0), ["min_nodes of at least 1"]),
-        (("--min-nodes", 1), ["a sum over one node is its answer"]),
-        (("--min-fraction", 1.1), ["min_fraction from 0 to 1"]),
-        (("--timeout", 0), ["a timeout above 0"]),
-        (("--settling", -1), ["a settling time of at least 0"]),
+        (("--terms", "min_nodes=0"), ["min_nodes", "at least 1"]),
+        (("--terms", "min_nodes=1"), ["a sum over one node is its answer"]),
+        (("--terms", "min_fraction=1.1"), ["min_fraction", "from 0 to 1"]),
+        (("--terms", "timeout=0"), ["timeout", "above 0"]),
+        (("--terms", "settling=-1"), ["settling", "at least 0"]),
+        (("--terms", "min_node=2"), ["--terms as NAME=VALUE", "got 'min_node=2'"]),
         (("-o", "."), ["Is a directory"]),
         (("-o", "no/folder/mdm.json"), ["cannot write"]),
         (("--sizes", "other"), ["--sizes"]),
@@ -50,6 +49,18 @@ def test_a_folder_that_is_no_federation_is_said(run):
 def test_settings_that_cannot_be_meant_are_one_line(run, fed, options, words):
     assert_refused(run(*RUN, *options), *words)
     assert list(FederationFolder(fed).runs.iterdir()) == []
+
+
+def test_nobody_is_held_out_where_a_single_k_is_only_fitted():
+    job = {
+        "federation": "fed",
+        "command": None,
+        "components": (2,),
+        "max_size": 12,
+        "held_out": 0.3,
+    }
+    assert MixtureJob(selects=False, **job).search["held_out"] is None
+    assert MixtureJob(selects=True, **job).search["held_out"] == 0.3
 
 
 def test_a_damaged_federation_is_named(run, fed):
@@ -95,7 +106,7 @@ def test_a_run_with_a_guarantee_needs_a_server_like_any_other(run, fed):
 @pytest.fixture
 def played(monkeypatch, fed):
     """The jobs of a server that chooses in private, among clients of this process."""
-    from polyurn.commands._shared import federated
+    from polyurn.commands.federation import following as federated
 
     jobs = []
 
@@ -108,13 +119,13 @@ def played(monkeypatch, fed):
             max_size=12, rng=0,
         )  # fmt: skip
         for done in choice.fit.rounds:
-            folder.tell({"round": done.number, "n_clients": 4, "log_likelihood": None})
+            folder.tell({**to_json(done), "n_clients": 4, "log_likelihood": None})
         made = {
-            "fit": FitRecord.of(choice.fit).to_record(),
-            "privacy": to_record(PrivacyRecord.of(choice.fit.guarantee)),
+            "fit": to_json(choice.fit),
+            "privacy": to_json(PrivacyProvenance.of(choice.fit.guarantee)),
             "candidates": [asdict(candidate) for candidate in choice.candidates],
         }
-        save(choice.fit.mdm, folder.result, made=made)
+        save(choice.fit.mdm, folder.result, provenance=made)
 
     monkeypatch.setattr(federated, "alive", lambda pid: 1)
     monkeypatch.setattr(federated.superlink, "submit", submit)

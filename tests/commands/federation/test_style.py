@@ -2,23 +2,20 @@
 
 import os
 import signal
-from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
 import pytest
 
 import polyurn as pu
 from cli_walk import assert_refused
-from polyurn.client.record_tables import table_records
-from polyurn.storage.federation_folder import FederationFolder, read_node
-from polyurn.storage.job_folder import JobFolder
-from polyurn.storage.provenance import PrivacyRecord
-from polyurn.storage.style_json import load_style, save_style
-from polyurn.storage.tables import read_table
-from polyurn.typed.records import to_record
+from polyurn.federation.folder import FederationFolder
+from polyurn.federation.jobs import JobFolder
+from polyurn.model.style import Style
+from polyurn.storage.models import load_saved, save
+from polyurn.storage.provenance import PrivacyProvenance
+from polyurn.typed.json_form import to_json
 from style_cases import drawn_world
 
 STYLE = ("federation", "style", "fed", "proxy.csv")
@@ -71,10 +68,10 @@ def test_whether_there_is_a_guarantee_has_to_be_said(run, fed, proxy):
         (("--features", "width,depth"), ["proxy.csv", "'depth'"]),
         (("--directions", 3), ["n_directions from 1 to 2"]),
         (("--radius", 0), ["radius above 0"]),
-        (("--min-nodes", 1), ["a sum over one node is its answer"]),
-        (("--min-fraction", 1.1), ["min_fraction from 0 to 1"]),
-        (("--timeout", 0), ["a timeout above 0"]),
-        (("-o", "proxy.csv"), ["expected a .json file for the style, got 'proxy.csv'"]),
+        (("--terms", "min_nodes=1"), ["a sum over one node is its answer"]),
+        (("--terms", "min_fraction=1.1"), ["min_fraction", "from 0 to 1"]),
+        (("--terms", "timeout=0"), ["timeout", "above 0"]),
+        (("-o", "proxy.csv"), ["expected a .json file to write, got 'proxy.csv'"]),
         (("-o", "no/folder/style.json"), ["cannot write"]),
     ],
     ids=str,
@@ -90,7 +87,7 @@ def test_a_label_that_is_no_category_of_the_federation_is_named_with_its_line(ru
     (fed.parent / "proxy.csv").write_text("\n".join(rows) + "\n")
     assert_refused(
         run(*EXACT),
-        "proxy.csv: column 'label': 1 of 300 values are none of the federation's categories",
+        "proxy.csv: column 'label': the federation has no category of the labels of 1 of 300 rows",
         "line 5",
     )
 
@@ -119,9 +116,16 @@ def test_archives_and_spaces_have_names_of_their_own(run, fed, proxy, tmp_path):
     refused = run(*ask, "space.json", "--no-privacy", "--directions", 1)
     assert_refused(refused, "--directions has no effect with space.json, a style space")
     np.savez(tmp_path / "proxy.npz", features=features, labels=labels + 1)
-    assert_refused(run(*ask, "proxy.npz", "--no-privacy"), "proxy.npz: expected labels from 0 to 2")
+    assert_refused(
+        run(*ask, "proxy.npz", "--no-privacy"),
+        "proxy.npz",
+        "3 categories, in an archive as numbers from 0",
+    )
     np.savez(tmp_path / "proxy.npz", features=np.empty((0, 2, 2)), labels=np.empty(0, int))
-    assert_refused(run(*ask, "proxy.npz", "--no-privacy"), "proxy.npz: expected points of each of")
+    assert_refused(
+        run(*ask, "proxy.npz", "--no-privacy"),
+        "proxy.npz: expected at least one row, got an empty table",
+    )
 
 
 def test_a_space_of_another_number_of_labels_is_refused(run, fed, tmp_path):
@@ -162,7 +166,7 @@ def test_features_that_were_declared_are_taken_in_their_order(run, proxy, tmp_pa
 @pytest.fixture
 def played(monkeypatch, fed):
     """The jobs of a server that asks clients of this process; node 2 has histograms only."""
-    from polyurn.commands._shared import federated
+    from polyurn.commands.federation import following as federated
 
     jobs = []
 
@@ -173,20 +177,24 @@ def played(monkeypatch, fed):
         clients = pu.LocalAggregator(records)
         guarantee = None
         if job.epsilon is None:
-            style = pu.fit_style(clients, job.space, ties=job.ties)
+            style = pu.fit_style(clients, job.space, label_effect=job.label_effect)
         else:
             ledger = pu.open_ledger(place.ledger, epsilon=job.epsilon, delta=job.delta)
             clients = pu.PrivateAggregator(clients, ledger=ledger)
             style = pu.fit_style(
-                clients, job.space, ties=job.ties, epsilon=job.epsilon, delta=job.delta
+                clients,
+                job.space,
+                label_effect=job.label_effect,
+                epsilon=job.epsilon,
+                delta=job.delta,
             )
             guarantee = clients.guarantee()
         made = {
-            "privacy": to_record(PrivacyRecord.of(guarantee)),
+            "privacy": to_json(PrivacyProvenance.of(guarantee)),
             "command": job.command,
-            "crossed": crossed(),
+            "traffic": crossed(),
         }
-        save_style(style, folder.result, features=job.features, made=made)
+        save(style, folder.result, features=job.features, provenance=made)
 
     monkeypatch.setattr(federated, "alive", lambda pid: 1)
     monkeypatch.setattr(federated.superlink, "submit", submit)
@@ -195,15 +203,15 @@ def played(monkeypatch, fed):
 
 def crossed():
     nodes = [
-        {"node": 1, "name": "node-1", "n_summed": 1, "benched": None, "refused": []},
+        {"node": 1, "name": "node-1", "n_summed": 1, "excluded": None, "refused": []},
         {
             "node": 2,
             "name": "node-2",
             "n_summed": 0,
-            "benched": None,
+            "excluded": None,
             "refused": [["not asked", 1]],
         },
-        {"node": 3, "name": "node-3", "n_summed": 0, "benched": None, "refused": []},
+        {"node": 3, "name": "node-3", "n_summed": 0, "excluded": None, "refused": []},
     ]
     return {
         "secure": True, "n_nodes": 3, "clients_per_node": 40, "n_rounds": 0, "n_attempts": 0,
@@ -213,7 +221,7 @@ def crossed():
 
 
 def test_a_style_is_written_and_says_what_it_is_without(run, proxy, played):
-    ran = run(*EXACT, "--ties", "--directions", 1, "-o", "style.json")
+    ran = run(*EXACT, "--label-effect", "--directions", 1, "-o", "style.json")
     assert ran.code == 0, ran.err
     assert "2 features, from proxy.csv; name them with --features" in ran.err
     assert "asking the nodes, once" in ran.err
@@ -221,12 +229,12 @@ def test_a_style_is_written_and_says_what_it_is_without(run, proxy, played):
     assert "without node-2: not asked\n" in ran.err
     assert "without node-3: it was not there\n" in ran.err
     assert "wrote style.json: 40 clients" in ran.err
-    saved = load_style("style.json")
+    saved = load_saved("style.json", Style)
     assert saved.features == ("width", "height")
-    assert (saved.style.n_directions, saved.style.tie is None) == (1, False)
-    assert saved.made.command.startswith("polyurn federation style fed proxy.csv")
+    assert (saved.model.n_directions, saved.model.label_effect is None) == (1, False)
+    assert saved.provenance.command.startswith("polyurn federation style fed proxy.csv")
     (job,) = played
-    assert (job.secure, job.ties, job.epsilon) == (True, True, None)
+    assert (job.secure, job.label_effect, job.epsilon) == (True, True, None)
     assert "crossed: secure sums over 3 nodes" in run("show", "style.json").err
 
 
@@ -247,8 +255,9 @@ def test_without_a_file_the_directions_are_shown_and_as_json_with_the_guarantee(
     ],
     ids=["exact", "private", "private mixture"],
 )
+@pytest.mark.usefixtures("ctrl_c")
 def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, is_charged, kept):
-    from polyurn.commands._shared import federated
+    from polyurn.commands.federation import following as federated
 
     stopped = []
 
@@ -268,8 +277,9 @@ def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, 
     assert ran.err.endswith(f"interrupted; {kept}{charged}\n")
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_during_the_submission_is_left_in_the_jobs_folder(run, fed, proxy, monkeypatch):
-    from polyurn.commands._shared import federated
+    from polyurn.commands.federation import following as federated
 
     monkeypatch.setattr(federated, "alive", lambda pid: 1)
     monkeypatch.setattr(
@@ -280,133 +290,3 @@ def test_ctrl_c_during_the_submission_is_left_in_the_jobs_folder(run, fed, proxy
     assert ran.err.endswith("interrupted; nothing was kept\n")
     (folder,) = runs(fed)
     assert JobFolder(folder).failure == "interrupted"
-
-
-# -------------------------------------------------------------------------------- over real processes
-
-NAMES = ("one", "two", "three")
-
-
-@dataclass
-class Asked:
-    """What was seen of a federation of four nodes that is over; the fourth has histograms only."""
-
-    records: list = field(default_factory=list)
-    space: object = None
-    ran: dict = field(default_factory=dict)
-    styles: dict = field(default_factory=dict)
-    ledger: object = None
-    left: list = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory):
-    """A whole life: init, up, join, a style without and with a guarantee, down."""
-    pytest.importorskip("flwr")
-    from live_federations import PATIENCE, polyurn, processes_of
-    from polyurn.integrations.flower.one_machine import free_port, start_node
-    from polyurn.integrations.flower.processes import end_processes
-
-    place, seen = tmp_path_factory.mktemp("style"), Asked()
-    made = FederationFolder(place / "fed")
-    ran = polyurn(
-        "init", made.path, "--nodes", 4, "--categories", ",".join(NAMES), "--max-size", 40,
-        "--clients-per-node", 20, "--address", f"localhost:{free_port()}",
-        "--features", "width,height",
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    pool = points_of(600, 1, NAMES)
-    pyarrow.parquet.write_table(pool, place / "proxy.parquet")
-    starting, nodes = [], [read_node(made.node(f"node-{number}")) for number in range(1, 5)]
-    try:
-        ran = polyurn("up", made.path)
-        assert ran.returncode == 0, ran.stderr
-        for node in nodes:
-            table = node.path / "records.csv"
-            pyarrow.csv.write_csv(node_table(node.number), table)
-            words = [str(node.path), str(table), "--category", "label"]
-            features = [] if node.number == 4 else ["--features", "width,height"]
-            starting.append(start_node(node, [*words, *features]))
-        for one in starting:
-            one.wait()
-        for name, options in {
-            "exact": ["--no-privacy"], "private": ["--epsilon", 200, "--delta", 1e-6],
-        }.items():  # fmt: skip
-            output = place / f"{name}.json"
-            seen.ran[name] = polyurn(
-                "style", made.path, place / "proxy.parquet", *options, "-o", output,
-                "--timeout", PATIENCE, "--settling", PATIENCE,
-            )  # fmt: skip
-            assert seen.ran[name].returncode == 0, seen.ran[name].stderr
-            seen.styles[name] = load_style(output)
-    finally:
-        end_processes([node.pid for node in nodes], within=10.0)
-        for one in starting:
-            one.process.kill()  # one that had not joined yet has no file
-            one.process.wait()
-        polyurn("down", made.path)
-    seen.records = [
-        table_records(
-            read_table(node.path / "records.csv"), label="label", categories=NAMES,
-            features=["width", "height"],
-        )
-        for node in nodes[:3]
-    ]  # fmt: skip
-    features = np.column_stack([pool["width"], pool["height"]])
-    codes = np.array([NAMES.index(name) for name in pool["label"].to_pylist()])
-    seen.space = pu.style_space(features, codes, n_directions=2)
-    seen.ledger, seen.left = made.ledger, processes_of(made.path)
-    return seen
-
-
-def node_table(number):
-    """The records of twenty clients, in the features of the pool."""
-    held = drawn_world(20, sizes=(20, 40), n_directions=2, n_labels=3, seed=number).records
-    some = held.of(np.arange(20))
-    values = some.features * [3.0, 1.0] + some.labels[:, None]
-    return pa.table({
-        "client": some.owner, "label": np.array(NAMES)[some.labels], "width": values[:, 0],
-        "height": values[:, 1],
-    })  # fmt: skip
-
-
-def union(parts):
-    held = [part.of(np.arange(part.n_clients)) for part in parts]
-    clients = np.concatenate([1000 * i + one.owner for i, one in enumerate(held)])
-    features = np.concatenate([one.features for one in held])
-    labels = np.concatenate([one.labels for one in held])
-    return pu.Records(features, labels, clients, n_labels=3)
-
-
-def test_a_style_over_processes_is_that_of_all_their_records(asked):
-    saved = asked.styles["exact"]
-    expected = pu.fit_style(pu.LocalAggregator(union(asked.records)), asked.space)
-    assert saved.style.space == asked.space
-    assert saved.style.n_clients == expected.n_clients == 60
-    for name in ("mean", "shared", "by_label", "within"):
-        # A secure sum rounds each node's numbers to fixed point.
-        got, wanted = getattr(saved.style, name), getattr(expected, name)
-        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
-    assert (saved.categories, saved.features) == (NAMES, ("width", "height"))
-    assert (saved.made.crossed.secure, saved.made.crossed.n_attempts) == (True, 1)
-
-
-def test_a_node_with_histograms_only_is_said_and_the_others_are_asked(asked):
-    refusal = "without node-4: it has histograms only, and the question about style needs records"
-    assert refusal in asked.ran["exact"].stderr.splitlines()
-    assert [node.n_summed for node in asked.styles["exact"].made.crossed.nodes] == [1, 1, 1, 0]
-
-
-def test_a_private_style_over_processes_is_charged_once_and_states_it(asked):
-    saved = asked.styles["private"]
-    guarantee = saved.made.privacy.guarantee
-    assert (guarantee.trust, guarantee.n_rounds) == ("distributed", 1)
-    assert "(200, 1e-06)-differentially private for one client" in asked.ran["private"].stderr
-    assert len(pu.open_ledger(asked.ledger, epsilon=200.0, delta=1e-6).charges) == 1
-    exact = asked.styles["exact"].style
-    assert abs(saved.style.n_clients - exact.n_clients) <= 2
-    assert np.abs(saved.style.within - exact.within).max() < 0.2
-
-
-def test_no_process_is_left(asked):
-    assert asked.left == []

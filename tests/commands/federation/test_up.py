@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cli_walk import assert_refused
-from polyurn.integrations.flower.certificates import Certified, expiry, make_server
-from polyurn.storage.federation_folder import FederationFolder, renew_server
+from polyurn.federation.certificates import Certified, expiry, make_server
+from polyurn.federation.folder import FederationFolder
 
 
 def test_a_port_that_is_in_use_is_said(run, fed):
@@ -24,7 +24,7 @@ def test_an_expired_certificate_is_said_with_what_to_do(run, fed):
     past = datetime.now(UTC) - timedelta(days=900)
     old = make_server(Certified(key, certificate), ["localhost"], now=past)
     place = FederationFolder(fed)
-    renew_server(place, (old.key, old.certificate))
+    place.take_certificate(old)
     ran = run("federation", "up", "fed")
     assert_refused(ran, "certificate of the SuperLink has expired", "polyurn federation up --renew")
     port = int(place.read().address.rpartition(":")[2])

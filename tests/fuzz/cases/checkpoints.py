@@ -3,7 +3,7 @@
 A fit that goes on ends with the same result to the bit as one that was never stopped, or it is refused.
 """
 
-import io
+import base64
 import json
 import re
 from functools import cache
@@ -14,12 +14,9 @@ from fuzz.case import Case, Ran, chance, one_of
 from fuzz.material import FIT, material, some
 from fuzz.mutations import mutated
 
+_RECORD = "checkpoint/rounds.jsonl"
 _COMMAND = (*FIT, "--checkpoint", "checkpoint", "-o", "out.json")
-_ODD = (
-    np.array("x"), np.array([]), np.array([np.nan] * 3), np.zeros((2, 2)), np.array(["a", "b"]),
-    np.array(3.0),
-    np.zeros(4, dtype=complex), np.zeros(3, dtype=[("a", "f8")]),
-)  # fmt: skip
+_ODD = (np.array([]), np.array([np.nan] * 3), np.zeros(4), np.zeros(3, dtype=np.float32))
 
 
 def cases(rng: np.random.Generator) -> Case:
@@ -30,7 +27,12 @@ def cases(rng: np.random.Generator) -> Case:
     command = _COMMAND
     same = True
     if chance(rng, 0.15):
-        others = (("--seed", "1"), ("--components", "3"), ("--patience", "0"), ("--cohort", "10"))
+        others = (
+            ("--seed", "1"),
+            ("--components", "3"),
+            ("--search", "patience=0"),
+            ("--cohort", "10"),
+        )
         command, same = (*_COMMAND, *one_of(rng, others)), False
     return Case(
         command,
@@ -42,58 +44,38 @@ def cases(rng: np.random.Generator) -> Case:
 
 
 def _change(files: dict[str, bytes | None], rng: np.random.Generator) -> None:
-    """Damage, lose or add a file of the folder."""
-    rounds = sorted(name for name in files if "round-" in name)
-    if not rounds:
+    """Damage, lose, double or add a line of the record, or a file beside it."""
+    if not files.get(_RECORD):
         return
-    name = one_of(rng, rounds)
-    match int(rng.integers(11)):
+    lines = files[_RECORD].splitlines(keepends=True)
+    at = int(rng.integers(len(lines)))
+    match int(rng.integers(9)):
         case 0:
-            del files[name]
+            del lines[at]
         case 1:
-            for later in rounds[rounds.index(name) :]:
-                del files[later]
+            del lines[at:]
         case 2 | 3 | 4:
-            files[name] = mutated(files[name], rng=rng)
+            lines[at] = mutated(lines[at], rng=rng)
         case 5:
-            files[name] = files[one_of(rng, rounds)]
+            lines[at] = one_of(rng, lines)
         case 6:
-            files[name] = _npy(one_of(rng, _ODD))
+            lines[at] = lines[at][: int(rng.integers(len(lines[at])))]
         case 7:
-            numbers = _numbers(files[name])
-            if numbers is not None and numbers.size and numbers.dtype == np.float64:
-                numbers.flat[int(rng.integers(numbers.size))] = one_of(
-                    rng, (np.nan, np.inf, -1.0, 1e300, 0.0, 7.5)
-                )
-                files[name] = _npy(numbers)
-        case 8:
-            files["checkpoint/settings.json"] = mutated(
-                material()["checkpoint/settings.json"], rng=rng
-            )
-        case 9:
-            extra = (
-                "round-0005.npy",
-                "round-0000.npy",
-                "x.txt",
-                ".polyurn-0123456789abcdef",
-                "round-1.npy",
-            )
-            files[f"checkpoint/{one_of(rng, extra)}"] = one_of(rng, (b"", files[name]))
+            lines[at] = _with_numbers(lines[at], one_of(rng, _ODD))
         case _:
-            files.pop("checkpoint/settings.json", None)
+            extra = one_of(rng, ("x.txt", ".polyurn-0123456789abcdef", "round-0000.npy"))
+            files[f"checkpoint/{extra}"] = one_of(rng, (b"", lines[at]))
+    files[_RECORD] = b"".join(lines)
 
 
-def _npy(array: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
-
-
-def _numbers(content: bytes | None) -> np.ndarray | None:
+def _with_numbers(line: bytes, numbers: np.ndarray) -> bytes:
+    """A round with other numbers, and the checksum that it had."""
     try:
-        return np.load(io.BytesIO(content or b""), allow_pickle=False)
-    except (ValueError, EOFError, OSError):
-        return None
+        record = json.loads(line)
+    except ValueError:
+        return line
+    record["numbers"] = base64.b64encode(numbers.tobytes()).decode()
+    return json.dumps(record).encode() + b"\n"
 
 
 def _is_the_same(ran: Ran) -> str | None:
@@ -110,7 +92,7 @@ def _has_its_own_settings(files: dict[str, bytes | None]):
     """Another run may use the folder only if there is no run in it."""
 
     def oracle(ran: Ran) -> str | None:
-        held = "checkpoint/settings.json" in files
+        held = b"settings" in (files.get(_RECORD) or b"")
         return "went on with other settings than those of the folder" if held else None
 
     return oracle

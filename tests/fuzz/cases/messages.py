@@ -69,7 +69,7 @@ def _joined(head: bytes, header: bytes, numbers: bytes) -> bytes:
 def _answered(data: bytes) -> None:
     """A query that was let through is no danger to a client, whatever has become of its parameters."""
     query = decode_query(data)
-    if query.dimensions.n_categories != len(wire_cases.CLIENT) or query.n_numbers > _MOST_NUMBERS:
+    if query.n_categories != len(wire_cases.CLIENT) or query.n_numbers > _MOST_NUMBERS:
         return
     try:
         said = answer(query, wire_cases.HELD, buckets=np.array([wire_cases.BUCKET]), rng=0)

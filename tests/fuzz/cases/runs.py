@@ -14,16 +14,15 @@ _DEEP = b"[" * 100_000
 def cases(rng: np.random.Generator) -> Case:
     """A command that reads a folder whose `runs.jsonl` is not as it was."""
     lines = material()["runs/runs.jsonl"].splitlines()
+    if chance(rng, 0.15):
+        lines[0] = json.dumps(damaged(json.loads(lines[0]), rng=rng)).encode()
     files = some("runs", "mdm.json", "plain.json", "points.npz", "sweep.toml")
     for _ in range(int(rng.integers(1, 4))):
         lines = _changed(lines, rng) or [b""]
     end = one_of(rng, (b"\n", b"\n", b"\n", b"", b"\r\n"))
     files["runs/runs.jsonl"] = end.join(lines) + (b"" if chance(rng, 0.1) else end)
-    if chance(rng, 0.15):
-        sheet = damaged(json.loads(material()["runs/sweep.json"]), rng=rng)
-        files["runs/sweep.json"] = json.dumps(sheet).encode()
     if chance(rng, 0.05):
-        files.pop(one_of(rng, ("runs/sweep.json", "runs/runs.jsonl")))
+        files.pop("runs/runs.jsonl")
     match int(rng.integers(5)):
         case 0 | 1:
             return Case(("compare", "runs", *one_of(rng, ((), ("--json",)))), files)

@@ -105,7 +105,7 @@ def _trains(asked: dict):
 
     def oracle(ran: Ran) -> str | None:
         lines = (ran.folder / "swept" / "runs.jsonl").read_text().splitlines()
-        runs = [json.loads(line) for line in lines]
+        runs = [json.loads(line) for line in lines[1:]]  # the first says what the log is
         for name, value in asked["fedavg"].items():
             if name in asked.get("grid", {}):
                 continue

@@ -338,7 +338,7 @@ def _same_sums(truth: Counter[tuple[str, str]], style: _Style, readable: bool | 
     def oracle(ran: Ran) -> str | None:
         if readable is None:
             return None
-        data = json.loads((ran.folder / "mdm.json").read_bytes())["made"]["data"]
+        data = json.loads((ran.folder / "mdm.json").read_bytes())["provenance"]["data"]
         read = data["n_clients"], data["n_points"]
         asked = len({client for client, _ in truth}), sum(truth.values())
         if read == asked and readable:

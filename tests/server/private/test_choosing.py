@@ -7,8 +7,8 @@ from polyurn import LocalAggregator, select_private
 from polyurn.errors import ParameterError
 from polyurn.model.paper_truths import truth
 from polyurn.model.scores import Mixture
-from polyurn.server.private.choosing import _candidates
-from polyurn.server.private.race import Climber, Gains
+from polyurn.server.private.private_fit import _candidates
+from polyurn.server.private.steps import Gains, PrivateStart
 
 
 def seeded(seed):
@@ -33,7 +33,7 @@ def test_the_right_number_is_chosen_and_fitted_in_twelve_rounds():
 
 def test_candidates_are_behind_the_best_by_their_gains_and_their_parameters():
     def climber(k):
-        return Climber(Mixture(np.full(k, 1 / k), np.ones((k, 4))))
+        return PrivateStart(Mixture(np.full(k, 1 / k), np.ones((k, 4))))
 
     gains = Gains(np.array([0.0, -0.2, 0.001]), np.array([0.0, 0.003, 0.004]))
     found = _candidates([climber(2), climber(1), climber(3)], gains, n_clients=1000.0)

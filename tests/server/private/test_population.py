@@ -7,7 +7,7 @@ from polyurn import LocalAggregator
 from polyurn.model.paper_truths import truth
 from polyurn.model.scores import Mixture
 from polyurn.model.sizes import SizeBins
-from polyurn.server.private.population import surveyed
+from polyurn.server.private.steps import surveyed
 from polyurn.wire import BoundedSurvey
 
 

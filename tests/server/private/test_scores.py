@@ -7,10 +7,8 @@ from polyurn import LocalAggregator
 from polyurn.model.paper_truths import truth
 from polyurn.model.scores import Mixture, log_likelihoods
 from polyurn.model.sizes import SizeBins
-from polyurn.server.private.coordinates import moved
 from polyurn.server.private.plan import DEFAULT
-from polyurn.server.private.population import surveyed
-from polyurn.server.private.scores import prepare
+from polyurn.server.private.steps import moved, prepare, surveyed
 from polyurn.wire import BoundedSurvey
 
 KNOWN = truth("medium/2")

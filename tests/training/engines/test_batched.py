@@ -7,10 +7,10 @@ from torch import nn
 
 from polyurn.partitioning.result import Partition
 from polyurn.training.engines.batched import parts
+from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train, train_columns
 from polyurn.training.losses import cross_entropy
-from polyurn.training.models import perceptron
-from polyurn.training.settings import FedAvg
+from polyurn.training.networks import perceptron
 from training_cases import close, doubled, ragged, tabular
 
 DATA = tabular()

@@ -6,8 +6,8 @@ from torch import nn
 
 from polyurn.errors import ParameterError
 from polyurn.training.engines.choice import why_not_batched
+from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train
-from polyurn.training.settings import FedAvg
 from training_cases import EveryLayer, MovingMean, images, one_client, ragged, tabular, work
 
 DATA = tabular()

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from polyurn.training.building import build
+from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train
 from polyurn.training.losses import cross_entropy
-from polyurn.training.models import convolutional
-from polyurn.training.settings import FedAvg
+from polyurn.training.networks import convolutional
 from training_cases import close, doubled, images, ragged
 
 

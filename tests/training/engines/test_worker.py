@@ -9,9 +9,9 @@ from polyurn.errors import ParameterError
 from polyurn.partitioning.result import Partition
 from polyurn.training.building import build
 from polyurn.training.engines.worker import blocks
+from polyurn.training.fedavg import FedAvg
 from polyurn.training.federated import train
 from polyurn.training.losses import cross_entropy
-from polyurn.training.settings import FedAvg
 from training_cases import (
     EveryLayer,
     MovingMean,

@@ -4,43 +4,31 @@ Nothing is started.
 """
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from polyurn.commands._shared.console import say
-from polyurn.commands._shared.options import declared_categories, listed_names
+from polyurn.commands.console import say
+from polyurn.commands.declare import argument, option
+from polyurn.commands.options import declared_categories, listed_names
 from polyurn.errors import ParameterError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 
 def init_command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make.")],
-    categories: Annotated[
-        str, typer.Option(help="Categories: a number C (0 to C-1) or names, comma-separated.")
-    ],
-    max_size: Annotated[int, typer.Option(help="Declared largest number of points of a client.")],
-    nodes: Annotated[int, typer.Option(help="How many nodes get keys that are made here.")] = 0,
-    node: Annotated[
-        list[Path] | None,
-        typer.Option(help="Public keys of a node, from `polyurn federation keys`; repeat it."),
-    ] = None,
-    address: Annotated[
-        str, typer.Option(help="Where nodes find the server: host:port.")
-    ] = "localhost:8000",
-    host: Annotated[
-        list[str] | None,
-        typer.Option(help="Another name or address of the server, for its certificate; repeat it."),
-    ] = None,
-    clients_per_node: Annotated[
-        int, typer.Option(help="Declared largest number of clients of a node.")
-    ] = 1000,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of records, comma-separated, in the order of all questions about style."
-        ),
-    ] = None,
+    *,
+    folder: Path = argument("DIR", "Folder to make."),
+    categories: str = option(..., "Categories: a number C (0 to C-1) or names, comma-separated."),
+    max_size: int = option(..., "Declared largest number of points of a client."),
+    nodes: int = option(0, "How many nodes get keys that are made here."),
+    node: list[Path] | None = option(
+        None, "Public keys of a node, from `polyurn federation keys`; repeat it."
+    ),
+    address: str = option("localhost:8000", "Where nodes find the server: host:port."),
+    host: list[str] | None = option(
+        None, "Another name or address of the server, for its certificate; repeat it."
+    ),
+    clients_per_node: int = option(1000, "Declared largest number of clients of a node."),
+    features: str | None = option(
+        None, "Columns of records, comma-separated, in the order of all questions about style."
+    ),
 ) -> None:
     """Make the folder of a federation: certificates, keys, roster, policies, and the Flower app.
 
@@ -48,16 +36,15 @@ def init_command(
 
     Example: `polyurn federation init fed --nodes 8 --categories 10 --max-size 60`
     """
-    from polyurn.integrations.flower.setting_up import set_up
-    from polyurn.storage.federation_folder import load_public_keys
+    from polyurn.federation.folder import load_public_keys, set_up
 
-    files = node or []
-    if nodes < 0 or nodes + len(files) < 1:
-        raise ParameterError("expected nodes: --nodes 8, or --node KEYS.json for each of them")
-    public = [load_public_keys(file, number=nodes + i) for i, file in enumerate(files, start=1)]
+    keys = node or []
+    if nodes < 0 or nodes + len(keys) < 1:
+        raise ParameterError("expected nodes: --nodes 8, or --node NAME.pub for each of them")
+    public = [load_public_keys(file, number=nodes + i) for i, file in enumerate(keys, start=1)]
     declared = declared_categories(categories)
     assert declared is not None
-    made = set_up(
+    files = set_up(
         folder,
         address=address,
         categories=declared,
@@ -68,27 +55,28 @@ def init_command(
         hosts=host or [],
         features=listed_names(features),
     )
-    say(f"made {folder} for {counted(nodes + len(files), 'node')} at {address}")
+    say(f"made {folder} for {counted(nodes + len(keys), 'node')} at {address}")
     if nodes:
         say(
             f"private keys of {counted(nodes, 'node')} were made here: whoever has this folder can "
             "speak for them; let owners make their own with `polyurn federation keys`"
         )
-    say(f"next: polyurn federation up {folder}; the folders for the nodes are in {made.nodes}")
+    say(f"next: polyurn federation up {folder}; the folders for the nodes are in {files.nodes}")
 
 
 def keys_command(
-    folder: Annotated[Path, typer.Argument(metavar="NODE_DIR", help="Folder to make.")],
-    name: Annotated[str, typer.Option(help="What the node is called in the federation.")],
+    *,
+    folder: Path = argument("NODE_DIR", "Folder to make."),
+    name: str = option(..., "What the node is called in the federation."),
 ) -> None:
     """Make the keys of a node on its own machine; the private ones never leave it.
 
-    Send NODE_DIR/NAME.json, the public keys, to whoever sets the federation up, and put what comes back,
-    `node.json`, `policy.toml` and `ca.crt`, into NODE_DIR.
+    Send NODE_DIR/NAME.pub, the public keys, to whoever sets the federation up, and put what comes back,
+    `federation.json`, `policy.toml` and `ca.crt`, into NODE_DIR.
 
     Example: `polyurn federation keys my-node --name hospital-a`
     """
-    from polyurn.integrations.flower.setting_up import make_keys
+    from polyurn.federation.folder import make_keys
 
-    place = make_keys(folder, name)
-    say(f"wrote {place}: send it to whoever sets the federation up; the other files stay here")
+    public = make_keys(folder, name)
+    say(f"wrote {public}: send it to whoever sets the federation up; the other files stay here")

@@ -1,111 +1,102 @@
 """`polyurn federation join`: a node that answers for the clients of a table.
 
-What it answers is `client/node.py`; how messages reach it is `integrations/flower/supernode.py`.
+What it answers is `federation/node.py`; how messages reach it is `federation/flower/supernode.py`.
 """
 
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from polyurn.commands._shared.console import say
-from polyurn.commands._shared.invocation import refuse_options
-from polyurn.commands._shared.options import Category, Client, Count, DropEmpty, TableArgument
+from polyurn.commands.console import say
+from polyurn.commands.declare import argument, option, refuse_options
+from polyurn.commands.options import DROP_EMPTY, TABLE, ColumnOptions
 from polyurn.errors import FederationError
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 if TYPE_CHECKING:
-    from polyurn.client.histogram import Histograms
+    from polyurn.client.counting import Histograms
 
 
 def join_command(
+    *,
     context: typer.Context,
-    folder: Annotated[
-        Path, typer.Argument(metavar="NODE_DIR", help="Folder of the node, as `init` made it.")
-    ],
-    table: TableArgument,
-    client: Client = None,
-    category: Category = None,
-    count: Count = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of numbers, comma-separated, or one with lists, of a table of records: "
-            "questions about style are answered too."
-        ),
-    ] = None,
-    drop_empty: DropEmpty = False,
-    background: Annotated[
-        bool, typer.Option("--background", help="Leave the node running, with its log in NODE_DIR.")
-    ] = False,
+    folder: Path = argument("NODE_DIR", "Folder of the node, as `init` made it."),
+    table: Path = TABLE,
+    columns: ColumnOptions,
+    features: str | None = option(
+        None,
+        "Columns of numbers, comma-separated, or one with lists, of a table of records: "
+        "questions about style are answered too.",
+    ),
+    drop_empty: bool = DROP_EMPTY,
+    background: bool = option(
+        False, "Leave the node running, with its log in NODE_DIR.", "--background"
+    ),
 ) -> None:
     """Join a federation with the clients of a table, and answer until Ctrl-C.
 
-    What it may be asked stands in NODE_DIR/policy.toml, and what it was asked in NODE_DIR/questions.log.
+    NODE_DIR/policy.toml limits what it may be asked; NODE_DIR/questions.log has what it was asked.
 
     Example: `polyurn federation join fed/nodes/node-1 clients.csv`
     """
-    from polyurn.client.layout import Columns
-    from polyurn.client.record_tables import table_records
     from polyurn.client.records import Records
-    from polyurn.commands._shared.client_tables import Reading, naming, read_clients
-    from polyurn.integrations.flower.one_machine import start_node
-    from polyurn.integrations.flower.owned_node import open_node, warm_up
-    from polyurn.integrations.flower.processes import alive, ended_like_ctrl_c, keep_pid
-    from polyurn.integrations.flower.setting_up import TRANSPORT_KEY
-    from polyurn.integrations.flower.supernode import Connection, knock, serve
-    from polyurn.storage.federation_folder import read_node
-    from polyurn.storage.tables import read_table
+    from polyurn.federation.flower.processes import alive, ended_like_ctrl_c, keep_pid
+    from polyurn.federation.flower.supernode import Connection, knock, serve
+    from polyurn.federation.folder import TRANSPORT_KEY, read_node
+    from polyurn.federation.one_machine import start_node
+    from polyurn.federation.owned_node import open_node, records_of, warm_up
+    from polyurn.sources.clients import naming, read_clients
+    from polyurn.storage.table_files import read_table
 
-    place = read_node(folder)
-    if (pid := alive(place.pid)) is not None:
-        raise FederationError(f"{place.name} is running already (process {pid})")
+    node_folder = read_node(folder)
+    if (pid := alive(node_folder.pid)) is not None:
+        raise FederationError(f"{node_folder.name} is running already (process {pid})")
     read: Histograms | Records
     if features is None:
-        reading = Reading(say, Columns(client, category, count), drop_empty=drop_empty)
-        read = read_clients(table, reading, place.federation.declared)
+        reading = columns.reading(drop_empty=drop_empty)
+        read = read_clients(table, reading, node_folder.federation.declared)
     else:
         refuse_options(context, ["count", "drop_empty"], "with --features, a row for each point")
-        columns = [name.strip() for name in features.split(",")]
-        place.federation.check_features(columns)
         with naming(table):
-            read = table_records(
-                read_table(table, on_remark=say), label=category or "category",
-                categories=place.federation.declared, client=client or "client",
-                features=columns,
-            )  # fmt: skip
+            rows = read_table(table, on_remark=say)
+            read = records_of(
+                node_folder, rows, features, client=columns.client, category=columns.category
+            )
     n_clients = read.n_clients if isinstance(read, Records) else read.shape[0]
-    node = open_node(place, read, on_failure=lambda error: _told("an answer", error))
+    node = open_node(node_folder, read, on_failure=lambda error: _say_failure("an answer", error))
     connection = Connection(
-        place.federation.address, place.ca_certificate, place.secret(TRANSPORT_KEY)
+        node_folder.federation.address,
+        node_folder.ca_certificate,
+        node_folder.secret(TRANSPORT_KEY),
     )
     knock(connection.address, connection.certificate)
     if background:
         words = shlex.split(context.obj)
         arguments = [word for word in words[words.index("join") + 1 :] if word != "--background"]
-        started = start_node(place, arguments)
-        say(f"{place.name} has joined (process {started.wait()}, log {started.log})")
+        started = start_node(node_folder, arguments)
+        say(f"{node_folder.name} has joined (process {started.wait()}, log {started.log})")
         return
     say("getting ready to answer")
     warm_up()
 
     def joined(flower_id: int) -> None:
-        place.flower_id.write_text(f"{flower_id}\n")
-        keep_pid(place.pid, os.getpid())
-        say(f"{place.name} has joined with {counted(n_clients, 'client')}; Ctrl-C leaves")
+        node_folder.flower_id.write_text(f"{flower_id}\n")
+        keep_pid(node_folder.pid, os.getpid())
+        say(f"{node_folder.name} has joined with {counted(n_clients, 'client')}; Ctrl-C leaves")
 
     try:
         with ended_like_ctrl_c():
             serve(
-                connection, node.answer, was_there=place.flower_id.exists(), on_joined=joined,
-                on_failure=lambda error: _told("link", error),
+                connection, node.answer, was_there=node_folder.flower_id.exists(), on_joined=joined,
+                on_failure=lambda error: _say_failure("link", error),
             )  # fmt: skip
     finally:
-        place.pid.unlink(missing_ok=True)
+        node_folder.pid.unlink(missing_ok=True)
 
 
-def _told(where: str, error: Exception) -> None:
-    """Tell the owner, and nobody else, what failed."""
+def _say_failure(where: str, error: Exception) -> None:
+    """Show the owner, and nobody else, what failed."""
     say(f"{where} failed: {type(error).__name__}: {error}")

@@ -5,70 +5,41 @@ here, of the server's own points.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say, show, warn
-from polyurn.commands._shared.invocation import check_json_place, refuse_options
-from polyurn.commands._shared.options import (
-    AsJson,
-    Delta,
-    Directions,
-    Dropout,
-    Epsilon,
-    Features,
-    FederationLedgerEpsilon,
-    Label,
-    MinFraction,
-    MinNodes,
-    NoPrivacy,
-    Output,
-    Plain,
-    Radius,
-    Settling,
-    Ties,
-    Timeout,
-    Trust,
+from polyurn.commands.console import print_json, say, show, warn
+from polyurn.commands.declare import argument, refuse_options
+from polyurn.commands.options import (
+    AS_JSON,
+    DIRECTIONS,
+    FEATURES,
+    FEDERATION,
+    JSON_OUTPUT,
+    LABEL,
+    FederationPrivacyOptions,
+    NodeOptions,
+    SpaceOptions,
     listed_names,
 )
-from polyurn.commands._shared.private_fits import federation_guarantee
-from polyurn.commands.federation.up import FolderArgument
-from polyurn.wording.numbers import counted
-
-if TYPE_CHECKING:
-    from polyurn.commands._shared.federation_spaces import NamedSpace
-    from polyurn.storage.federation_folder import Federation
+from polyurn.commands.style import say_style
+from polyurn.wording import counted
 
 
 def style_command(
+    *,
     context: typer.Context,
-    folder: FolderArgument,
-    proxy: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PROXY",
-            help="CSV, Parquet or .npz: the server's own points, one row each; or a space (.json).",
-        ),
-    ],
-    output: Output = None,
-    label: Label = None,
-    features: Features = None,
-    directions: Directions = None,
-    radius: Radius = None,
-    ties: Ties = False,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    trust: Trust = None,
-    ledger_epsilon: FederationLedgerEpsilon = None,
-    no_privacy: NoPrivacy = False,
-    plain: Plain = False,
-    min_nodes: MinNodes = 3,
-    min_fraction: MinFraction = 0.7,
-    timeout: Timeout = 60.0,
-    settling: Settling = 60.0,
-    dropout: Dropout = 0.3,
-    as_json: AsJson = False,
+    folder: Path = FEDERATION,
+    proxy: Path = argument(
+        "PROXY", "CSV, Parquet or .npz: the server's own points, one row each; or a space (.json)."
+    ),
+    measured: SpaceOptions,
+    privacy: FederationPrivacyOptions,
+    nodes: NodeOptions,
+    output: Path | None = JSON_OUTPUT,
+    label: str | None = LABEL,
+    features: str | None = FEATURES,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Learn clients' styles from the nodes of a federation; the server sees a masked sum only.
 
@@ -77,62 +48,44 @@ def style_command(
 
     Example: `polyurn federation style fed proxy.csv --epsilon 1 --delta 1e-6 -o style.json`
     """
-    from polyurn.commands._shared.federated import missing_nodes, perform
-    from polyurn.commands._shared.fitted_style import style_record, style_table
-    from polyurn.storage.atomic import write_whole
-    from polyurn.storage.federation_folder import FederationFolder
-    from polyurn.storage.federation_job import StyleJob
-    from polyurn.storage.style_json import load_style
+    from polyurn.commands.federation.following import missing_nodes, perform
+    from polyurn.commands.views import style_json, style_table
+    from polyurn.federation.folder import FederationFolder
+    from polyurn.federation.jobs import StyleJob
+    from polyurn.model.style import Style
+    from polyurn.sources.spaces import proxy_space, saved_space
+    from polyurn.storage.files import write_whole
+    from polyurn.storage.models import load_saved
 
-    place = FederationFolder(folder)
-    federation = place.read()
-    guarantee = federation_guarantee(context)
-    check_json_place(context, output, "the style")
-    space = _space(context, proxy, federation)
+    files = FederationFolder(folder)
+    federation = files.read()
+    terms = nodes.of_job(privacy)
+    if proxy.suffix == ".json":
+        names = ["label", "features", "directions", "radius"]
+        refuse_options(context, names, f"with {proxy}, a style space already made")
+        space, columns = saved_space(proxy, federation)
+    else:
+        space, columns = proxy_space(
+            proxy, federation, label=label, features=listed_names(features), radius=measured.radius,
+            n_directions=measured.directions, most_directions=DIRECTIONS, say=say,
+        )  # fmt: skip
     job = StyleJob(
-        federation=str(place.path),
+        federation=str(files.path),
         command=context.obj,
-        space=space.space,
-        features=space.features,
-        ties=ties,
-        secure=not plain,
-        min_nodes=min_nodes,
-        min_fraction=min_fraction,
-        timeout=timeout,
-        settling=settling,
-        dropout=dropout,
-        **guarantee,
+        space=space,
+        features=columns,
+        label_effect=measured.label_effect,
+        **terms,
     )
-    done = perform(place, job)
-    saved = load_style(done.result)
-    say(f"privacy: {saved.made.privacy_in_words}")
-    for sentence in missing_nodes(saved.made.crossed):
+    done = perform(files, job)
+    saved = load_saved(done.result, Style)
+    say_style(saved)
+    for sentence in missing_nodes(saved.provenance.traffic):
         warn(sentence)
-    if saved.style.alarm is not None:
-        warn(f"alarm: {saved.style.alarm}; take proxy data that are more like the clients")
     if output is not None:
         write_whole(output, lambda file: file.write(done.result.read_bytes()))
-        say(f"wrote {output}: {counted(saved.style.n_clients, 'client')}")
+        say(f"wrote {output}: {counted(saved.model.n_clients, 'client')}")
     if as_json:
-        record = style_record(saved.style, saved.categories)
-        print_json({**record, "privacy": saved.made.privacy_in_words})
+        print_json({**style_json(saved), "privacy": saved.provenance.privacy_in_words})
     elif output is None:
-        show(style_table(saved.style))
-
-
-def _space(context: typer.Context, proxy: Path, federation: "Federation") -> "NamedSpace":
-    """The space in which the nodes are asked; options that it does not hear are refused."""
-    from polyurn.commands._shared.federation_spaces import proxy_space, saved_space
-
-    if proxy.suffix == ".json":
-        made = ["label", "features", "directions", "radius"]
-        refuse_options(context, made, f"with {proxy}, a style space that is made already")
-        return saved_space(proxy, federation)
-    if proxy.suffix == ".npz":
-        named = "with .npz files, whose arrays are called features and labels"
-        refuse_options(context, ["label", "features"], named)
-    asked = context.params
-    return proxy_space(
-        proxy, federation, label=asked["label"], features=listed_names(asked["features"]),
-        directions=asked["directions"], radius=asked["radius"], say=say,
-    )  # fmt: skip
+        show(style_table(saved.model))

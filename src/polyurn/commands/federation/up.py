@@ -1,6 +1,6 @@
 """`polyurn federation up`, `status` and `down`: the server's processes.
 
-What they are is `integrations/flower/superlink.py`.
+`federation/flower/superlink.py` starts and ends them.
 """
 
 from pathlib import Path
@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from polyurn.commands._shared.console import print_json, say, show
-from polyurn.commands._shared.options import AsJson
-from polyurn.wording.numbers import counted
+from polyurn.commands.console import print_json, say, show
+from polyurn.commands.declare import option
+from polyurn.commands.options import AS_JSON, FEDERATION
+from polyurn.wording import counted
 
 _ENDS_WITHIN = 10.0  # seconds
 
@@ -20,13 +21,12 @@ FolderArgument = Annotated[
 
 
 def up_command(
-    folder: FolderArgument,
-    listen: Annotated[
-        str, typer.Option(help="Address of this machine to listen on; 0.0.0.0 for all of them.")
-    ] = "127.0.0.1",
-    renew: Annotated[
-        bool, typer.Option("--renew", help="Make a new certificate of the server first.")
-    ] = False,
+    *,
+    folder: Path = FEDERATION,
+    listen: str = option(
+        "127.0.0.1", "Address of this machine to listen on; 0.0.0.0 for all of them."
+    ),
+    renew: bool = option(False, "Make a new certificate of the server first.", "--renew"),
 ) -> None:
     """Start the server of a federation, a Flower SuperLink, and register the nodes.
 
@@ -34,34 +34,34 @@ def up_command(
 
     Example: `polyurn federation up fed`
     """
-    from polyurn.integrations.flower import setting_up, superlink
-    from polyurn.storage.federation_folder import FederationFolder
+    from polyurn.federation.flower import superlink
+    from polyurn.federation.folder import FederationFolder
 
-    place = FederationFolder(folder)
-    federation = place.read()
+    files = FederationFolder(folder)
+    federation = files.read()
     if renew:
-        setting_up.renew(place)
-    pid = superlink.start(place, host=listen)
+        files.renew_certificate()
+    pid = superlink.start(files, host=listen)
     say(f"the SuperLink listens on {listen}, port {federation.address.rpartition(':')[2]} "
-        f"(process {pid}, log {place.log})")  # fmt: skip
-    ids = superlink.register(place)
+        f"(process {pid}, log {files.log})")  # fmt: skip
+    ids = superlink.register(files)
     say(f"{counted(len(ids), 'node')} may join: polyurn federation join NODE_DIR clients.csv")
 
 
-def status_command(folder: FolderArgument, as_json: AsJson = False) -> None:
+def status_command(*, folder: Path = FEDERATION, as_json: bool = AS_JSON) -> None:
     """Show whether the server runs, which nodes are connected, and which runs there were.
 
     Example: `polyurn federation status fed`
     """
     from rich.table import Table
 
-    from polyurn.integrations.flower import superlink
-    from polyurn.integrations.flower.processes import alive
-    from polyurn.storage.federation_folder import FederationFolder
+    from polyurn.federation.flower import superlink
+    from polyurn.federation.flower.processes import alive
+    from polyurn.federation.folder import FederationFolder
 
-    place = FederationFolder(folder)
-    federation = place.read()
-    pid = alive(place.pid)
+    files = FederationFolder(folder)
+    federation = files.read()
+    pid = alive(files.pid)
     state: dict[str, Any] = {
         "address": federation.address,
         "superlink": pid,
@@ -69,16 +69,16 @@ def status_command(folder: FolderArgument, as_json: AsJson = False) -> None:
         "runs": [],
     }
     if pid is not None:
-        said = {int(node["node-id"]): node for node in superlink.nodes(place)}
-        numbers = {number: key for key, number in place.flower_ids().items()}
+        known = {int(node["node-id"]): node for node in superlink.nodes(files)}
+        numbers = {number: key for key, number in files.flower_ids().items()}
         for node in federation.nodes:
-            about = said.get(numbers.get(node.number, -1), {})
+            about = known.get(numbers.get(node.number, -1), {})
             state["nodes"].append(
                 {"number": node.number, "name": node.name,
                  "status": about.get("status", "not registered")}
             )  # fmt: skip
         state["runs"] = [
-            {"id": run["run-id"], "status": run["status"]} for run in superlink.runs(place)
+            {"id": run["run-id"], "status": run["status"]} for run in superlink.runs(files)
         ]
     if as_json:
         print_json(state)
@@ -100,20 +100,20 @@ def status_command(folder: FolderArgument, as_json: AsJson = False) -> None:
         say(f"run {run['id']}: {run['status']}")
 
 
-def down_command(folder: FolderArgument) -> None:
+def down_command(*, folder: Path = FEDERATION) -> None:
     """End the server, what it runs, and nodes that were joined in the background from DIR/nodes.
 
     Example: `polyurn federation down fed`
     """
-    from polyurn.integrations.flower import superlink
-    from polyurn.integrations.flower.processes import end_processes
-    from polyurn.storage.federation_folder import FederationFolder
+    from polyurn.federation.flower import superlink
+    from polyurn.federation.flower.processes import end_processes
+    from polyurn.federation.folder import FederationFolder
 
-    place = FederationFolder(folder)
-    federation = place.read()
-    pids = [place.node(node.name) / "node.pid" for node in federation.nodes]
+    files = FederationFolder(folder)
+    federation = files.read()
+    pids = [files.node(node.name) / "node.pid" for node in federation.nodes]
     n_ended = end_processes(pids, within=_ENDS_WITHIN)
-    was_up = superlink.stop(place)
+    was_up = superlink.stop(files)
     say(
         f"ended {'the SuperLink' if was_up else 'nothing of the server, which was down,'} and "
         f"{counted(n_ended, 'node')}"

@@ -14,12 +14,12 @@ from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.model.sizes import Sizes
 from polyurn.privacy.noise import Noise
-from polyurn.server.fit import fit
-from polyurn.server.private.fitting import fit_private
+from polyurn.server.fitting import fit
+from polyurn.server.private.private_fit import fit_private
 from polyurn.typed.arguments import checked
-from polyurn.typed.records import to_record
+from polyurn.typed.json_form import to_json
 from polyurn.wire import Aggregator
-from polyurn.wording.numbers import counted
+from polyurn.wording import counted
 
 # Clients that nothing is fitted to.
 _N_FRESH = 20_000
@@ -49,9 +49,9 @@ class ExpectedLoss:
     worst: float
     single: float
 
-    def to_record(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The fields, for JSON."""
-        return to_record(self)
+        return to_json(self)
 
 
 @checked
@@ -86,7 +86,7 @@ def expected_losses(
     rng : int
         A seed: the same federations for every ε.
     on_run : callable, optional
-        Told in words what was done.
+        Called with a sentence after each run.
 
     Returns
     -------

@@ -19,7 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from polyurn.training import schedule
 from polyurn.training.engines.worker import Work, per_example, shares
-from polyurn.training.settings import FedAvg
+from polyurn.training.fedavg import FedAvg
 
 # Memory of the clients that are trained together: their weights, the activations of one step, and the
 # list of all their points.
@@ -119,15 +119,15 @@ class BatchedEngine:
         n_batches = -(-sizes // width)
         n_steps = settings.local_epochs * n_batches
         order = schedule.orders(settings, sizes, clients, seed=self._work.seed, round_=round_)
-        client, epoch, place = np.nonzero(
+        client, epoch, position = np.nonzero(
             np.broadcast_to(np.arange(sizes[0]) < sizes[:, None, None], order.shape)
         )
-        batch, slot = np.divmod(place, width)
+        batch, slot = np.divmod(position, width)
         where = (epoch * n_batches[client] + batch, client, slot)
         first = self._work.clients.offsets[clients]
         padding = self._work.clients.indices[first]  # a point of its own: others may be anything
         index = np.tile(padding[:, None], (n_steps[0], 1, width))
-        index[where] = self._work.clients.indices[first[client] + order[client, epoch, place]]
+        index[where] = self._work.clients.indices[first[client] + order[client, epoch, position]]
         factor = np.zeros(index.shape)
         factor[where] = 1.0 / np.minimum(width, sizes[client] - batch * width)
         active = np.searchsorted(-n_steps, -np.arange(n_steps[0]), side="left")
@@ -196,19 +196,10 @@ class BatchedEngine:
 def parts(
     sizes: NDArray[np.int64], settings: FedAvg, *, copy_bytes: int, point_bytes: int
 ) -> list[slice]:
-    """How clients of decreasing sizes are cut into those that are trained together.
+    """Clients of decreasing sizes, shape (n_clients,), cut into those that are trained together.
 
-    Parameters
-    ----------
-    sizes : int array of shape (n_clients,)
-    settings : FedAvg
-    copy_bytes : int
-        Memory of the weights.
-    point_bytes : int
-        Memory of the activations of a point.
+    `copy_bytes` is the memory of the weights, `point_bytes` that of the activations of a point.
 
-    Examples
-    --------
     >>> asked = FedAvg(n_rounds=1, cohort_size=4)
     >>> parts(np.array([3_000_000, 9, 9, 2]), asked, copy_bytes=100, point_bytes=100)
     [slice(0, 1, None), slice(1, 4, None)]

@@ -11,12 +11,12 @@ import torch
 from torch import nn
 
 from polyurn.errors import ParameterError
-from polyurn.partitioning.cores import n_cores
+from polyurn.memory import n_cores
 from polyurn.training.engines.batched import BatchedEngine, stacked_gradients
 from polyurn.training.engines.in_process import Engine, LocalEngine
-from polyurn.training.engines.processes import ProcessEngine
 from polyurn.training.engines.worker import Work, alone
-from polyurn.training.settings import EngineName
+from polyurn.training.engines.worker_pool import ProcessEngine
+from polyurn.training.fedavg import EngineName
 
 # Dense models with fewer parameters are faster all at once: a step's arithmetic costs less than
 # calling it. At 1,000, 8,000, 32,000, 64,000 and 190,000 parameters (softmax regression) one worker took

@@ -1,7 +1,7 @@
 """The protocol of an engine, and the simplest one: clients one after the other, in this process.
 
 An engine answers two questions: what a cohort's mean update is, and how weights do on the test points.
-Several processes are `processes.py`, all clients at once is `batched.py`, and who is asked when is
+Several processes are `worker_pool.py`, all clients at once is `batched.py`, and who is asked when is
 `federated.py`.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from polyurn.training.engines.worker import TEST_CHUNK, Work, Worker, blocks, shares
-from polyurn.training.settings import FedAvg
+from polyurn.training.fedavg import FedAvg
 
 
 class Engine(Protocol):

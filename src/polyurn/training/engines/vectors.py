@@ -38,19 +38,11 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How a model becomes a vector.
+class VectorLayout:
+    """How a model becomes a vector, whose first `n_trained` numbers hold the slots `trained`.
 
-    Attributes
-    ----------
-    trained : tuple of Slot
-        Parameters that have gradients.
-    kept : tuple of Slot
-        Frozen parameters and buffers: averaged over clients, not touched by an optimiser.
-    n_trained : int
-        The vector's first `n_trained` numbers hold `trained`.
-    size : int
-    dtype : torch.dtype
+    `trained` are parameters with gradients; `kept` are frozen parameters and buffers, which are averaged
+    over clients and not touched by an optimiser.
     """
 
     trained: tuple[Slot, ...]
@@ -121,17 +113,9 @@ class Layout:
         return [(slot, tensors[slot.name]) for slot in slots]
 
 
-def layout(model: nn.Module, *, channels_last: bool = False) -> Layout:
-    """The layout of a model.
+def layout(model: nn.Module, *, channels_last: bool = False) -> VectorLayout:
+    """The layout of a model; `channels_last` is the order of its four-dimensional weights in memory.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-    channels_last : bool
-        Whether four-dimensional weights are stored with their channels last.
-
-    Examples
-    --------
     >>> found = layout(nn.Linear(3, 2))
     >>> [(slot.name, slot.start, slot.stop) for slot in found.trained], found.size
     ([('weight', 0, 6), ('bias', 16, 18)], 32)
@@ -156,7 +140,7 @@ def layout(model: nn.Module, *, channels_last: bool = False) -> Layout:
         if has_gradient:
             trained, n_trained = tuple(slots), start
             slots = []
-    return Layout(trained, tuple(slots), n_trained, start, types.pop())
+    return VectorLayout(trained, tuple(slots), n_trained, start, types.pop())
 
 
 def _tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:

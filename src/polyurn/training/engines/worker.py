@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from polyurn.errors import ParameterError
 from polyurn.partitioning.result import Partition
 from polyurn.training import schedule
-from polyurn.training.engines.vectors import Layout
+from polyurn.training.engines.vectors import VectorLayout
+from polyurn.training.fedavg import FedAvg
 from polyurn.training.losses import PerExample
-from polyurn.training.settings import FedAvg
 
 TEST_CHUNK = 200  # test points looked at together; the means are sums over these, in order
 _SUMS_BYTES = 512 * 2**20  # memory for the sums of blocks of clients
@@ -27,7 +27,7 @@ _ALONE = RLock()
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class TensorPoints:
     """The examples as tensors on one device, in the model's type."""
 
     features: Tensor
@@ -45,8 +45,8 @@ class Work:
     """What every engine needs to know about a run."""
 
     model: nn.Module
-    layout: Layout
-    points: Points
+    layout: VectorLayout
+    points: TensorPoints
     clients: Partition
     loss: PerExample
     metrics: Mapping[str, PerExample]
@@ -162,14 +162,8 @@ def check_batches(settings: FedAvg, model: nn.Module, sizes: NDArray[np.int64]) 
 def batch_lengths(size: int, batch_size: int, *, joined: bool) -> list[int]:
     """How many points each batch of an epoch has.
 
-    Parameters
-    ----------
-    size, batch_size : int
-    joined : bool
-        Whether a single point that is left over joins the batch before it, as batch norm needs.
+    `joined`: a single point that is left over joins the batch before it, as batch norm needs.
 
-    Examples
-    --------
     >>> batch_lengths(7, 3, joined=False), batch_lengths(7, 3, joined=True)
     ([3, 3, 1], [3, 4])
     """

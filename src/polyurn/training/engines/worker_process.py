@@ -18,7 +18,7 @@ from torch import Tensor
 
 from polyurn.errors import TrainingError
 from polyurn.partitioning.result import Partition
-from polyurn.training.engines.worker import Points, Work, Worker
+from polyurn.training.engines.worker import TensorPoints, Work, Worker
 
 
 def serve() -> None:
@@ -53,7 +53,7 @@ class _Tasks:
 
         folder = Path(described["folder"])
         self._weights, self._mean, self._rows = array("weights"), array("mean"), array("rows")
-        points = Points(*map(array, ("features", "labels", "test_features", "test_labels")))
+        points = TensorPoints(*map(array, ("features", "labels", "test_features", "test_labels")))
         work = Work(
             model=described["model"],
             layout=described["layout"],

@@ -1,0 +1,433 @@
+"""An aggregator over a folder of packed shards: a round streams them through memory.
+
+It plays the clients of more histograms than memory holds. Everything about a shard follows from the
+shard, the query and seeds, wherever it is computed. Answers are added in a tree whose shape depends on
+their number alone: the sum has the same bits on any number of threads or workers. `dask.py` does the
+same on a cluster.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, TypeAlias, TypeVar, cast
+
+import numpy as np
+from numpy.random import SeedSequence
+from numpy.typing import NDArray
+from scipy import sparse
+
+from polyurn.client.answers import Threads, answer_rows
+from polyurn.client.private_answers import with_noise, without_noise
+from polyurn.client.rows import Rows, pack
+from polyurn.errors import MissingDependencyError, ParameterError
+from polyurn.storage.shards import ShardFolder, open_shards
+from polyurn.typed.arguments import checked
+from polyurn.wire import Batch, Part, Query, S, Statistics
+from polyurn.wording import counted
+
+_A = TypeVar("_A")
+
+Sampling: TypeAlias = Literal["fixed", "poisson"]
+
+# Those with the lowest buckets are kept at hand, packed together: a search is screened by them, and
+# would have to read all shards for a few clients of each. So many bytes of shards, or this share.
+_AT_HAND_BYTES = 2**24
+_AT_HAND_SHARE = 0.125
+# numpy draws hypergeometric numbers out of fewer than this.
+_MOST_FIXED = 10**9
+# Summands of a group of the tree: one level serves 16 shards, two serve 256.
+FAN_IN = 16
+
+
+@dataclass(frozen=True)
+class ShardDraw:
+    """The random draws of a shard in one round; `buckets` are the same in every round.
+
+    `choose` draws the `cohort` clients that take part (None: all do), and `play` is for what clients
+    draw for themselves.
+    """
+
+    shard: int
+    buckets: SeedSequence
+    play: SeedSequence
+    cohort: int | None = None
+    choose: SeedSequence | None = None
+
+    def members(self, n_clients: int) -> NDArray[np.int64] | None:
+        """Who takes part; None if all do."""
+        if self.cohort is None:
+            return None
+        rng = np.random.default_rng(self.choose)
+        return rng.choice(n_clients, size=self.cohort, replace=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AtHand:
+    """The clients of all shards with the lowest buckets, if there are any, and the buckets."""
+
+    rows: Rows | None
+    buckets: NDArray[np.float64]
+
+
+class ShardRounds:
+    """The rounds over shards of `n_clients` clients each, `n_bytes` in all: who takes part in each."""
+
+    def __init__(
+        self,
+        n_clients: Sequence[int],
+        n_bytes: int,
+        *,
+        rng: int | np.random.Generator | None,
+        sampling: Sampling,
+    ) -> None:
+        self._each, self.n_clients = list(n_clients), sum(n_clients)
+        self._rng, self._sampling = np.random.default_rng(rng), sampling
+        self._buckets = _seeds(self._rng.spawn(1)[0], len(n_clients))
+        self.share_at_hand = min(_AT_HAND_SHARE, _AT_HAND_BYTES / n_bytes)
+
+    def skip(self) -> list[np.random.Generator]:
+        """Leave a round out: later rounds draw as if it had been played."""
+        return self._rng.spawn(2)
+
+    def everyone(self) -> list[ShardDraw]:
+        """Draws in which all take part, and nobody draws anything."""
+        return [ShardDraw(i, seed, seed) for i, seed in enumerate(self._buckets)]
+
+    def next(self, cohort_size: int | None) -> list[ShardDraw]:
+        """The draws of the shards that the next round asks, in their order."""
+        choose, play = self.skip()
+        n = len(self._each)
+        plays = _seeds(play, n)
+        if cohort_size is None:
+            return [ShardDraw(i, self._buckets[i], plays[i]) for i in range(n)]
+        cohorts = self._cohorts(cohort_size, choose)
+        chooses = _seeds(choose, n)
+        return [
+            ShardDraw(i, self._buckets[i], plays[i], cohort, chooses[i])
+            for i, cohort in enumerate(cohorts)
+            if cohort > 0 or i == 0  # the sum over nobody has its shape too
+        ]
+
+    def n_members(self, draws: Sequence[ShardDraw]) -> int:
+        """How many clients take part in a round."""
+        return sum(self._each[d.shard] if d.cohort is None else d.cohort for d in draws)
+
+    def _cohorts(self, cohort_size: int, rng: np.random.Generator) -> list[int]:
+        """How many clients of each shard take part."""
+        if not 1 <= cohort_size <= self.n_clients:
+            raise ParameterError(
+                f"expected a cohort of 1 to {counted(self.n_clients, 'client')}, got {cohort_size}"
+            )
+        if self._sampling == "poisson":  # each client on its own: so many of a shard, any of them
+            drawn = rng.binomial(self._each, cohort_size / self.n_clients)
+            return cast("list[int]", drawn.tolist())
+        if self.n_clients >= _MOST_FIXED:
+            raise ParameterError(
+                f"expected fewer than {_MOST_FIXED:,} clients to draw a cohort of fixed size from, got "
+                f"{self.n_clients:,}; draw with sampling='poisson'"
+            )
+        drawn = rng.multivariate_hypergeometric(self._each, cohort_size, method="marginals")
+        return cast("list[int]", drawn.tolist())
+
+
+@checked
+class ShardClients:
+    """Plays every client of a folder of packed shards; a subclass reads and adds them.
+
+    A subclass has `_sum(query, draws)`, the sum over shards, and `_near(query, draw)`, that over those
+    at hand. On a cluster both are futures, which `_joined` puts together and `_result` waits for.
+    """
+
+    def __init__(
+        self,
+        folder: "str | os.PathLike[str] | ShardFolder",
+        rng: int | np.random.Generator | None,
+        sampling: Sampling,
+    ) -> None:
+        self.folder = folder if isinstance(folder, ShardFolder) else open_shards(folder)
+        sizes = [shard.n_clients for shard in self.folder.shards]
+        self._rounds = ShardRounds(sizes, self.folder.n_bytes, rng=rng, sampling=sampling)
+
+    @property
+    def n_clients(self) -> int:
+        return self._rounds.n_clients
+
+    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
+        """The sum of the answers of a fresh cohort; None asks every client.
+
+        Raises
+        ------
+        FileError
+            A shard cannot be read, or is not the one that was there when the folder was opened.
+        FitError
+            Workers of a cluster are lost again and again, or its scheduler is.
+        """
+        draws = self._rounds.next(cohort_size)
+        n_members = self._rounds.n_members(draws)
+        asked = without_noise(query, n_members)  # each client is played as a node of its own
+        with self._asking():
+            answer = self._of_everyone if cohort_size is None else self._sum
+            sums = query.shaped(self._result(answer(asked, draws)))
+        return with_noise(query, sums, n_adders=n_members)
+
+    def skip(self) -> list[np.random.Generator]:
+        """Leave a round out: later rounds draw as if it had been played."""
+        return self._rounds.skip()
+
+    def _of_everyone(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
+        """The sum over all clients: those at hand answer what only they are asked."""
+        parts = routed(query, self._rounds.share_at_hand)
+        near = None if parts.near is None else self._near(parts.near, draws[0])
+        far = None if parts.far is None else self._sum(parts.far, draws)
+        if near is None or far is None:
+            return far if near is None else near
+        return self._joined(parts, near, far)
+
+    def _asking(self) -> Any:
+        return one_blas_thread()
+
+    def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> Any:
+        raise NotImplementedError
+
+    def _near(self, query: Query[Any], draw: ShardDraw) -> Any:
+        raise NotImplementedError
+
+    def _joined(self, parts: "Routed", near: Any, far: Any) -> Any:
+        return parts.joined(near, far)
+
+    def _result(self, vector: Any) -> NDArray[np.float64]:
+        return cast("NDArray[np.float64]", vector)
+
+    def __repr__(self) -> str:
+        many = counted(len(self.folder.shards), "shard")
+        return f"{type(self).__name__}({counted(self.n_clients, 'client')} in {many})"
+
+
+@checked
+class ShardAggregator(ShardClients):
+    """Plays every client of a folder of packed shards, in little memory.
+
+    The sum is a function of the shards and the seed alone: the same bits on any number of threads.
+
+    Parameters
+    ----------
+    folder : path or ShardFolder
+        What `pack_shards` wrote.
+    rng : int or numpy.random.Generator
+        Chooses the cohorts and draws what clients would draw for themselves.
+    sampling : {"fixed", "poisson"}
+        As in `LocalAggregator`.
+    n_threads : int
+        The number of shards that are read at the same time.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polyurn as pu
+    >>> from polyurn.wire import Survey
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pu.write_histograms([[3, 1], [0, 2], [1, 1]], f"{folder}/clients.csv")
+    ...     _ = pu.pack_shards(f"{folder}/clients.csv", f"{folder}/packed", categories=2)
+    ...     clients = pu.ShardAggregator(f"{folder}/packed", n_threads=2)
+    ...     int(clients.aggregate(Survey(2, pu.SizeBins.exact(9), pairs=False), None).n_clients)
+    3
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | ShardFolder,
+        *,
+        rng: int | np.random.Generator | None = None,
+        sampling: Sampling = "fixed",
+        n_threads: Threads = 1,
+    ) -> None:
+        super().__init__(folder, rng, sampling)
+        self._n_threads = n_threads
+        self._at_hand: AtHand | None = None
+
+    def _sum(self, query: Query[Any], draws: Sequence[ShardDraw]) -> NDArray[np.float64]:
+        """The sum over shards, each of which is mapped for as long as it answers."""
+
+        def one(draw: ShardDraw) -> NDArray[np.float64]:
+            return answer_shard(query, self.folder.rows(draw.shard), draw)
+
+        return tree_sum(self._map(one, draws))
+
+    def _near(self, query: Query[Any], draw: ShardDraw) -> NDArray[np.float64]:
+        """The sum over those at hand, who are looked for in all shards when they are first asked."""
+        if self._at_hand is None:
+            share = self._rounds.share_at_hand
+
+            def one(draw: ShardDraw) -> Any:
+                return low_buckets(self.folder.rows(draw.shard), draw, share)
+
+            self._at_hand = put_at_hand(self._map(one, self._rounds.everyone()))
+        return answer_at_hand(query, self._at_hand, draw.play)
+
+    def _map(self, function: Callable[[ShardDraw], _A], draws: Sequence[ShardDraw]) -> Iterator[_A]:
+        """The results in the order of the shards, few of them ahead of whoever takes them."""
+        if self._n_threads == 1:
+            yield from map(function, draws)
+            return
+        waiting: deque[Future[_A]] = deque()
+        with ThreadPoolExecutor(self._n_threads) as threads:
+            try:
+                for draw in draws:
+                    waiting.append(threads.submit(function, draw))
+                    if len(waiting) > 2 * self._n_threads:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+
+def answer_shard(query: Query[Any], rows: Rows, draw: ShardDraw) -> NDArray[np.float64]:
+    """The sum of the answers of a shard's clients, as a vector."""
+    buckets = _buckets(draw, rows.n_clients) if _has_part(query) else None
+    members = draw.members(rows.n_clients)
+    play = np.random.default_rng(draw.play)
+    answer: Statistics = answer_rows(query, rows, members=members, buckets=buckets, rng=play)
+    return answer.to_vector()
+
+
+def low_buckets(
+    rows: Rows, draw: ShardDraw, share: float
+) -> tuple["sparse.csr_array[Any]", NDArray[np.float64]]:
+    """The histograms of a shard's clients whose buckets are below `share`, and the buckets."""
+    buckets = _buckets(draw, rows.n_clients)
+    members = np.flatnonzero(buckets < share).astype(np.uint32)
+    return rows.counts_of(members), buckets[members]
+
+
+def put_at_hand(
+    parts: Iterable[tuple["sparse.csr_array[Any]", NDArray[np.float64]]],
+) -> AtHand:
+    """The clients of several shards together."""
+    counts, buckets = zip(*parts, strict=True)
+    if not sum(map(len, buckets)):
+        return AtHand(None, np.empty(0))
+    return AtHand(pack(sparse.csr_array(sparse.vstack(counts))), np.concatenate(buckets))
+
+
+def answer_at_hand(query: Query[Any], clients: AtHand, play: SeedSequence) -> NDArray[np.float64]:
+    """The sum over those at hand whom a query to parts of the clients means, as a vector."""
+    if clients.rows is None:
+        return np.zeros(query.n_numbers)
+    rng = np.random.default_rng(play)
+    answer: Statistics = answer_rows(query, clients.rows, buckets=clients.buckets, rng=rng)
+    return answer.to_vector()
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A query in two: what is asked of those at hand, and what of all shards.
+
+    `leaves` are the plain queries in their order: whether those at hand are asked, and the number of
+    numbers of the answer.
+    """
+
+    near: Batch | None
+    far: Batch | None
+    leaves: tuple[tuple[bool, int], ...]
+
+    def joined(self, near: NDArray[np.float64], far: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The answer to the whole query."""
+        at = {True: 0, False: 0}
+        answers = {True: near, False: far}
+        parts = []
+        for is_near, n in self.leaves:
+            parts.append(answers[is_near][at[is_near] : at[is_near] + n])
+            at[is_near] += n
+        return np.concatenate(parts)
+
+
+def routed(query: Query[Any], share: float) -> Routed:
+    """A query in two, where those with buckets below `share` are at hand."""
+    leaves = [
+        leaf if (low, high) == (0.0, 1.0) else Part(leaf, low, max(low, high))
+        for leaf, low, high in query.leaves()
+    ]
+    marks = [isinstance(leaf, Part) and bool(leaf.high <= share) for leaf in leaves]
+    near, far = (
+        tuple(leaf for leaf, mark in zip(leaves, marks, strict=True) if mark is wanted)
+        for wanted in (True, False)
+    )
+    marked = tuple((mark, leaf.n_numbers) for leaf, mark in zip(leaves, marks, strict=True))
+    return Routed(Batch(near) if near else None, Batch(far) if far else None, marked)
+
+
+def one_blas_thread() -> Any:
+    """A context in which matrix products have one thread; their sums have other bits on more."""
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas() -> Any:
+    """The libraries of matrix products, which take a millisecond to find."""
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError as error:
+        raise MissingDependencyError("threadpoolctl", "shards", "summing over shards") from error
+    return ThreadpoolController()
+
+
+def _has_part(query: Query[Any]) -> bool:
+    match query:
+        case Part():
+            return True
+        case Batch(queries):
+            return any(map(_has_part, queries))
+        case _:
+            return False
+
+
+def _buckets(draw: ShardDraw, n_clients: int) -> NDArray[np.float64]:
+    return np.random.default_rng(draw.buckets).random(n_clients)
+
+
+def _seeds(rng: np.random.Generator, n: int) -> list[SeedSequence]:
+    return cast(SeedSequence, rng.bit_generator.seed_seq).spawn(n)
+
+
+def add_group(vectors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The sum of a group, from the left to the right."""
+    total = vectors[0].copy()
+    for vector in vectors[1:]:
+        total += vector
+    return total
+
+
+def tree_sum(vectors: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The sum of at least one vector of shape (n,); few of them are held at once.
+
+    Examples
+    --------
+    >>> tree_sum(np.full(1, float(i)) for i in range(40)).tolist()
+    [780.0]
+    """
+    levels: list[list[NDArray[np.float64]]] = [[]]
+    for vector in vectors:
+        _put(levels, 0, vector)
+    for level in range(len(levels)):  # groups at the end are smaller
+        if levels[level] and (level + 1 < len(levels) or len(levels[level]) > 1):
+            group, levels[level] = levels[level], []
+            if level + 1 == len(levels):
+                return add_group(group)
+            _put(levels, level + 1, add_group(group))
+    (last,) = levels[-1]
+    return last
+
+
+def _put(levels: list[list[NDArray[np.float64]]], level: int, vector: NDArray[np.float64]) -> None:
+    """Put a vector into a level; a full group goes one level up as its sum."""
+    if level == len(levels):
+        levels.append([])
+    levels[level].append(vector)
+    if len(levels[level]) == FAN_IN:
+        group, levels[level] = levels[level], []
+        _put(levels, level + 1, add_group(group))

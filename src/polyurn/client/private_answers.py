@@ -1,0 +1,228 @@
+"""Answers that noise can protect: each client's vector is computed, cut to norm 1, and added.
+
+`wire/private_queries.py` says what is sent and proves that its norm is at most 1. `unit_rows` enforces
+it for any query, so that the guarantee does not depend on what the server sends. Clients draw from fresh
+entropy here, never from a seed: with a known stream, removing one client would change what all others
+draw, and the sum by more than its own vector.
+"""
+
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.client.cohort import Cohort
+from polyurn.errors import ParameterError
+from polyurn.model.mdm import MDM, mixture_logpmf
+from polyurn.model.scores import log_likelihoods, responsibilities, scores
+from polyurn.privacy.noise import Noise, discrete_gaussian, noised
+from polyurn.typed.declared import Floats
+from polyurn.wire import (
+    Bounded,
+    BoundedSurvey,
+    Differences,
+    Initialise,
+    Noised,
+    Query,
+    S,
+    Scaled,
+    Shares,
+    SizeMembership,
+    Sketch,
+    Statistics,
+    Update,
+    WhitenedScore,
+)
+from polyurn.wire.private_grid import unit_rows
+from polyurn.wire.private_queries import SKETCH_PARTS, SURVEY_PARTS
+
+Ints = NDArray[np.int64]
+
+# Clients whose vectors are held at once.
+_BLOCK_CLIENTS, _SCALED_BLOCK = 8_192, 2_048
+
+
+def answer_private(query: Bounded | Scaled[Any], cohort: Cohort) -> Statistics:
+    """The sum of the members' vectors, each cut to norm 1."""
+    rng = np.random.default_rng()
+    total = np.zeros(query.n_numbers)
+    scales = None
+    if isinstance(query, Scaled):  # a client larger than the declared size sends zeros
+        cohort = replace(cohort, members=cohort.members[cohort.sizes <= cast(int, query.max_size)])
+        scales = query.scales
+    for some in cohort.blocks(_BLOCK_CLIENTS if scales is None else _SCALED_BLOCK):
+        counts = some.counts().toarray().astype(np.int64, copy=False)
+        # What a hostile query makes infinite or NaN is sent as 0.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if isinstance(query, Sketch):
+                total += _sketch_sum(query, counts, rng)
+                continue
+            # Kept until the next block is computed: memory that is freed all at once goes back to the
+            # system, and page faults take as long as the answer.
+            vectors = _vectors(query, counts, rng)
+            if scales is not None:
+                vectors *= scales
+            total += unit_rows(vectors).sum(axis=0)
+    return cast(Statistics, query.shaped(total))
+
+
+def _sketch_sum(query: Sketch, counts: Ints, rng: np.random.Generator) -> Floats:
+    """The sum of the clients' tables, each of which is one row, cut to norm 1, and 0 elsewhere."""
+    joined, vectors = _sketch_rows(query, _thinned(counts, query.max_size, rng))
+    table = np.zeros((query.n_groups, vectors.shape[1]))
+    np.add.at(table, joined, unit_rows(vectors))
+    return table.ravel()
+
+
+def _vectors(query: Query[Any], counts: Ints, rng: np.random.Generator) -> Floats:
+    """One row for each client, shape (n_clients, n_numbers)."""
+    match query:
+        case Shares(queries, shares):
+            parts = zip(queries, shares, rng.spawn(len(shares)), strict=True)
+            return np.hstack([np.sqrt(share) * _vectors(q, counts, r) for q, share, r in parts])
+        case Scaled(Update(mdm)):
+            return _update(mdm, counts)
+        case Scaled(Initialise() as inner):
+            return _initialise(inner, counts, rng)
+    counts = _thinned(counts, cast(int, query.max_size), rng)
+    match query:
+        case BoundedSurvey(_, bins):
+            of_clients, of_pairs, of_size, of_p = np.sqrt(SURVEY_PARTS)
+            n = len(counts)
+            sizes = np.zeros((n, bins.n_bins))
+            sizes[np.arange(n), bins.locate(counts.sum(axis=1))] = of_size
+            ones = np.full(n, of_clients)
+            return np.column_stack(
+                [ones, of_pairs * _agreement(counts), sizes, of_p * _shares(counts)]
+            )
+        case Sketch():
+            joined, rows = _sketch_rows(query, counts)
+            table = np.zeros((len(counts), query.n_groups, rows.shape[1]))
+            table[np.arange(len(counts)), joined] = rows
+            return table.reshape(len(counts), -1)
+        case WhitenedScore(mixture, whitener, clip):
+            return _clipped(scores(mixture, counts) @ whitener, clip) / clip
+        case Differences(mixtures, clips):
+            first, *others = (log_likelihoods(mixture, counts) for mixture in mixtures)
+            gains = (np.column_stack(others) - first[:, None]) / clips
+            return np.asarray(np.clip(gains, -1.0, 1.0) / np.sqrt(len(others)))
+        case SizeMembership(mixture, bins):
+            omega = responsibilities(mixture, counts)
+            return _in_bins(omega, bins.locate(counts.sum(axis=1)), bins.n_bins)
+        case _:
+            raise ParameterError(f"no client knows how to answer a {type(query).__name__}")
+
+
+def _sketch_rows(query: Sketch, counts: Ints) -> tuple[Ints, Floats]:
+    """Each client's prototype, and its row of the table, shape (n_clients, n_categories + 2)."""
+    of_clients, of_rest, of_pairs = np.sqrt(SKETCH_PARTS)
+    p = _shares(counts)
+    joined = (p @ query.directions.T).argmax(axis=1)
+    rest = _clipped(p - query.prototypes[joined], query.radius) * (of_rest / query.radius)
+    ones = np.full(len(p), of_clients)
+    return joined, np.column_stack([ones, rest, of_pairs * _agreement(counts)])
+
+
+def _shares(counts: Ints) -> Floats:
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+
+def _agreement(counts: Ints) -> Floats:
+    """κ of each client: the share of its pairs of points that agree; 0 if it has no pair."""
+    n = counts.sum(axis=1).astype(np.float64)
+    pairs = (counts * (counts - 1.0)).sum(axis=1)
+    return np.asarray(pairs / np.maximum(n * (n - 1), 1.0))
+
+
+def _in_bins(values: Floats, where: Ints, n_bins: int) -> Floats:
+    """Each client's (n_components,) values at the bin of its size and 0 elsewhere, as one row."""
+    table = np.zeros((*values.shape, n_bins))
+    table[np.arange(len(values)), :, where] = values
+    return table.reshape(len(values), -1)
+
+
+def _thinned(counts: Ints, max_size: int, rng: np.random.Generator) -> Ints:
+    """Histograms of at most `max_size` points; larger clients draw so many of theirs at random."""
+    large = np.flatnonzero(counts.sum(axis=1) > max_size)
+    if not len(large):
+        return counts
+    counts = counts.copy()
+    for i in large:
+        counts[i] = rng.multivariate_hypergeometric(counts[i], max_size, method="marginals")
+    return counts
+
+
+def _clipped(vectors: Floats, longest: float) -> Floats:
+    """Rows scaled down to a norm of at most `longest`."""
+    norms = np.linalg.norm(vectors, axis=1)
+    return np.asarray(vectors * np.minimum(1.0, longest / np.maximum(norms, 1e-300))[:, None])
+
+
+# ------------------------------------------------------------------------------ the paper's questions
+
+
+def _initialise(query: Initialise, counts: Ints, rng: np.random.Generator) -> Floats:
+    """Algorithm 1, lines 4 to 7, of each client, shape (n_clients, n_numbers)."""
+    n, k = len(counts), query.n_components
+    chosen = np.zeros((n, k))
+    chosen[np.arange(n), rng.integers(k, size=n)] = 1.0
+    p = _shares(counts)
+    sizes = query.size_bins.locate(counts.sum(axis=1))
+    blocks = (chosen[:, :, None] * p[:, None], chosen[:, :, None] * (p * p)[:, None])
+    by_size = _in_bins(chosen, sizes, query.size_bins.n_bins)
+    return np.hstack([np.ones((n, 1)), by_size, *(block.reshape(n, -1) for block in blocks)])
+
+
+def _update(mdm: MDM, counts: Ints) -> Floats:
+    """Algorithm 2, lines 7 to 10, of each client, shape (n_clients, n_numbers)."""
+    n, sizes = len(counts), counts.sum(axis=1)
+    # A client of probability zero is all NaN.
+    joint = np.log(mdm.weights) + mixture_logpmf(counts, mdm.alphas) + mdm.sizes.logpmf(sizes)
+    omega = np.exp(joint - joint.max(axis=1, keepdims=True))
+    omega /= omega.sum(axis=1, keepdims=True)
+    size_counts = _in_bins(omega, mdm.sizes.bins.locate(sizes), mdm.sizes.bins.n_bins)
+    rises = _rises(mdm.alphas, counts.max())  # (K, C, largest count + 1)
+    numerators = omega[:, :, None] * rises[:, np.arange(counts.shape[1]), counts].swapaxes(0, 1)
+    totals = _rises(mdm.alphas.sum(axis=1, keepdims=True), sizes.max())[:, 0]
+    denominators = omega * totals[:, sizes].T
+    unsent = np.zeros((n, 2))  # the number of clients, and the log-likelihood
+    return np.hstack([unsent, omega, size_counts, numerators.reshape(n, -1), denominators])
+
+
+def _rises(alphas: Floats, most: int) -> Floats:
+    """ψ(c + α) - ψ(α) = Σ_{m<c} 1 / (α + m) for c up to `most`; 0 where α is."""
+    there = np.where(alphas > 0, alphas, np.inf)[..., None]
+    terms = 1 / (there + np.arange(most))
+    zeros = np.zeros((*alphas.shape, 1))
+    return np.concatenate([zeros, np.cumsum(terms, axis=-1)], axis=-1)
+
+
+# ----------------------------------------------------------------------------- the clients' own noise
+
+
+def without_noise(query: Query[S], n_nodes: int) -> Query[S]:
+    """The query inside a noised one, and any other query itself; see `with_noise`.
+
+    Fewer nodes than a distributed query needs are refused: the sum would have too little noise.
+    """
+    if not isinstance(query, Noised):
+        return query
+    if query.trust == "distributed" and n_nodes < query.n_reporters:
+        raise ParameterError(
+            f"expected at least {query.n_reporters} nodes, each with its share of noise, got {n_nodes}"
+        )
+    return cast("Query[S]", query.query)
+
+
+def with_noise(query: Query[S], sums: S, *, n_adders: int, noise: Noise = discrete_gaussian) -> S:
+    """A sum of answers with the noise of `n_adders` clients (local) or nodes (distributed).
+
+    Each adds its share of the noise if the query is a noised one. Noise comes from the operating
+    system's randomness, never from a seed; tests pass another `noise`. The server's own noise is
+    `privacy/private_aggregator.py`.
+    """
+    if not isinstance(query, Noised):
+        return sums
+    vector = noised(sums.to_vector(), query.share, n_adders=max(n_adders, 1), noise=noise)
+    return cast(S, query.shaped(vector))

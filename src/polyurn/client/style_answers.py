@@ -1,0 +1,114 @@
+"""A client's answer to questions about its style: moments of its points' coordinates.
+
+`wire/style_queries.py` says what is sent and how large it can be. The coordinates are clipped at
+the declared radius here, on the client; no noise is added.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.client.cohort import Cohort
+from polyurn.client.records import Held
+from polyurn.errors import ParameterError
+from polyurn.model.style_coordinates import StyleSpace
+from polyurn.wire.private_grid import unit_rows
+from polyurn.wire.private_queries import BoundedStatistics
+from polyurn.wire.style_queries import BoundedStyle, StyleMoments, StyleStatistics, triangle
+
+# Numbers of a block of clients, the matrices of the labels among them: 64 MB of float64.
+_BLOCK_NUMBERS = 8_000_000
+_SMALLEST = 1e-300  # a norm to divide by, of zeros
+
+
+def answer_style(query: StyleMoments, cohort: Cohort) -> StyleStatistics:
+    """The sum of the members' moments."""
+    total = np.zeros(query.n_numbers)
+    for held in _blocks(query.space, cohort):
+        total += _vectors(query, held).sum(axis=0)
+    return query.shaped(total)
+
+
+def answer_bounded_style(query: BoundedStyle, cohort: Cohort) -> BoundedStatistics:
+    """The sum of the members' vectors, each of norm at most 1."""
+    total = np.zeros(query.n_numbers)
+    for held in _blocks(query.space, cohort):
+        # Whatever a hostile query makes infinite or NaN is sent as 0.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            total += unit_rows(_clipped(query, held)).sum(axis=0)
+    return BoundedStatistics(total)
+
+
+def _clipped(query: BoundedStyle, held: Held) -> NDArray[np.float64]:
+    """Each client's scaled vector, its mean and its matrices cut at the clip."""
+    m = query.space.n_directions
+    vectors = _vectors(query.moments, held)
+    means, matrices = slice(5, 5 + m), slice(5 + m, 5 + m + 3 * (m * (m + 1) // 2))
+    shrunk = _shrink(vectors[:, means], query.clip**0.5)
+    vectors[:, means] *= shrunk
+    if query.label_effect:  # h z̄' with the same z̄
+        vectors[:, vectors.shape[1] - query.space.n_labels * m :] *= shrunk
+    vectors *= query.scales
+    part = float(query.scales[matrices][0]) * query.clip  # the largest norm of the matrices
+    vectors[:, matrices] *= _shrink(vectors[:, matrices], part)
+    return vectors
+
+
+def _shrink(rows: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
+    """The factors that scale rows down to a norm of at most `longest`, shape (n, 1)."""
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return np.asarray(np.minimum(1.0, longest / np.maximum(norms, _SMALLEST))[:, None])
+
+
+def _vectors(query: StyleMoments, held: Held) -> NDArray[np.float64]:
+    """One row for each client, shape (n_clients, n_numbers)."""
+    n_clients, n_labels, m = len(held.sizes), query.space.n_labels, query.space.n_directions
+    # A space can be built so that one point overflows: a client that refused would reveal the point.
+    z, far = query.space.located(held.features, held.labels, finite_only=False)
+    owner, sizes = held.owner, held.sizes[:, None].astype(np.float64)
+    cell = owner * n_labels + held.labels
+    counts = np.bincount(cell, minlength=n_clients * n_labels).astype(np.float64)
+    sums = np.stack([np.bincount(cell, z[:, k], len(counts)) for k in range(m)], axis=1)
+    per_label = sums / np.maximum(counts, 1.0)[:, None]  # z̄_l, and 0 where there are no points
+    shares = counts.reshape(n_clients, n_labels) / sizes
+    z_bar = np.einsum("il,ilk->ik", shares, per_label.reshape(n_clients, n_labels, m))
+    apart = per_label.reshape(n_clients, n_labels, m) - z_bar[:, None]
+    inside = z - per_label[cell]
+    products = triangle(inside[:, :, None] * inside[:, None, :])
+    within = np.stack([np.bincount(owner, p, n_clients) for p in products.T], axis=1)
+    blocks = [
+        np.ones((n_clients, 1)),
+        1 / sizes,
+        (shares**2).sum(axis=1, keepdims=True),
+        (shares > 0).sum(axis=1, keepdims=True) / sizes,
+        np.bincount(owner, far, n_clients)[:, None] / sizes,
+        z_bar,
+        triangle(z_bar[:, :, None] * z_bar[:, None, :]),
+        triangle(np.einsum("il,ilj,ilk->ijk", shares, apart, apart)),
+        within / sizes,
+    ]
+    if query.label_effect:
+        blocks += [
+            shares,
+            triangle(shares[:, :, None] * shares[:, None, :]),
+            (shares[:, :, None] * z_bar[:, None, :]).reshape(n_clients, -1),
+        ]
+    return np.concatenate(blocks, axis=1)
+
+
+def _blocks(space: StyleSpace, cohort: Cohort) -> Iterator[Held]:
+    """The members' points, some clients at a time."""
+    records, members = cohort.rows.records, cohort.members
+    if records is None:
+        raise ParameterError(
+            "a question about style needs clients' records, got their histograms only; give Records "
+            "(features, labels and clients) instead of counts"
+        )
+    m, n_labels = space.n_directions, space.n_labels
+    per_client = n_labels * (4 * m + m * m + n_labels)
+    numbers = per_client + (records.n_features + 3 * m * m) * records.sizes[members]
+    which = np.cumsum(numbers) // _BLOCK_NUMBERS
+    for some in np.split(members, np.flatnonzero(np.diff(which)) + 1):
+        if len(some):
+            yield records.of(some)

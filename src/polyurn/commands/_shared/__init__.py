@@ -1,1 +1,0 @@
-"""What several commands share: options, where they write, how tables are read and results are shown."""

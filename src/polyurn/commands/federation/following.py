@@ -1,0 +1,163 @@
+"""Submits a job of a federation, shows its progress and waits for its end.
+
+Another process performs the job, `federation/server_process.py`, and writes its progress into files.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from polyurn.commands.console import INTERRUPTED, say, talk
+from polyurn.commands.progress import (
+    N_PRIVATE_ROUNDS,
+    NOISED,
+    STARTING,
+    fit_progress,
+    selection_progress,
+)
+from polyurn.errors import FederationError
+from polyurn.federation.flower import superlink
+from polyurn.federation.flower.processes import alive, is_running
+from polyurn.federation.folder import FederationFolder
+from polyurn.federation.jobs import JobFolder, MixtureJob, StyleJob
+from polyurn.privacy.ledger import Charge
+from polyurn.server.fit_results import Round, SelectionRound
+from polyurn.storage.ledger_file import LedgerFile
+from polyurn.typed.json_form import from_json
+from polyurn.wire.traffic import Traffic
+from polyurn.wording import counted
+
+_LOOK = 0.3  # seconds between two looks for news
+_STARTS_WITHIN = 90.0  # seconds until the server's process has to have begun
+
+
+def perform(files: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
+    """Submit a job, show its progress and wait for its end; Ctrl-C ends it and says what is kept."""
+    if alive(files.pid) is None:
+        raise FederationError(f"the server is down: polyurn federation up {files.path}")
+    folder = JobFolder.make(files.runs, job)
+    kept = _Kept(files, job)
+    run = None
+    try:
+        run = superlink.submit(files, folder.path)
+        _follow(files, folder, job, kept)
+    except KeyboardInterrupt:
+        if run is None:
+            folder.fail("interrupted")  # if it was submitted after all, it asks nobody
+        else:
+            superlink.stop_run(files, run)
+        say(f"interrupted; {kept}")
+        raise typer.Exit(INTERRUPTED) from None
+    return folder
+
+
+def missing_nodes(traffic: Traffic | None) -> list[str]:
+    """A sentence for each node of which there is nothing in a model, and why."""
+    sentences = []
+    for node in () if traffic is None else traffic.nodes:
+        if node.n_summed == 0:
+            reasons = [why for why, _ in node.refused] or [node.excluded or "it was not there"]
+            sentences.append(f"without {node.name}: {'; '.join(reasons)}")
+    return sentences
+
+
+class _Kept:
+    """What is left of a job that has ended without a result, in words."""
+
+    def __init__(self, files: FederationFolder, job: MixtureJob | StyleJob) -> None:
+        self._files, self._job = files, job
+        self._n_charges = _n_charges(files)
+
+    def __str__(self) -> str:
+        match self._job:
+            case MixtureJob(checkpoint=str(folder)):
+                return f"repeat the command to go on from {folder}"
+            case MixtureJob():
+                sentence = "nothing was kept (no --checkpoint)"
+            case StyleJob():
+                sentence = "nothing was kept"
+        if _n_charges(self._files) == self._n_charges:
+            return sentence
+        return f"{sentence}, and what was asked is charged to {self._files.ledger}"
+
+
+def _n_charges(files: FederationFolder) -> int:
+    """How many questions the federation's ledger was charged for."""
+    if not files.ledger.exists():
+        return 0
+    return sum(isinstance(entry, Charge) for entry in LedgerFile(files.ledger).read())
+
+
+def _follow(
+    files: FederationFolder, folder: JobFolder, job: MixtureJob | StyleJob, kept: _Kept
+) -> None:
+    begin = time.monotonic()
+    with _progress(job) as on_event:
+        for event in folder.events():
+            if event is not None:
+                if "failed" in event:
+                    raise FederationError(f"{event['failed']}; {kept}")
+                on_event(event)
+                continue
+            if folder.result.exists():
+                return
+            has_begun = folder.pid.exists()
+            if has_begun and not is_running(folder.pid):
+                # It may have written its last event meanwhile.
+                if folder.result.exists() or folder.failure is not None:
+                    continue
+                raise FederationError(f"the process that asks the nodes has died; {kept}")
+            if alive(files.pid) is None:
+                raise FederationError(
+                    f"the SuperLink has died: polyurn federation up {files.path}; then {kept}"
+                )
+            if not has_begun and time.monotonic() - begin > _STARTS_WITHIN:
+                raise FederationError(f"the run did not begin: see {files.log}")
+            time.sleep(_LOOK)
+
+
+@contextmanager
+def _progress(job: MixtureJob | StyleJob) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that shows each event of a job."""
+    match job:
+        case StyleJob():  # one question, which has no events
+            say("asking the nodes, once")
+            yield lambda _: None
+        case MixtureJob():
+            with _rounds(job) as on_event:
+                yield on_event
+
+
+@contextmanager
+def _rounds(job: MixtureJob) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that shows each round of a fit or a selection."""
+
+    def kept(event: dict[str, Any]) -> bool:
+        if event.get("kept"):
+            say(f"going on after {counted(event['kept'], 'round')} from {job.checkpoint}")
+        return "kept" in event
+
+    if job.selects and job.epsilon is None:
+        with selection_progress(talk) as on_round:
+
+            def on_selection(event: dict[str, Any]) -> None:
+                if not kept(event):
+                    values = {int(k): value for k, value in event["values"].items()}
+                    shown = {"values": values, "running": tuple(event["running"])}
+                    on_round(from_json(SelectionRound, event, parsed=shown))
+
+            yield on_selection
+        return
+    n_rounds, unseen = (
+        (job.max_rounds, STARTING) if job.epsilon is None else (N_PRIVATE_ROUNDS, NOISED)
+    )
+    with fit_progress(talk, n_rounds, unseen=unseen) as on_fit_round:
+
+        def on_fit(event: dict[str, Any]) -> None:
+            if not kept(event):
+                on_fit_round(from_json(Round, event))
+
+        yield on_fit

@@ -1,0 +1,381 @@
+"""The options that several commands share, each declared once; those that belong together are a group.
+
+A group has methods for what its options stand for together. Nothing is fitted or printed here.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_type_hints
+
+from polyurn.commands.console import say
+from polyurn.commands.declare import Needs, Unless, also, argument, option
+from polyurn.errors import FileError, ParameterError
+
+if TYPE_CHECKING:
+    from polyurn.client.bins import Bins
+    from polyurn.sources.clients import Reading
+
+T = TypeVar("T")
+
+DIRECTIONS = 4  # of style, where none are asked for and there are as many features
+
+
+# ------------------------------------------------------------------------- what is read and written
+
+
+def _check_seed(seed: int) -> int:
+    if seed < 0:
+        raise ParameterError(f"expected a seed of at least 0, got {seed}")
+    return seed
+
+
+def _writable(path: Path) -> None:
+    from polyurn.storage.files import check_writable
+
+    check_writable(path)
+
+
+def _writable_json(path: Path) -> None:
+    if path.suffix != ".json":
+        raise FileError(f"expected a .json file to write, got {path.name!r}")
+    _writable(path)
+
+
+def _writable_table(path: Path) -> None:
+    from polyurn.storage.table_files import check_table_writable
+
+    check_table_writable(path)
+
+
+def _writable_partition(path: Path) -> None:
+    from polyurn.storage.partitions import check_partition_writable
+
+    check_partition_writable(path)
+
+
+def _output(check: Callable[[Path], None]) -> Any:
+    """`--output`, a path that is checked before the work and not after it."""
+
+    def checked(path: Path | None) -> Path | None:
+        if path is not None:
+            check(path)
+        return path
+
+    return option(None, "File to write.", "--output", "-o", callback=checked)
+
+
+OUTPUT = _output(_writable)
+JSON_OUTPUT = _output(_writable_json)
+TABLE_OUTPUT = _output(_writable_table)
+PARTITION_OUTPUT = _output(_writable_partition)
+SEED = option(0, "Seed of everything that is random.", callback=_check_seed)
+AS_JSON = option(False, "Print the result as JSON on stdout.", "--json")
+THREADS = option(1, "Threads.")
+CHECKPOINT = option(None, "Folder that keeps each round, so that a stopped run goes on.")
+TABLE = argument(
+    "TABLE",
+    "CSV or Parquet: (client, category, count), one row per point, or one per client; or a folder "
+    "that `pack` wrote.",
+)
+POINTS = argument("PROXY", "CSV, Parquet or .npz: the server's own points, one row each.")
+FEDERATION = argument("DIR", "Folder that `polyurn federation init` made.")
+
+# ---------------------------------------------------------------------------- how tables are read
+
+CLIENT = option(None, "Column with the client's id, unless its name is 'client'.")
+COUNT = option(None, "Column with counts: 'count' if there is one; 1 if every row is one point.")
+CATEGORIES = option(None, "Declared categories: a number C (0 to C-1), or names, comma-separated.")
+DROP_EMPTY = option(False, "Leave out clients without points.", "--drop-empty")
+FEATURES = option(
+    None, "Columns of numbers, comma-separated, or one with lists; all numbers by default."
+)
+LABEL = option(None, "Column with the label, unless its name is 'label'.")
+CAP = option(None, "Largest number of points of a client; drawn at random.")
+BINS = option(
+    None,
+    "Bins of numbers: START:STOP:WIDTH, and one more for all beyond; edges, as in 0,10,inf; or "
+    "quantiles:10, of the records themselves.",
+)
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """Which columns of a table of clients mean what."""
+
+    client: str | None = CLIENT
+    category: str | None = option(
+        None,
+        "Column with the category, unless its name is 'category'; several, with commas "
+        "between, are crossed.",
+    )
+    count: str | None = COUNT
+
+    def reading(self, **more: Any) -> "Reading":
+        """How to read tables."""
+        from polyurn.client.layout import Columns
+        from polyurn.sources.clients import Reading
+
+        return Reading(say, Columns(self.client, self.category, self.count), **more)
+
+
+@dataclass(frozen=True)
+class TableOptions(ColumnOptions):
+    """Which columns mean what, what categories there are, and whether clients may be empty."""
+
+    categories: str | None = CATEGORIES
+    drop_empty: bool = DROP_EMPTY
+
+    def reading(self, **more: Any) -> "Reading":
+        return super().reading(drop_empty=self.drop_empty, **more)
+
+    def declared(self) -> int | tuple[str, ...] | None:
+        """How many categories are declared, or their names."""
+        return declared_categories(self.categories)
+
+
+# ------------------------------------------------------------------------------- fits and privacy
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """A search with exact sums."""
+
+    held_out: float | None = option(
+        None,
+        "Share of the clients that scores and is never fitted: 0.2 with several numbers of components; "
+        "with one, nobody.",
+        Unless("epsilon"),
+    )
+    max_rounds: int = option(
+        50,
+        "Maximum number of rounds; the paper's method uses all of them.",
+        "--rounds",
+        Unless("epsilon"),
+    )
+    search: str | None = option(
+        None,
+        "Settings of the search, NAME=VALUE with commas: tol=0.001, stop when less is left to gain, in "
+        "nats per client; patience=3, rounds without a gain before it stops, 0 is the fastest; "
+        "max_upload=50000, numbers that a client may send in a round.",
+        Unless("epsilon"),
+        Unless("method", "paper"),
+    )
+
+    def given(self) -> dict[str, Any]:
+        """The parameters of `learn`."""
+        tuned = asdict(named_values(self.search, Tuning, "--search"))
+        scoring = {} if self.held_out is None else {"held_out": self.held_out}
+        return {**scoring, "max_rounds": self.max_rounds, **tuned}
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What `--search` may set."""
+
+    tol: float = 1e-3
+    patience: int = 3
+    max_upload: int = 50_000
+
+
+@dataclass(frozen=True)
+class Priors:
+    """What `--priors` may set; None is the method's own."""
+
+    size: float | None = None
+    category: float | None = None
+
+
+EPSILON = option(None, "Fit with differential privacy: epsilon, for one client added or removed.")
+DELTA = option(None, "With --epsilon: delta, well below one over the number of clients.")
+
+
+@dataclass(frozen=True)
+class PrivacyOptions:
+    """A guarantee to clients who are played in this process."""
+
+    epsilon: float | None = EPSILON
+    delta: float | None = also(DELTA, Needs("epsilon"))
+    ledger: Path | None = option(
+        None, "With --epsilon: file that adds up what is spent on these clients.", Needs("epsilon")
+    )
+    ledger_epsilon: float | None = option(
+        None,
+        "With --ledger: its whole budget; that of this fit if the file is new.",
+        Needs("epsilon"),
+        Needs("ledger"),
+    )
+
+    def budget(self) -> dict[str, Any]:
+        """Epsilon, delta and the ledger; nothing if no guarantee is asked for."""
+        if self.epsilon is None:
+            return {}
+        if self.delta is None:
+            raise ParameterError(
+                "expected --delta with --epsilon, well below one over the number of clients: 1e-6, say"
+            )
+        budget: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
+        if self.ledger is not None:
+            from polyurn.storage.ledger_file import open_ledger
+
+            whole = self.ledger_epsilon or self.epsilon
+            budget["ledger"] = open_ledger(self.ledger, epsilon=whole, delta=self.delta)
+        return budget
+
+
+@dataclass(frozen=True)
+class FederationPrivacyOptions:
+    """A guarantee to the clients of a federation; to have none is a decision, and not a default."""
+
+    epsilon: float | None = also(EPSILON, Unless("no_privacy"))
+    delta: float | None = also(DELTA, Unless("no_privacy"))
+    trust: Literal["distributed", "central", "local"] | None = option(
+        None,
+        "With --epsilon: who adds the noise; distributed, central if --plain.",
+        Unless("no_privacy"),
+    )
+    ledger_epsilon: float | None = option(
+        None,
+        "With --epsilon: budget of all runs together; that of the first by default.",
+        Unless("no_privacy"),
+    )
+    no_privacy: bool = option(
+        False, "Without a guarantee: exact sums are released.", "--no-privacy"
+    )
+
+
+@dataclass(frozen=True)
+class NodeOptions:
+    """How the nodes of a federation are asked."""
+
+    plain: bool = option(False, "Without masks: the server sees every node's numbers.", "--plain")
+    terms: str | None = option(
+        None,
+        "NAME=VALUE with commas: min_nodes=3 and min_fraction=0.7, fewest nodes and smallest share of "
+        "them that a sum may be over; timeout=60, seconds that a node has for a reply; settling=60, "
+        "longest wait for all nodes before the first round; dropout=0.3, share of nodes that may leave "
+        "during a secure sum.",
+    )
+
+    def of_job(self, privacy: FederationPrivacyOptions) -> dict[str, Any]:
+        """The fields of a job that say how nodes are asked, and what is guaranteed to clients."""
+        from polyurn.federation.aggregator import Terms
+
+        asked = asdict(named_values(self.terms, Terms, "--terms", secure=not self.plain))
+        if privacy.no_privacy:
+            return asked
+        if privacy.epsilon is None or privacy.delta is None:
+            raise ParameterError(
+                "expected --epsilon and --delta (1 and 1e-6, say: `polyurn privacy plan` shows what "
+                "they cost), or --no-privacy, which releases exact sums over the clients"
+            )
+        guarantee = asdict(privacy)
+        del guarantee["no_privacy"]
+        guarantee["trust"] = privacy.trust or ("central" if self.plain else "distributed")
+        return asked | guarantee
+
+
+@dataclass(frozen=True)
+class SpaceOptions:
+    """In which directions styles are measured."""
+
+    directions: int | None = option(
+        None, f"Number of directions of style, m; by default {DIRECTIONS}, or that of the features."
+    )
+    radius: float | None = option(
+        None, "Where points are clipped; by default 99 % of the proxy points are within."
+    )
+    label_effect: bool = option(
+        False, "Ask for label shares too: style and label go together.", "--label-effect"
+    )
+
+
+# -------------------------------------------------------------------------- what texts stand for
+
+
+def declared_categories(text: str | None) -> int | tuple[str, ...] | None:
+    """C, or the names of the categories."""
+    if text is None:
+        return None
+    return int(text) if text.isdecimal() else tuple(name.strip() for name in text.split(","))
+
+
+def named_values(text: str | None, kind: type[T], option: str, **more: object) -> T:
+    """The class with the numbers that `tol=0.01,patience=0` names, and more of its fields.
+
+    Examples
+    --------
+    >>> named_values("patience=0", Tuning, "--search")
+    Tuning(tol=0.001, patience=0, max_upload=50000)
+    """
+    types = {name: hint for name, hint in get_type_hints(kind).items() if hint is not bool}
+    found = {}
+    for part in text.split(",") if text else ():
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if name not in types or not equals:
+            raise ParameterError(
+                f"expected {option} as NAME=VALUE with commas, of {', '.join(types)}, got {part!r}"
+            )
+        try:
+            found[name] = (int if types[name] is int else float)(value)
+        except ValueError:
+            what = "a whole number" if types[name] is int else "a number"
+            raise ParameterError(f"expected {name} in {option} as {what}, got {value!r}") from None
+    return kind(**found, **more)
+
+
+def declared_bins(text: str | None) -> "Bins | int | None":
+    """The bins of `--bins`; a number where so many quantiles of the records are meant."""
+    from polyurn.client.bins import Bins
+
+    if text is None:
+        return None
+    kind, _, number = text.partition(":")
+    try:
+        if kind == "quantiles":
+            return int(number)
+        if ":" in text:
+            start, stop, width = (float(part) for part in text.split(":"))
+            return Bins.of_width(width, start=start, stop=stop)
+        edges = [float(edge) for edge in text.split(",")]
+    except ValueError as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise ParameterError(
+            f"expected --bins as 0:200000:5000, 0,10,inf or quantiles:10, got {text!r}"
+        ) from None
+    return Bins(edges)
+
+
+def drawn_cohort(text: str | None) -> tuple[int | None, Literal["fixed", "poisson"]]:
+    """How many clients `1000` or `poisson:1000` stands for, and how they are drawn."""
+    if text is None:
+        return None, "fixed"
+    kind, colon, number = text.rpartition(":")
+    if (kind == "poisson" or not colon) and number.isdecimal() and len(number) < 20:
+        return int(number), "poisson" if colon else "fixed"
+    raise ParameterError(f"expected --cohort as 1000 or poisson:1000, got {text!r}")
+
+
+def listed_names(text: str | None) -> list[str] | None:
+    """Names of columns with commas between."""
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def component_numbers(text: str) -> tuple[int, ...] | Literal["auto"]:
+    """The numbers of components that `3`, `1:6`, `2,4,8` or `auto` stand for."""
+    if text == "auto":
+        return "auto"
+    try:
+        if ":" in text:
+            first, last = (int(part) for part in text.split(":"))
+            numbers = tuple(range(first, last + 1))
+        else:
+            numbers = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ParameterError(
+            f"expected --components as 3, 1:6, 2,4,8 or auto, got {text!r}"
+        ) from None
+    if not numbers:
+        raise ParameterError(f"expected --components from few to many, got {text!r}")
+    return numbers

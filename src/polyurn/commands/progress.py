@@ -1,0 +1,261 @@
+"""Progress of a fit, a selection, a sweep or a packing: a bar on a terminal, lines when piped.
+
+Each is a context that gives a function to call after every round or run. What came of it is for the
+command to say.
+"""
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bar
+from rich.table import Table
+from rich.text import Text
+
+from polyurn.wording import counted
+
+if TYPE_CHECKING:
+    from polyurn.server.fit_results import Round, SelectionRound
+    from polyurn.storage.packing import Packed
+    from polyurn.storage.run_log import FinishedRun
+    from polyurn.sweeps.grid import SweepProgress
+
+_PIPED_LINES = 20  # of progress, at the most, where there is no terminal
+N_PRIVATE_ROUNDS = 12  # of a fit with a guarantee, at the most
+
+
+# How many clients are in a round, and what for.
+STARTING, NOISED = "looking where to start,", "with noise, about"
+
+
+@contextlib.contextmanager
+def fit_progress(
+    console: Console,
+    n_rounds: int,
+    then: Callable[["Round"], None] | None = None,
+    *,
+    unseen: str = STARTING,
+) -> Iterator[Callable[["Round"], None]]:
+    """A function that shows each round as it ends: a bar on a terminal, lines when piped.
+
+    `unseen` is the text for a round whose parameters are not there, or not here.
+    """
+    previous = float("nan")
+
+    def line(done: "Round") -> str:
+        nonlocal previous
+        if math.isnan(done.log_likelihood):
+            doing = unseen if done.mdm is None else NOISED
+            return f"round {done.number}, {doing} {counted(done.n_clients or 0, 'client')}"
+        change = done.log_likelihood - previous
+        previous = done.log_likelihood
+        step = "" if math.isnan(change) else f" ({change:+.2e})"
+        return f"round {done.number}, log-likelihood {done.log_likelihood:.4f}{step}"
+
+    if not console.is_terminal:
+        every = max(1, n_rounds // _PIPED_LINES)
+
+        def on_round(done: "Round") -> None:
+            if then is not None:
+                then(done)  # first, so that Ctrl-C never loses a round that was shown
+            text = line(done)
+            if done.number % every == 0:
+                console.out(text, highlight=False)
+
+        yield on_round
+        return
+
+    bar = Bar(
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeRemainingColumn(),
+        console=console,
+    )
+    with bar:
+        task = bar.add_task("asking the clients", total=n_rounds)
+
+        def on_round_bar(done: "Round") -> None:
+            if then is not None:
+                then(done)
+            bar.update(task, advance=1, description=line(done))
+
+        yield on_round_bar
+
+
+def learning_progress(
+    console: Console, n_rounds: int, selects: bool, private: bool, kept: list["Round"]
+) -> contextlib.AbstractContextManager[Callable[..., None]]:
+    """A function that shows each round, whatever is learned; those of one fit are kept in a list."""
+    if selects and not private:
+        return selection_progress(console)
+    most = N_PRIVATE_ROUNDS if private else n_rounds
+    return fit_progress(console, most, None if selects else kept.append)
+
+
+@contextlib.contextmanager
+def selection_progress(console: Console) -> Iterator[Callable[["SelectionRound"], None]]:
+    """A function that shows each round of a selection: all K at once, or a line when piped."""
+
+    def cells(done: "SelectionRound") -> list[tuple[str, str, str]]:
+        return [
+            (str(k), f"{value:.4f}", "climbing" if k in done.running else "done")
+            for k, value in done.values.items()
+        ]
+
+    if not console.is_terminal:
+
+        def on_round(done: "SelectionRound") -> None:
+            values = ", ".join(f"K={k} {value}" for k, value, _ in cells(done))
+            what = values or f"looking where to start, {counted(done.n_clients or 0, 'client')}"
+            console.out(f"round {done.number}: {what}", highlight=False)
+
+        yield on_round
+        return
+
+    with Live(console=console, transient=True) as live:
+
+        def on_round_live(done: "SelectionRound") -> None:
+            table = Table(
+                title=f"round {done.number}, {counted(done.n_clients or 0, 'fitted client')}"
+            )
+            for heading in ("K", "log-likelihood", ""):
+                table.add_column(heading, justify="right")
+            for row in cells(done):
+                table.add_row(*row)
+            live.update(table)
+
+        yield on_round_live
+
+
+@contextlib.contextmanager
+def sweep_progress(console: Console) -> Iterator[Callable[["SweepProgress"], None]]:
+    """A function that shows each run as it ends, and the time left: a bar, or lines when piped."""
+    if not console.is_terminal:
+
+        def on_run(done: "SweepProgress") -> None:
+            every = max(1, done.n_total // _PIPED_LINES)
+            if done.run is None:
+                if done.seconds_left is not None:
+                    n_left = counted(done.n_total - done.n_done, "run")
+                    console.out(f"{n_left} will take about {_long(done.seconds_left)}")
+            elif done.n_done % every == 0 or done.n_done == done.n_total:
+                left = "" if done.seconds_left is None else f" ({_long(done.seconds_left)} left)"
+                console.out(f"run {done.n_done} of {done.n_total}{left}: {_line(done.run)}")
+
+        yield on_run
+        return
+
+    bar = Bar(
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        _TimeLeft(),
+        TextColumn("{task.description}", markup=False),
+        console=console,
+    )
+    with bar:
+        task = bar.add_task("training", total=None, ends=None)
+
+        def on_run_bar(done: "SweepProgress") -> None:
+            left = done.seconds_left
+            ends = None if left is None else time.monotonic() + left
+            if done.run is None:  # runs of an earlier start say nothing about the speed of this one
+                bar.reset(task, total=done.n_total, completed=done.n_done, ends=ends)
+            else:
+                bar.update(task, completed=done.n_done, description=_line(done.run), ends=ends)
+
+        yield on_run_bar
+
+
+@contextlib.contextmanager
+def packing_progress(console: Console) -> Iterator[Callable[["Packed"], None]]:
+    """A function that shows each shard as it is written: a bar of rows, or lines when piped."""
+    if not console.is_terminal:
+        shown = 0.0
+
+        def on_shard(done: "Packed") -> None:
+            nonlocal shown
+            share = done.n_rows / done.total_rows if done.total_rows else done.n_shards / 10
+            if share >= shown:
+                shown = share + 1 / _PIPED_LINES
+                of = f" of {done.total_rows:,}" if done.total_rows else ""
+                console.out(f"{done.n_rows:,}{of} rows, {counted(done.n_clients, 'client')}")
+
+        yield on_shard
+        return
+
+    bar = Bar(
+        BarColumn(bar_width=24),
+        TextColumn("{task.description}", markup=False),
+        TimeRemainingColumn(),
+        console=console,
+    )
+    with bar:
+        task = bar.add_task("reading", total=None)
+
+        def on_shard_bar(done: "Packed") -> None:
+            text = f"{counted(done.n_clients, 'client')}, {counted(done.n_shards, 'shard')}"
+            bar.update(task, total=done.total_rows, completed=done.n_rows, description=text)
+
+        yield on_shard_bar
+
+
+@contextlib.contextmanager
+def drawing_progress(console: Console, n_clients: int) -> Iterator[Callable[[int], None]]:
+    """A function that shows how many clients have been drawn: a bar, or lines when piped."""
+    if not console.is_terminal:
+        shown = 0.0
+
+        def on_file(n_drawn: int) -> None:
+            nonlocal shown
+            if n_drawn >= shown:
+                shown = n_drawn + n_clients / _PIPED_LINES
+                console.out(f"{n_drawn:,} of {counted(n_clients, 'client')}")
+
+        yield on_file
+        return
+
+    bar = Bar(BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(), console=console)
+    with bar:
+        task = bar.add_task("drawing", total=n_clients)
+        yield lambda n_drawn: bar.update(task, completed=n_drawn)
+
+
+class _TimeLeft(ProgressColumn):
+    """Counts down to the end that the last run foretold, however long runs take."""
+
+    def render(self, task: Task) -> Text:
+        ends = task.fields["ends"]
+        left = "-:--:--" if ends is None else _long(max(0.0, ends - time.monotonic()))
+        return Text(left, style="progress.remaining")
+
+
+def _long(seconds: float) -> str:
+    """A time to wait: hours, minutes and seconds; days where it takes some."""
+    days = seconds / 86_400
+    return _clock(seconds) if days < 2 else f"{days:,.0f} days"
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=math.ceil(seconds)))
+
+
+def _line(run: "FinishedRun") -> str:
+    scores = ", ".join(
+        f"{name} {value:.4f}" for name, value in run.final.items() if value is not None
+    )
+    outcome = f"diverged at round {run.diverged_at}" if run.diverged else scores
+    return f"{run.population}, seed {run.seed}: {outcome}{' (cut short)' if run.pruned else ''}"

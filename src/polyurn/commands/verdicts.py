@@ -1,0 +1,170 @@
+"""The verdict of a sweep at the terminal: as a table and in words, or as JSON.
+
+What the verdict is, is `sweeps/verdict.py`.
+"""
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rich.table import Table
+from rich.text import Text
+
+from polyurn.commands.console import fits, print_json, say, show, visible
+from polyurn.comparison.estimates import Estimate
+from polyurn.storage.run_log import FinishedRun, read_runs
+from polyurn.sweeps.run_scores import AGAIN, LAST
+from polyurn.sweeps.verdict import Verdict, compare_sweeps
+
+# population → measure → number, interval
+_Cells: TypeAlias = Mapping[str, Mapping[str, tuple[str, str]]]
+
+# Columns of a terminal: longer names go on in the next line.
+_NAME_WIDTH, _HEAD_WIDTH = 24, 12
+
+
+def compare_runs(
+    folder: Path,
+    *,
+    true: str = "true",
+    metric: str = "accuracy",
+    last: float = LAST,
+    target: float | None = None,
+    as_json: bool = False,
+) -> None:
+    """Print the verdict of a sweep's folder."""
+    runs = read_runs(folder)
+    print_verdict(
+        compare_sweeps(runs, true=true, metric=metric, last=last, target=target), as_json=as_json
+    )
+
+
+def conclude(runs: Sequence[FinishedRun], *, true: str = "true", as_json: bool) -> None:
+    """Print a verdict for each metric of a sweep that just ended; say so if there is none."""
+    whole = [run for run in runs if not run.pruned]
+    populations = {run.population for run in whole}
+    verdicts = []
+    if true in populations and populations - {true, AGAIN}:
+        verdicts = [compare_sweeps(runs, true=true, metric=name) for name in whole[0].metrics]
+    else:
+        say(f"no verdict: it takes runs on {true!r} and on another population")
+    if as_json:
+        print_json({"verdicts": [verdict_json(verdict) for verdict in verdicts]})
+        return
+    for verdict in verdicts:
+        print_verdict(verdict, as_json=False)
+
+
+def print_verdict(verdict: Verdict, *, as_json: bool) -> None:
+    """The verdict as the command's result."""
+    if as_json:
+        print_json(verdict_json(verdict))
+        return
+    for table in verdict_tables(verdict):
+        show(table)
+    for sentence in (verdict.sentence(), verdict.regret_sentence()):
+        if sentence:
+            say(sentence)
+
+
+def verdict_tables(verdict: Verdict) -> list[Table]:
+    """The verdict on each population; differences of a fraction are in points.
+
+    One column per population and one line per measure. Where that is wider than the terminal, one line
+    per population, in as many tables as the measures need.
+    """
+    digits = 2 if verdict.wording.in_points else 3
+    cells = {
+        found.population: {
+            name: _with_interval(measured, digits)
+            if isinstance(measured, Estimate)
+            else (measured, "")
+            for name, measured in verdict.measures(found).items()
+        }
+        for found in verdict.populations
+    }
+    tables = [_by_column(cells)]
+    if not fits(tables[0]):
+        tables = [_by_line(cells, measures) for measures in _parts(cells)]
+    unit = ", in points" if verdict.wording.in_points else ""
+    tables[0].title = f"{verdict.metric}{unit}: what simulated clients say about {verdict.true!r}"
+    if verdict.floor is not None:
+        tables[-1].caption = f"{AGAIN}: {verdict.true} clients in other cohorts, the noise floor"
+    return tables
+
+
+def _by_column(cells: _Cells) -> Table:
+    table = Table()
+    table.add_column("")
+    for population in cells:
+        table.add_column(population, justify="right")
+    for name in _names(cells):
+        numbers, intervals = zip(*(measures[name] for measures in cells.values()), strict=True)
+        table.add_row(name, *numbers)
+        if any(intervals):
+            table.add_row("", *intervals)
+    return table
+
+
+def _by_line(cells: _Cells, names: Sequence[str]) -> Table:
+    table = Table()
+    table.add_column("", max_width=_NAME_WIDTH, overflow="fold")
+    for name in names:
+        head = "\n".join(textwrap.wrap(visible(name), _HEAD_WIDTH))
+        table.add_column(Text(head), justify="right", overflow="fold")
+    for population, measures in cells.items():
+        texts = ("\n".join(filter(None, measures[name])) for name in names)
+        table.add_row(population, *map(Text, texts))
+    return table
+
+
+def _parts(cells: _Cells) -> Iterator[list[str]]:
+    """The measures in order, as many at a time as fit the terminal, and at least one."""
+    part: list[str] = []
+    for name in _names(cells):
+        if part and not fits(_by_line(cells, [*part, name])):
+            yield part
+            part = []
+        part.append(name)
+    yield part
+
+
+def _names(cells: _Cells) -> list[str]:
+    return [*next(iter(cells.values()))]
+
+
+def verdict_json(verdict: Verdict) -> dict[str, Any]:
+    """The verdict, for JSON; what is not defined is null."""
+    document: dict[str, Any] = _without_nan(
+        {
+            "true": verdict.true,
+            "metric": verdict.metric,
+            "confidence": verdict.confidence,
+            "sentence": verdict.sentence(),
+            "regret_sentence": verdict.regret_sentence(),
+            "populations": [asdict(found) for found in verdict.populations],
+            "pairs": [asdict(pair) for pair in verdict.pairs()],
+        }
+    )
+    return document
+
+
+def _with_interval(found: Estimate, digits: int) -> tuple[str, str]:
+    """A number, and its interval if it has one."""
+    ends = [] if math.isnan(found.low) else [found.low, found.high]
+    return _number(found.value, digits), " to ".join(_number(end, digits) for end in ends)
+
+
+def _number(value: float, digits: int) -> str:
+    return "–" if math.isnan(value) else f"{round(value, digits) + 0.0:.{digits}f}"
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nan(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,283 @@
+"""What results look like: a table for a person, a document for JSON, and sentences about what is odd.
+
+Numbers are only shown here; how they came about is not asked.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.table import Table
+
+from polyurn.commands.console import print_json, say, show, warn
+from polyurn.model.mdm import MDM
+from polyurn.storage.models import Saved, load_saved
+from polyurn.typed.json_form import to_json
+from polyurn.wording import counted
+
+if TYPE_CHECKING:  # showing a file does not wait for the search to be loaded
+    from polyurn.comparison.comparison_results import Comparison
+    from polyurn.comparison.style_comparison import StyleRow
+    from polyurn.model.style import Style
+    from polyurn.server.fit_results import Candidate, Fit, Selection
+
+_HALF_WIDTH = 1.96  # of a 95 % interval, in standard errors
+
+
+def table_of(
+    title: str, heads: Iterable[str], rows: Iterable[Sequence[str]], *, left: Iterable[int] = ()
+) -> Table:
+    """A table whose columns are numbers, to the right, but for those of texts."""
+    table, texts = Table(title=title), set(left)
+    for position, head in enumerate(heads):
+        table.add_column(head, justify="left" if position in texts else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+# ------------------------------------------------------------------------------------- mixtures
+
+
+def read_model(path: Path) -> Saved[MDM]:
+    """What an MDM file holds; a line for each part that could not be read."""
+    saved = load_saved(path)
+    for line in saved.provenance.left_out:
+        warn(f"left out of {path}: {line}")
+    return saved
+
+
+def show_learned(saved: Saved[MDM], *, as_json: bool, is_kept: bool) -> None:
+    """A mixture that was just learned: its rounds, and the parameters unless they are in a file."""
+    provenance = saved.provenance
+    if as_json:
+        assert provenance.rounds is not None
+        of_all = {
+            name: getattr(provenance.rounds, name) for name in ("n_rounds", "n_clients", "stopped")
+        }
+        document = {
+            **of_all,
+            **to_json(provenance.rounds),
+            **mdm_json(saved.model, saved.categories),
+        }
+        print_json({**document, **provenance.more, "privacy": provenance.privacy_in_words})
+    elif provenance.selection is not None:
+        show(selection_table(provenance.selection))
+    elif "candidates" in provenance.more:
+        show(candidates_table(provenance.more["candidates"], saved.model.n_components))
+    elif not is_kept:
+        show(mdm_table(saved.model, saved.categories))
+
+
+def say_learned(saved: Saved[MDM]) -> None:
+    """What there is to say about a mixture that was just learned, besides its parameters."""
+    provenance = saved.provenance
+    for sentence in (
+        _fit_sentences(saved) if provenance.fit is not None else _choice_sentences(saved)
+    ):
+        say(sentence)
+
+
+def _fit_sentences(saved: Saved[MDM]) -> list[str]:
+    fit, privacy = saved.provenance.fit, saved.provenance.privacy
+    assert fit is not None
+    sentences = [f"{counted(fit.n_rounds, 'round')}; {fit.stopped}"]
+    if privacy is not None and privacy.guarantee is not None:
+        sentences = [f"stopped {fit.stopped}", saved.provenance.privacy_in_words]
+    if "candidates" in saved.provenance.more:
+        sentences.insert(0, counted(saved.model.n_components, "component"))
+    if fit.n_agreeing is not None and saved.model.n_components > 1:
+        sentences.append(f"starts that ended at this optimum: {fit.n_agreeing}")
+    return sentences + _component_sentences(fit)
+
+
+def _choice_sentences(saved: Saved[MDM]) -> list[str]:
+    choice = saved.provenance.selection
+    assert choice is not None
+    judges = counted(choice.n_held_out, "held-out client")
+    sentences = [f"{counted(choice.n_components, 'component')}, by {judges}"]
+    if choice.caution:
+        sentences.append(choice.caution)
+    if choice.unfinished:
+        sentences.append(choice.stopped)
+    if choice.skipped:
+        which = ", ".join(map(str, choice.skipped))
+        sentences.append(f"left out K = {which}: there are not as many clients to fit")
+    return sentences + _component_sentences(choice.chosen)
+
+
+def _component_sentences(done: "Fit | Candidate") -> list[str]:
+    sentences = []
+    if done.n_dropped:
+        sentences.append(
+            f"dropped {counted(done.n_dropped, 'component that was', 'components that were')} left with "
+            "less than half a client"
+        )
+    if done.multinomial:
+        which = ", ".join(str(k + 1) for k in done.multinomial)
+        sentences.append(f"plain multinomials (concentration at the cap): component {which}")
+    return sentences
+
+
+def mdm_table(mdm: MDM, categories: tuple[str, ...] | None) -> Table:
+    """One row per component."""
+    names = categories or tuple(str(j) for j in range(mdm.n_categories))
+    shares = mdm.alphas / mdm.alphas.sum(axis=1, keepdims=True)
+    largest = np.argsort(-shares, axis=1, kind="stable")[:, :5]
+    return table_of(
+        f"{counted(mdm.n_components, 'component')}, {counted(mdm.n_categories, 'category')}",
+        (
+            "component",
+            "weight",
+            "concentration α₀",
+            "mean size",
+            "largest categories (expected share)",
+        ),
+        [
+            (
+                str(k + 1),
+                f"{mdm.weights[k]:.3f}",
+                f"{mdm.alphas[k].sum():.4g}",
+                f"{mdm.sizes.mean()[k]:.1f}",
+                ", ".join(f"{names[j]} {shares[k, j]:.0%}" for j in largest[k]),
+            )
+            for k in range(mdm.n_components)
+        ],
+        left=[4],
+    )
+
+
+def mdm_json(mdm: MDM, categories: tuple[str, ...] | None) -> dict[str, Any]:
+    """The parameters, for JSON."""
+    return {
+        "n_components": mdm.n_components,
+        "n_categories": mdm.n_categories,
+        "n_parameters": mdm.n_parameters,
+        "max_size": mdm.max_size,
+        "categories": None if categories is None else list(categories),
+        "weights": mdm.weights.tolist(),
+        "alphas": mdm.alphas.tolist(),
+        "mean_sizes": mdm.sizes.mean().tolist(),
+    }
+
+
+def selection_table(choice: "Selection") -> Table:
+    """One row per number of components; the chosen one is marked."""
+
+    def state(candidate: "Candidate") -> str:
+        if candidate.overtaken:
+            return "stopped early"
+        words = ["chosen"] if candidate is choice.chosen else []
+        return ", ".join(words + ([] if candidate.converged else ["unfinished"]))
+
+    table = table_of(
+        f"held-out log-likelihood per client ({counted(choice.n_held_out, 'client')})",
+        ("K", "mean ± 95 %", "behind the best (s.e.)", "rounds", "parameters", ""),
+        [
+            (
+                str(c.n_components),
+                f"{c.log_likelihood:.4f} ± {_HALF_WIDTH * c.standard_error:.4f}",
+                f"{c.behind:.4f} ({c.behind_error:.4f})",
+                f"{c.n_rounds:,}",
+                f"{c.n_parameters:,}",
+                state(c),
+            )
+            for c in choice.candidates
+        ],
+    )
+    if any(c.overtaken for c in choice.candidates):
+        table.caption = "stopped early: a smaller K was already better than this one could become"
+    return table
+
+
+def candidates_table(candidates: Sequence[dict[str, Any]], chosen: int) -> Table:
+    """One row per number of components that was tried with noise; the chosen one is marked."""
+    return table_of(
+        "log-likelihood per client, with noise",
+        ("K", "behind the best", "noise (s.d.)", ""),
+        [
+            (
+                str(one["n_components"]),
+                f"{one['behind']:.4f}",
+                f"{one['noise']:.4f}",
+                "chosen" if one["n_components"] == chosen else "",
+            )
+            for one in candidates
+        ],
+    )
+
+
+# --------------------------------------------------------------------------------------- styles
+
+
+def style_table(style: "Style") -> Table:
+    """One row per direction: what it carries, and the variances B, V and E in it with their errors."""
+
+    def cell(name: str, k: int) -> str:
+        values = [np.asarray(getattr(of, name)) for of in (style, style.errors) if of is not None]
+        numbers = [value[k] if value.ndim == 1 else value[k, k] for value in values]
+        return " ± ".join([f"{numbers[0]:z.2f}", *(f"{error:.2f}" for error in numbers[1:])])
+
+    table = table_of(
+        f"styles of {counted(style.n_clients, 'client')}",
+        ("direction", "carries", "mean", "B: shared", "V: by label", "E: within"),
+        [
+            (
+                str(k + 1),
+                f"{style.carried[k]:.0%}",
+                *(cell(name, k) for name in ("mean", "shared", "by_label", "within")),
+            )
+            for k in range(style.n_directions)
+        ],
+    )
+    table.caption = (
+        f"{style.between:.0%} of the variance within labels lies between clients; B eigenvalues "
+        + " ".join(f"{value:z.2f}" for value in style.eigenvalues[0])
+    )
+    return table
+
+
+def style_json(saved: "Saved[Style]") -> dict[str, Any]:
+    """The same numbers and more, for JSON."""
+    names, style = ("mean", "shared", "by_label", "within"), saved.model
+    errors = style.errors
+    return {
+        "n_clients": style.n_clients,
+        "n_directions": style.n_directions,
+        "categories": None if saved.categories is None else list(saved.categories),
+        "between": style.between,
+        "carried": style.carried.tolist(),
+        "eigenvalues": style.eigenvalues.tolist(),
+        **{name: getattr(style, name).tolist() for name in names},
+        "errors": None if errors is None else {n: getattr(errors, n).tolist() for n in names},
+        "far_share": None if np.isnan(style.far_share) else style.far_share,
+        "proxy_far_share": style.space.proxy_far_share,
+        "radius": style.space.radius,
+        "alarm": style.alarm,
+    }
+
+
+# ---------------------------------------------------------------------------------- comparisons
+
+
+def comparison_table(verdict: "Comparison") -> Table:
+    """One column per population, one line per measure."""
+    head, *lines = verdict.table()
+    title = f"how alike to {counted(verdict.n_clients, 'true client')}"
+    return table_of(title, head, lines, left=[0])
+
+
+def styles_table(rows: Sequence["StyleRow"]) -> Table:
+    """One line per population: how much its clients differ in style."""
+    heads = ("by client", "by label", "with labels (chance)")
+    lines = []
+    for row in rows:
+        cells = [row.name]
+        for found in (row.directions, row.features):
+            tie = f"{found.label_effect:.2f} ({found.label_effect_floor:.2f})"
+            cells += [f"{found.by_client:.2f}", f"{found.by_label:.2f}", tie]
+        lines.append(cells)
+    columns = [f"{head}, {where}" for where in ("directions", "features") for head in heads]
+    title = "how much clients differ in style; 1 is chance"
+    return table_of(title, ["clients", *columns], lines, left=[0])

@@ -1,0 +1,293 @@
+"""The result of a comparison of populations: values, a table, a document for JSON.
+
+Nothing is measured here.
+"""
+
+from dataclasses import dataclass
+from math import isfinite, isinf, isnan
+from typing import Any, Self
+
+from polyurn.comparison.distances import Floor
+from polyurn.comparison.estimates import Estimate
+from polyurn.comparison.summaries import Dispersion, Heterogeneity
+from polyurn.errors import ParameterError
+from polyurn.typed.arguments import checked
+from polyurn.typed.json_form import Count, from_json, to_json
+from polyurn.wording import counted
+
+
+@checked
+@dataclass(frozen=True)
+class Likeness:
+    """How alike one population is to the held-out clients.
+
+    Ratios are to the noise floor: 1 says that true clients differ as much from true clients.
+
+    Attributes
+    ----------
+    name : str
+    n_clients : int
+        How many of its clients were compared.
+    log_likelihood, log_likelihood_given_size : Estimate or None
+        Mean log q(c, n) and log q(c | n) of a held-out client; for an MDM only.
+    energy_distance, energy_ratio : float
+        Between normalised histograms; the distance is unbiased, so that it may be below 0.
+    energy_null : (float, float)
+        95 % of the energy ratios of as many true clients would be in here.
+    sliced_wasserstein, sliced_wasserstein_ratio : float
+        Wasserstein-1 distance between normalised histograms, over random directions.
+    auc : Estimate or None
+        Of a classifier that tells simulated from true clients; 0.5 is perfect.
+    size_distance, size_ratio : float
+        Wasserstein-1 distance of the sizes, in points, and its ratio.
+    size_ks : float
+        The Kolmogorov-Smirnov statistic of the sizes, 0 to 1.
+    n_shared : int
+        How many of the held-out clients that were compared have a client of this population with the
+        very same histogram.
+    heterogeneity : Heterogeneity
+    dispersion : Dispersion or None
+        Whether true clients vary less than the components allow; for an MDM only.
+    """
+
+    name: str
+    n_clients: Count
+    log_likelihood: Estimate | None
+    log_likelihood_given_size: Estimate | None
+    energy_distance: float
+    energy_ratio: float
+    energy_null: tuple[float, float]
+    sliced_wasserstein: float
+    sliced_wasserstein_ratio: float
+    auc: Estimate | None
+    size_distance: float
+    size_ratio: float
+    size_ks: float
+    n_shared: Count
+    heterogeneity: Heterogeneity
+    dispersion: Dispersion | None
+
+
+@dataclass(frozen=True)
+class Floors:
+    """How far true clients are from true clients, in each distance."""
+
+    energy: Floor
+    sliced_wasserstein: Floor
+    sizes: Floor
+
+    @property
+    def all(self) -> tuple[Floor, Floor, Floor]:
+        return self.energy, self.sliced_wasserstein, self.sizes
+
+
+@checked
+@dataclass(frozen=True)
+class Comparison:
+    """How alike populations are to held-out clients; `print` shows it as a table.
+
+    Attributes
+    ----------
+    rows : tuple of Likeness
+        One per population.
+    floors : Floors
+    heterogeneity : Heterogeneity
+        Of the held-out clients themselves.
+    n_clients, n_compared : int
+        How many clients were held out, and how many of them, drawn at random, stand for all in what is
+        not a likelihood.
+    n_fitted : int or None
+        How many of them had been fitted; None if it is not known.
+    n_twins : int
+        How many of those compared have the very same histogram as another of them.
+    """
+
+    rows: tuple[Likeness, ...]
+    floors: Floors
+    heterogeneity: Heterogeneity
+    n_clients: Count
+    n_compared: Count
+    n_fitted: Count | None
+    n_twins: Count
+
+    def __post_init__(self) -> None:
+        if not self.rows or not self.n_compared:
+            raise ParameterError("expected at least one population and one client to compare with")
+
+    def __getitem__(self, name: str) -> Likeness:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(name)
+
+    @property
+    def standing(self) -> str:
+        """Whether the clients were held out, as far as it is known."""
+        if self.n_fitted is None:
+            n_clients = counted(self.n_clients, "client")
+            return f"compared with {n_clients}; it is not known whether they were fitted"
+        if self.n_fitted == 0:
+            return (
+                f"compared with {counted(self.n_clients, 'client')} that were held out from fitting"
+            )
+        return (
+            "compared with the clients that were fitted: "
+            f"{self.n_fitted:,} of {self.n_clients:,} are not held out"
+        )
+
+    @property
+    def few(self) -> str:
+        """What so few true clients cannot tell; empty if there are enough."""
+        return few_true_clients(self.n_compared)
+
+    def sentences(self) -> tuple[str, ...]:
+        """What belongs under the table."""
+        sliced, sizes = f"{self.floors.sliced_wasserstein:.2f}", f"{self.floors.sizes:.2f}"
+        sentences = [
+            self.standing,
+            "a ratio of 1 is the distance of true clients to true clients, in brackets the range of "
+            f"95 % of them (energy); 95 % of {self.floors.energy.n_splits:,} splits of them had "
+            f"{sliced} (sliced Wasserstein), {sizes} (size)",
+        ]
+        if self.n_compared < self.n_clients:
+            sentences.append(
+                f"{self.n_compared:,} of them, drawn at random, stand for all but in the likelihood"
+            )
+        if self.few:
+            sentences.append(
+                f"{self.few}; a ratio in its range does not say that populations are alike"
+            )
+        sentences.extend(self._copy(row) for row in self.rows if self._has_copies(row))
+        return tuple(sentences)
+
+    def _has_copies(self, row: Likeness) -> bool:
+        """Whether a population shares more clients with those held out than chance would have it."""
+        most_twins = self.n_twins + _UNSEEN
+        return row.n_shared > most_twins * max(1.0, row.n_clients / self.n_compared)
+
+    def _copy(self, row: Likeness) -> str:
+        return (
+            f"population {row.name!r} seems to hold held-out clients themselves: "
+            f"{row.n_shared:,} of {self.n_compared:,} are in it with the very same histogram "
+            f"({self.n_twins:,} have a twin among each other), so that its AUC may be far below 0.5 "
+            "and its ratios below 1: compare with clients that it does not hold"
+        )
+
+    def table(self) -> tuple[tuple[str, ...], ...]:
+        """The table as texts: a head, and a line for each measure, with the true clients' last."""
+        columns = {row.name: _measures(row) for row in self.rows}
+        true = _true_measures(self)
+        return (
+            ("", *columns, "true"),
+            *(
+                (name, *(texts[name] for texts in columns.values()), true.get(name, "–"))
+                for name in _measures(self.rows[0])
+            ),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for JSON: "Infinity" and "-Infinity" are texts, what is not defined is null."""
+        return {**to_json(self), "standing": self.standing}
+
+    @classmethod
+    def from_dict(cls, document: object) -> Self:
+        """What `to_dict` returned, or what a comparison file holds, checked.
+
+        Raises
+        ------
+        FileError
+            A field is missing or damaged.
+        """
+        return from_json(cls, document)
+
+    def __str__(self) -> str:
+        rows = self.table()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = (
+            "  ".join(
+                [row[0].ljust(widths[0])]
+                + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            )
+            for row in rows
+        )
+        return "\n".join([*lines, *self.sentences()])
+
+
+def few_true_clients(n_clients: int) -> str:
+    """What so few true clients cannot tell; empty if there are enough."""
+    if n_clients >= _FEW_CLIENTS:
+        return ""
+    return (
+        f"{counted(n_clients, 'true client is', 'true clients are')} few: intervals are wide, and only "
+        "large differences can be seen"
+    )
+
+
+# With fewer, intervals are so wide that words about them would mislead: a convention, not measured.
+_FEW_CLIENTS = 50
+# What was not seen once may well be expected three times (the "rule of three").
+_UNSEEN = 3
+
+
+def _measures(row: Likeness) -> dict[str, str]:
+    """What tables say about a population, in their order."""
+    low, high = row.energy_null
+    return {
+        "clients": f"{row.n_clients:,}",
+        "log-likelihood, log q(c, n) ± 95 %": with_error(row.log_likelihood),
+        "log-likelihood given size ± 95 %": with_error(row.log_likelihood_given_size),
+        "energy distance, ratio [range of 1]": f"{short(row.energy_ratio)} [{low:.2f} to {high:.2f}]",
+        "sliced Wasserstein, ratio": short(row.sliced_wasserstein_ratio),
+        "two-sample AUC ± 95 % (0.5 is perfect)": with_error(row.auc, 2),
+        "sizes, ratio": short(row.size_ratio),
+        "sizes, points apart": short(row.size_distance),
+        "sizes, KS": f"{row.size_ks:.3f}",
+        **_heterogeneity_measures(row.heterogeneity),
+    }
+
+
+def _true_measures(comparison: Comparison) -> dict[str, str]:
+    """What there is to say about the true clients themselves."""
+    floors = comparison.floors
+    return {
+        "clients": f"{comparison.n_compared:,}",
+        "energy distance, ratio [range of 1]": f"{floors.energy:.2f}",
+        "sliced Wasserstein, ratio": f"{floors.sliced_wasserstein:.2f}",
+        "sizes, ratio": f"{floors.sizes:.2f}",
+        **_heterogeneity_measures(comparison.heterogeneity),
+    }
+
+
+def _heterogeneity_measures(summary: Heterogeneity) -> dict[str, str]:
+    return {
+        "total variation to the marginal": _with_interval(summary.total_variation),
+        "Jensen-Shannon to the marginal": _with_interval(summary.jensen_shannon),
+        "effective categories per client": _with_interval(summary.effective_categories, 2),
+        "about Dirichlet(α)": _with_interval(summary.alpha),
+    }
+
+
+def short(value: float, digits: int = 2) -> str:
+    """A number for a table: few digits, and signs for what is endless or not defined."""
+    if isnan(value):
+        return "–"
+    if isinf(value):
+        return "∞"
+    if 0 < abs(value) < 10**-digits:
+        return f"{value:.2g}"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.{digits}f}"
+
+
+def _with_interval(estimate: Estimate, digits: int = 3) -> str:
+    value, low, high = (short(x, digits) for x in (estimate.value, estimate.low, estimate.high))
+    return value if value == low == high else f"{value} ({low} to {high})"
+
+
+def with_error(estimate: Estimate | None, digits: int = 3) -> str:
+    """A number and half the width of its interval."""
+    if estimate is None:
+        return "–"
+    if not isfinite(estimate.value):
+        return "-∞"
+    half = (estimate.high - estimate.low) / 2
+    return f"{estimate.value:.{digits}f} ± {half:.{digits}f}"

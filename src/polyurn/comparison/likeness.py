@@ -1,0 +1,375 @@
+"""`compare`: how alike populations of clients are to held-out clients, measure by measure.
+
+It draws what has to be drawn and puts the measures of the other modules side by side. It fits nothing to
+the populations and reads no files.
+
+Besides distances there is a classifier two-sample test: gradient-boosted trees see a client's
+normalised histogram and its size, and are judged on clients that they were not trained on. An area
+under the ROC curve (AUC) of 0.5 is perfect: they cannot tell simulated clients from true ones. One of
+1: they always can.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import ks_2samp, rankdata
+
+from polyurn.comparison.comparison_results import Comparison, Floors, Likeness
+from polyurn.comparison.distances import (
+    directions,
+    energy_distance,
+    energy_floor,
+    energy_null,
+    energy_ratio,
+    random_halves,
+    wasserstein_distance,
+    wasserstein_floor,
+    wasserstein_ratio,
+)
+from polyurn.comparison.estimates import Estimate, normal_estimate
+from polyurn.comparison.splits import ClientSplit
+from polyurn.comparison.summaries import Dispersion, dispersion, heterogeneity
+from polyurn.counts import Counts, check_counts
+from polyurn.errors import CountsError, MissingDependencyError, ParameterError
+from polyurn.model.mdm import MDM
+from polyurn.model.populations import Population, drawn_from
+from polyurn.typed.arguments import checked
+from polyurn.typed.arrays import ids_of
+from polyurn.wording import counted
+
+
+def two_sample_auc(
+    simulated: NDArray[np.float64],
+    true: NDArray[np.float64],
+    *,
+    n_folds: int = 5,
+    rng: int | np.random.Generator | None = None,
+) -> Estimate:
+    """Cross-validated AUC of telling simulated clients from true ones; 0.5 is perfect.
+
+    The AUC of each fold is averaged. Its variance is DeLong's, from how each client is placed among
+    those of the other kind in its fold, times Nadeau and Bengio's 1 + n_folds/(n_folds - 1): the folds'
+    classifiers were trained on much the same clients. Both kinds have shape (n, n_features), and at
+    least as many clients as there are folds, two or more.
+    """
+    rng = np.random.default_rng(rng)
+    features = np.concatenate([simulated, true])
+    kind = np.repeat([1, 0], [len(simulated), len(true)])
+    placed: dict[int, list[NDArray[np.float64]]] = {0: [], 1: []}
+    for train, test in _folds(kind, n_folds, rng):
+        score = _scores(features, kind, train, test, seed=int(rng.integers(2**31)))
+        placed[1].append(_placements(score[kind[test] == 1], score[kind[test] == 0]))
+        placed[0].append(1 - _placements(score[kind[test] == 0], score[kind[test] == 1]))
+    ones, zeros = np.concatenate(placed[1]), np.concatenate(placed[0])
+    auc = (ones.mean() + zeros.mean()) / 2  # equal but for folds of unequal sizes
+    variance = ones.var(ddof=1) / len(ones) + zeros.var(ddof=1) / len(zeros)
+    error = 1.96 * np.sqrt(variance * (1 + n_folds / (n_folds - 1)))
+    return Estimate(float(auc), float(max(auc - error, 0)), float(min(auc + error, 1)))
+
+
+def _folds(
+    kind: NDArray[np.int64], n_folds: int, rng: np.random.Generator
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """(train, test) of each fold; both kinds are dealt out evenly."""
+    fold = np.empty(len(kind), dtype=np.int64)
+    for k in (0, 1):
+        mine = rng.permutation(np.flatnonzero(kind == k))
+        fold[mine] = np.arange(len(mine)) % n_folds
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(n_folds)]
+
+
+def _placements(scores: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The share of `others` below each score; ties count half."""
+    both = rankdata(np.concatenate([scores, others]))[: len(scores)]
+    return np.asarray((both - rankdata(scores)) / len(others))
+
+
+def _scores(
+    features: NDArray[np.float64],
+    kind: NDArray[np.int64],
+    train: NDArray[np.int64],
+    test: NDArray[np.int64],
+    *,
+    seed: int,
+) -> NDArray[np.float64]:
+    """What a classifier trained on some clients says about others; higher is kind 1."""
+    try:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+        from threadpoolctl import threadpool_limits  # scikit-learn needs it, too
+    except ImportError as error:
+        raise MissingDependencyError("scikit-learn", "sklearn", "the two-sample test") from error
+    # Small trees, few of them: clients are hundreds, and deep trees learn them by heart.
+    tell = HistGradientBoostingClassifier(
+        max_iter=60, max_leaf_nodes=8, min_samples_leaf=5, early_stopping=False, random_state=seed
+    )
+    # So small a task is over before threads have met; on a busy machine they wait for each other.
+    with threadpool_limits(1, user_api="openmp"):
+        tell.fit(features[train], kind[train])
+        return np.asarray(tell.decision_function(features[test]))
+
+
+# Clients to be drawn, or a table of them.
+Compared: TypeAlias = Population | Counts | ArrayLike
+
+# Halves of five say something about the noise; smaller ones do not.
+_FEWEST_CLIENTS = 10
+# A population is drawn so many times as large as the held-out part, whose own noise is what is left.
+_TIMES_HELD_OUT = 5
+
+
+@checked
+def compare(
+    populations: Mapping[str, Compared],
+    to: object,
+    *,
+    clients: Sequence[object] | None = None,
+    fitted: Sequence[object] | None = None,
+    n_clients: int | None = None,
+    max_clients: int = 2_000,
+    n_splits: int = 1_000,
+    n_directions: int = 100,
+    n_folds: int = 5,
+    n_bootstrap: int = 200,
+    rng: int | np.random.Generator | None = None,
+) -> Comparison:
+    """How alike each population is to clients that were held out from fitting.
+
+    Parameters
+    ----------
+    populations : mapping of name to Population, or to counts of shape (n, n_categories)
+        A population (an MDM, `IID`, `Dirichlet`, ...) is sampled. An MDM also gives the held-out
+        clients' log-likelihood.
+    to : int array or scipy.sparse of shape (m, n_categories), or ClientSplit
+        The true clients, at least ten. A `ClientSplit` is known not to share any with those fitted.
+    clients, fitted : sequences of ids, optional
+        The ids of the clients in `to`, and of those that anything was fitted to; the result says how
+        many are in both, or that it is not known.
+    n_clients : int, optional
+        How many clients a population is asked for; five times those held out by default, at most
+        `max_clients`.
+    max_clients : int
+        A larger table is represented by so many of its clients, drawn without replacement (not in the
+        log-likelihood, which is that of all).
+    n_splits : int
+        Random splits of the held-out clients, for the noise floors.
+    n_directions : int
+        Directions of the sliced Wasserstein distance.
+    n_folds : int
+        Folds of the two-sample test; 0 leaves it out (it needs scikit-learn).
+    n_bootstrap : int
+        Bootstrap samples of clients for the heterogeneity.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> from polyurn import IID, Sizes
+    >>> truth = MDM([1.0], [[0.6, 0.9, 0.3]], Sizes.constant(40))
+    >>> held_out = truth.sample(60, rng=2)
+    >>> verdict = compare({"mdm": truth, "iid": IID.like(held_out)}, held_out, n_folds=0, rng=3)
+    >>> [(row.name, round(row.energy_ratio)) for row in verdict.rows]
+    [('mdm', 1), ('iid', 9)]
+    """
+    _check_settings(
+        populations, n_clients, max_clients, n_splits, n_directions, n_folds, n_bootstrap
+    )
+    rng = np.random.default_rng(rng)
+    held_out = check_counts(to.held_out if isinstance(to, ClientSplit) else to)
+    n_fitted = _n_fitted(to, held_out.shape[0], clients, fitted)
+    true = _Clients.some_of(held_out, max_clients, "clients to compare with", rng)
+    lines = directions(true.counts.shape[1], n_directions, rng=rng)
+    floors = _floors(true, lines, random_halves(len(true.counts), n_splits, rng=rng))
+    wanted = n_clients or min(max_clients, _TIMES_HELD_OUT * len(true.counts))
+    rows, nulls = [], dict[int, tuple[float, float]]()
+    for name, population in populations.items():
+        counts = _counts_of(population, wanted, held_out.shape[1], name, rng)
+        drawn = _Clients.some_of(counts, max_clients, f"clients of population {name!r}", rng)
+        log_likelihoods = _log_likelihoods(population, held_out)
+        energy = energy_distance(drawn.shares, true.shares)
+        sizes = {"n": len(drawn.counts), "m": len(true.counts)}
+        if sizes["n"] not in nulls:  # populations are mostly of one size
+            nulls[sizes["n"]] = energy_null(true.shares, n=sizes["n"], n_splits=n_splits, rng=rng)
+        rows.append(
+            Likeness(
+                name=name,
+                n_clients=len(drawn.counts),
+                log_likelihood=log_likelihoods[0],
+                log_likelihood_given_size=log_likelihoods[1],
+                energy_distance=energy,
+                energy_ratio=energy_ratio(energy, floors.energy, **sizes),
+                energy_null=nulls[len(drawn.counts)],
+                sliced_wasserstein=wasserstein_distance(drawn.shares @ lines, true.shares @ lines),
+                sliced_wasserstein_ratio=wasserstein_ratio(
+                    drawn.shares @ lines, true.shares @ lines, floors.sliced_wasserstein
+                ),
+                auc=_auc(drawn, true, n_folds, rng),
+                size_distance=wasserstein_distance(drawn.sizes, true.sizes),
+                size_ratio=wasserstein_ratio(drawn.sizes, true.sizes, floors.sizes),
+                size_ks=_ks(drawn.sizes, true.sizes),
+                n_shared=_n_shared(true.counts, drawn.counts),
+                heterogeneity=heterogeneity(drawn.counts, n_bootstrap=n_bootstrap, rng=rng),
+                dispersion=_dispersion(
+                    population, true, drawn, log_likelihoods[0], n_bootstrap, rng
+                ),
+            )
+        )
+    return Comparison(
+        rows=tuple(rows),
+        floors=floors,
+        heterogeneity=heterogeneity(true.counts, n_bootstrap=n_bootstrap, rng=rng),
+        n_clients=held_out.shape[0],
+        n_compared=len(true.counts),
+        n_fitted=n_fitted,
+        n_twins=_n_twins(true.counts),
+    )
+
+
+@dataclass(frozen=True)
+class _Clients:
+    """Clients as points: shares (n, C) sum to one in each row, sizes (n, 1)."""
+
+    counts: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    sizes: NDArray[np.float64]
+
+    @classmethod
+    def some_of(
+        cls, counts: Counts, at_most: int, what: str, rng: np.random.Generator
+    ) -> "_Clients":
+        """In random order, because what follows takes them a few at a time."""
+        n = counts.shape[0]
+        if n < _FEWEST_CLIENTS:
+            raise CountsError(f"expected at least {_FEWEST_CLIENTS} {what}, got {n}")
+        table = counts[rng.permutation(n)[:at_most]]
+        dense = table if isinstance(table, np.ndarray) else table.toarray()
+        sizes = dense.sum(axis=1, keepdims=True).astype(np.float64)
+        return cls(dense.astype(np.int64), dense / sizes, sizes)
+
+
+def _counts_of(
+    population: Compared, wanted: int, n_categories: int, name: str, rng: np.random.Generator
+) -> Counts:
+    """The histograms of a population, drawn if need be, and checked."""
+    try:
+        source = drawn_from(population)
+        counts = population if source is None else source.sample(wanted, rng=rng)
+        return check_counts(counts, n_categories=n_categories)
+    except (CountsError, ParameterError) as error:
+        raise type(error)(f"population {name!r}: {error}") from None
+
+
+def _floors(true: _Clients, lines: NDArray[np.float64], halves: NDArray[np.bool_]) -> Floors:
+    return Floors(
+        energy=energy_floor(true.shares, halves),
+        sliced_wasserstein=wasserstein_floor(true.shares @ lines, halves),
+        sizes=wasserstein_floor(true.sizes, halves),
+    )
+
+
+def _log_likelihoods(
+    population: Compared, held_out: Counts
+) -> tuple[Estimate, Estimate] | tuple[None, None]:
+    """Mean log q(c, n) and log q(c | n) of all the held-out clients, where there is a q."""
+    if not isinstance(population, MDM):
+        return None, None
+    joint, given_size = population.logpmf(held_out), population.logpmf_given_size(held_out)
+    # A size that no component can have makes q(c | n) undefined; the client is impossible all the same.
+    given_size = np.where(np.isnan(given_size), -np.inf, given_size)
+    return normal_estimate(joint), normal_estimate(given_size)
+
+
+def _auc(
+    drawn: _Clients, true: _Clients, n_folds: int, rng: np.random.Generator
+) -> Estimate | None:
+    """The two-sample test, with as many clients of each kind if there are."""
+    if n_folds == 0:
+        return None
+    features = [
+        np.concatenate([part.shares, part.sizes], axis=1)[: len(true.counts)]
+        for part in (drawn, true)
+    ]
+    return two_sample_auc(*features, n_folds=n_folds, rng=rng)
+
+
+def _ks(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """Largest difference of the two distribution functions, 0 to 1."""
+    return float(ks_2samp(x[:, 0], y[:, 0], method="asymp").statistic)
+
+
+def _n_shared(true: NDArray[np.int64], drawn: NDArray[np.int64]) -> int:
+    """How many true clients have a client with the very same histogram among those drawn."""
+    known = {row.tobytes() for row in drawn}
+    return sum(row.tobytes() in known for row in true)
+
+
+def _n_twins(true: NDArray[np.int64]) -> int:
+    """How many true clients have the very same histogram as another of them."""
+    times = Counter(row.tobytes() for row in true)
+    return sum(n for n in times.values() if n > 1)
+
+
+def _dispersion(
+    population: Compared,
+    true: _Clients,
+    drawn: _Clients,
+    log_likelihood: Estimate | None,
+    n_bootstrap: int,
+    rng: np.random.Generator,
+) -> Dispersion | None:
+    if not isinstance(population, MDM) or log_likelihood is None:
+        return None
+    if not np.isfinite(log_likelihood.value):  # some client belongs to no component
+        return None
+    return dispersion(
+        population, true=true.counts, simulated=drawn.counts, n_bootstrap=n_bootstrap, rng=rng
+    )
+
+
+def _n_fitted(
+    to: object, n_held_out: int, clients: Sequence[object] | None, fitted: Sequence[object] | None
+) -> int | None:
+    """How many of the clients to compare with were fitted, or None if it is not known."""
+    if isinstance(to, ClientSplit):
+        if clients is not None or fitted is not None:
+            raise ParameterError("a ClientSplit says who was fitted: leave out clients and fitted")
+        return 0
+    if clients is not None and len(clients) != n_held_out:
+        raise ParameterError(f"expected {counted(n_held_out, 'client id')}, got {len(clients):,}")
+    if fitted is None:
+        return None
+    if clients is None:
+        raise ParameterError("fitted= needs clients=, the ids of the clients to compare with")
+    seen = set(ids_of(fitted, "fitted").tolist())
+    return sum(client in seen for client in ids_of(clients, "clients").tolist())
+
+
+def _check_settings(
+    populations: Mapping[str, Compared],
+    n_clients: int | None,
+    max_clients: int,
+    n_splits: int,
+    n_directions: int,
+    n_folds: int,
+    n_bootstrap: int,
+) -> None:
+    if not populations:
+        raise ParameterError("expected at least one population to compare")
+    least = {
+        "n_clients": (n_clients, _FEWEST_CLIENTS),
+        "max_clients": (max_clients, _FEWEST_CLIENTS),
+        "n_splits": (n_splits, 100),  # fewer have no 2.5th percentile
+        "n_directions": (n_directions, 1),
+        "n_bootstrap": (n_bootstrap, 100),
+    }
+    for name, (value, smallest) in least.items():
+        if value is not None and value < smallest:
+            raise ParameterError(f"expected {name} of at least {smallest}, got {value}")
+    if n_folds != 0 and not 2 <= n_folds <= _FEWEST_CLIENTS:
+        raise ParameterError(f"expected n_folds of 0, or 2 to {_FEWEST_CLIENTS}, got {n_folds}")

@@ -1,0 +1,204 @@
+"""How much clients differ in the features of their points, given the labels, against the noise floor.
+
+With r the residual of a point, its features less the mean of its label, a client of n points has the
+index n |mean r|² / tr Cov(r): 1 on average for clients whose points are drawn at random given their
+labels, and more for clients that differ in style. The same goes for the points of one client and label.
+Whether label and style go together is a correlation between clients. Nobody is given points here.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polyurn.comparison.estimates import Estimate, mean_estimate, resample_weights
+from polyurn.errors import ParameterError
+from polyurn.model.style_coordinates import StyleSpace, feature_rows, label_codes
+from polyurn.typed.arguments import checked
+from polyurn.typed.arrays import finite_array, ids_of
+
+# Clients are given each other's label shares so often to see how large a correlation is by chance.
+_N_PERMUTATIONS = 20
+# Singular values below this share of the largest are rounding: label shares sum to one.
+_ROUNDING = 1e-9
+
+
+@checked
+@dataclass(frozen=True)
+class StyleDispersion:
+    """How much clients differ in style; 1 is the noise floor of the first two.
+
+    Attributes
+    ----------
+    n_clients : int
+    by_client : Estimate
+        ``n |mean r|² / tr Cov(r)``, averaged over clients.
+    by_label : Estimate
+        The same for the points of each client and label, where there are two or more; tr Cov(r) is that
+        of the label. Averaged over clients and labels; resampled by client.
+    label_effect : float
+        The largest correlation between clients of a combination of label shares with one of mean
+        residuals (Hotelling's first canonical correlation, 1936).
+    label_effect_floor : float
+        What it is on average when clients are given each other's label shares.
+    """
+
+    n_clients: int
+    by_client: Estimate
+    by_label: Estimate
+    label_effect: float
+    label_effect_floor: float
+
+
+@dataclass(frozen=True)
+class StyleRow:
+    """How much the clients of one population differ: in the style's directions, and in all features."""
+
+    name: str
+    directions: StyleDispersion
+    features: StyleDispersion
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        features: ArrayLike,
+        labels: ArrayLike,
+        clients: ArrayLike,
+        *,
+        space: StyleSpace,
+        rng: int,
+    ) -> "StyleRow":
+        """Measure the points of some clients, as in `style_dispersion`."""
+        return cls(
+            name,
+            style_dispersion(features, labels, clients, space=space, rng=rng),
+            style_dispersion(features, labels, clients, rng=rng),
+        )
+
+
+@checked
+def style_dispersion(
+    features: ArrayLike,
+    labels: ArrayLike,
+    clients: ArrayLike,
+    *,
+    space: StyleSpace | None = None,
+    n_bootstrap: int = 200,
+    rng: int | np.random.Generator | None = None,
+) -> StyleDispersion:
+    """How much clients differ in the features of points of the same label.
+
+    Parameters
+    ----------
+    features : array of shape (n_points, ...)
+    labels : int array of shape (n_points,)
+    clients : array of shape (n_points,)
+        Whose point it is. Of a partition of proxy points these are `features[parts.indices]`,
+        `labels[parts.indices]` and `parts.clients`.
+    space : StyleSpace, optional
+        Coordinates to measure in; the features themselves by default.
+    n_bootstrap : int
+        Bootstrap samples of clients.
+    rng : int or numpy.random.Generator
+
+    Returns
+    -------
+    StyleDispersion
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> owner, label = np.repeat(np.arange(50), 20), rng.integers(2, size=1000)
+    >>> alike = rng.normal(size=(1000, 2))
+    >>> differing = alike + rng.normal(size=(50, 2))[owner]
+    >>> found = [style_dispersion(f, label, owner, rng=0).by_client.value for f in (alike, differing)]
+    >>> np.round(found, 1).tolist()
+    [0.9, 10.4]
+    """
+    rows = (
+        finite_array(feature_rows(features), "features")
+        if space is None
+        else space.coordinates(features, labels)
+    )
+    codes = label_codes(labels, len(rows), n_labels=None if space is None else space.n_labels)
+    whose = ids_of(clients, "clients")
+    if whose.shape != (len(rows),):
+        raise ParameterError(
+            f"expected a client for each of {len(rows)} points, got shape {whose.shape}"
+        )
+    if len(rows) < 2:
+        raise ParameterError(f"expected at least two points, got {len(rows)}")
+    rng = np.random.default_rng(rng)
+    owner = np.unique(whose, return_inverse=True)[1]
+    residuals, spreads = _residuals(rows, codes)
+    n_clients, n_labels = int(owner.max()) + 1, len(spreads)
+    weights = resample_weights(n_clients, n_bootstrap, rng=rng)
+    sizes, means = _means(residuals, owner, n_clients)
+    total = float(np.mean(np.square(residuals).sum(axis=1)))
+    by_client = sizes * np.square(means).sum(axis=1) / total if total > 0 else np.ones(n_clients)
+    n_held, by_cell = _means(residuals, owner * n_labels + codes, n_clients * n_labels)
+    index = (n_held * np.square(by_cell).sum(axis=1)).reshape(n_clients, n_labels)
+    counts = n_held.reshape(n_clients, n_labels)
+    enough = (counts >= 2) & (spreads > 0)
+    index = np.where(enough, index / np.where(spreads > 0, spreads, 1.0), 0.0)
+    correlation, floor = _canonical_correlation(counts / sizes[:, None], means, rng)
+    return StyleDispersion(
+        n_clients=n_clients,
+        by_client=mean_estimate(by_client, weights),
+        by_label=_ratio_estimate(index.sum(axis=1), enough.sum(axis=1), weights),
+        label_effect=correlation,
+        label_effect_floor=floor,
+    )
+
+
+def _residuals(
+    rows: NDArray[np.float64], codes: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The points less the mean of their label, and tr Cov of each label."""
+    n_labels = int(codes.max()) + 1
+    n_points, means = _means(rows, codes, n_labels)
+    residuals = rows - means[codes]
+    squares = np.bincount(codes, np.square(residuals).sum(axis=1), minlength=n_labels)
+    return residuals, squares / np.maximum(n_points, 1)
+
+
+def _means(
+    rows: NDArray[np.float64], groups: NDArray[np.int64], n_groups: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The size and the mean of each group; 0 for one without points."""
+    sizes = np.bincount(groups, minlength=n_groups)
+    sums = [np.bincount(groups, column, minlength=n_groups) for column in rows.T]
+    return sizes, np.stack(sums, axis=1) / np.maximum(sizes, 1)[:, None]
+
+
+def _ratio_estimate(
+    sums: NDArray[np.float64], counts: NDArray[np.int64], weights: NDArray[np.float64]
+) -> Estimate:
+    """Σ sums / Σ counts over clients, with its bootstrap interval; NaN if there is nothing to count."""
+    if not counts.any():
+        return Estimate(np.nan, np.nan, np.nan)
+    drawn = weights @ counts
+    draws = weights[drawn > 0] @ sums / drawn[drawn > 0]
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return Estimate(float(sums.sum() / counts.sum()), float(low), float(high))
+
+
+def _canonical_correlation(
+    shares: NDArray[np.float64], means: NDArray[np.float64], rng: np.random.Generator
+) -> tuple[float, float]:
+    """The first canonical correlation of label shares and mean residuals, and that of chance."""
+    left, right = _orthonormal(shares), _orthonormal(means)
+    if 0 in (left.shape[1], right.shape[1]):
+        return 0.0, 0.0
+    found = float(np.linalg.norm(left.T @ right, 2))
+    chance = [
+        float(np.linalg.norm(rng.permutation(left).T @ right, 2)) for _ in range(_N_PERMUTATIONS)
+    ]
+    return min(found, 1.0), min(float(np.mean(chance)), 1.0)
+
+
+def _orthonormal(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """An orthonormal basis of the centred columns."""
+    vectors, values, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    return np.asarray(vectors[:, values > _ROUNDING * max(values[0], 1e-300)])

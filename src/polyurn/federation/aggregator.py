@@ -1,0 +1,593 @@
+"""The server's side of a federation: who is asked, how answers are added, who is not asked again.
+
+It speaks to nodes through an `Exchange` and knows no transport. A node holds one client or many; cohorts
+are cohorts of nodes.
+"""
+
+import math
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.errors import (
+    BudgetError,
+    InputError,
+    LostRoundError,
+    MessageError,
+    NodesError,
+    NumbersError,
+    ParameterError,
+    RefusedError,
+)
+from polyurn.federation.exchange import Exchange
+from polyurn.federation.messages import N_TAG_BYTES, Ask, Reply, tag_of
+from polyurn.typed.arguments import checked, got
+from polyurn.typed.declared import Above, AtLeast, Between, check_declared
+from polyurn.typed.json_form import Finite
+from polyurn.wire import (
+    Noised,
+    Query,
+    S,
+    decode_statistics,
+    encode_query,
+    node_bounds,
+)
+from polyurn.wire.query import ROUNDING
+from polyurn.wire.traffic import NodeTraffic, RoundTraffic, Traffic
+from polyurn.wording import counted
+
+# One node could accuse another falsely; two that agree are believed.
+_ENOUGH_ACCUSERS = 2
+_LOOK = 0.5  # seconds between two checks which nodes are connected
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """The terms on which the nodes of a federation are asked, whatever the question is.
+
+    Attributes
+    ----------
+    secure : bool
+        Whether the server sees sums only (docs/secure-sums.md), or every node's answer.
+    min_nodes, min_fraction : int, float
+        A sum is over at least `min_nodes` nodes, and at least this share of the cohort; the cohort is
+        `cohort_size` nodes, or every node that ever connected.
+    retries : int
+        How often a sum that failed is begun again, with other nodes where there are any; not if it
+        failed because too many nodes refuse the question, as they would again.
+    timeout : float
+        Seconds that a stage waits for replies.
+    settling : float
+        Seconds that the first round waits for nodes to connect.
+    dropout, colluding : float
+        Declared shares of nodes that leave during a secure sum, and that may tell the server all they
+        know; as in `choose_graph`.
+    """
+
+    secure: bool = True
+    min_nodes: Annotated[int, AtLeast(1)] = 3
+    retries: Annotated[int, AtLeast(0)] = 2
+    min_fraction: Annotated[float, Between(0, 1)] = 0.7
+    timeout: Annotated[float, Above(0)] = 60.0
+    settling: Annotated[float, Between(0, math.inf)] = 60.0
+    dropout: Finite = 0.3
+    colluding: Finite = 0.2
+
+    def __post_init__(self) -> None:
+        check_declared(self)
+        if self.secure and self.min_nodes < 2:
+            raise ParameterError(
+                "expected min_nodes of at least 2 for secure sums: a sum over one node is its answer"
+            )
+        for name in ("dropout", "colluding") if self.secure else ():
+            if not 0 <= getattr(self, name) < 0.5:
+                raise ParameterError(
+                    f"expected {name} from 0 to less than 0.5, got {getattr(self, name):g}: where half "
+                    "of the nodes go, no majority is left"
+                )
+
+    def needed(self, n_asked: int) -> int:
+        """The number of nodes that have to answer, out of `n_asked`."""
+        return max(self.min_nodes, math.ceil(self.min_fraction * n_asked - 1e-9))  # 0.7 * 10 > 7
+
+
+@checked
+class FederatedAggregator:
+    """Puts queries to the nodes of a federation and adds their answers.
+
+    How many clients there are is not known: there is no `n_clients`.
+
+    Parameters
+    ----------
+    exchange : Exchange
+        Carries the messages.
+    terms : Terms
+    roster : polyurn.federation.roster.Roster, optional
+        The nodes' public keys; needed for secure sums, in which others take no part.
+    clients_per_node : int
+        The declared largest number of clients of a node. An answer beyond so many times the bounds of
+        one client is refused, and a node with more clients does not answer.
+    expected : int
+        Before the first round, wait until so many nodes are there, for `terms.settling` seconds at most;
+        no more than there are in the roster.
+    rng : int or numpy.random.Generator
+        Chooses the cohorts.
+
+    Examples
+    --------
+    docs/federation-core.md has a federation of nodes in one process.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        terms: Terms,
+        *,
+        roster: object = None,
+        clients_per_node: int = 1,
+        expected: int = 0,
+        rng: int | np.random.Generator | None = None,
+    ) -> None:
+        if not 1 <= clients_per_node < 2**32:
+            raise ParameterError("expected clients_per_node of at least 1")
+        self._exchange, self._terms, self._clients_per_node = exchange, terms, clients_per_node
+        if terms.secure or roster is not None:
+            known = _checked_roster(roster)
+            if not 0 <= expected <= len(known):
+                raise ParameterError(
+                    f"expected 0 to {len(known)} nodes, as many as are in the roster, got {expected}"
+                )
+        self._roster: Any = roster if terms.secure else None
+        self._expected, self._rng, self._tally = expected, np.random.default_rng(rng), Tally()
+        self._known: set[int] = set()
+        self._present: set[int] = set()
+        self._n_begun = 0  # rounds, with those that were left out
+
+    @property
+    def refused(self) -> dict[int, dict[str, int]]:
+        """For each node whose replies were not used, or were refusals: how often, by reason."""
+        return self._tally.refused
+
+    @property
+    def excluded(self) -> dict[int, str]:
+        """The nodes that are not asked any more, and why."""
+        return self._tally.excluded
+
+    @property
+    def traffic(self) -> Traffic:
+        """All that was sent so far."""
+        return self._tally.traffic(
+            secure=self._terms.secure, clients_per_node=self._clients_per_node, known=self._known
+        )
+
+    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
+        """The sum of the answers of a fresh cohort of nodes; None asks every node.
+
+        Parameters
+        ----------
+        query : Query
+        cohort_size : int, optional
+            A number of nodes, not of clients.
+
+        Raises
+        ------
+        NodesError
+            Too few nodes are there, or answer; with the numbers.
+        """
+        return self.retried(query, cohort_size, before=lambda: None)
+
+    def retried(self, query: Query[S], cohort_size: int | None, *, before: Callable[[], None]) -> S:
+        """`aggregate`, with a function that is called before each attempt; what it raises ends them.
+
+        A private sum is charged there: an attempt that failed may have revealed something.
+        """
+        self._settle()
+        (choose,) = self.skip()
+        with self._tally.round(self._n_begun, kind=query.text, n_numbers=query.n_numbers):
+            return self._round(query, cohort_size, choose, before)
+
+    def skip(self) -> list[np.random.Generator]:
+        """Leave a round out: later ones draw what they would have drawn after it."""
+        self._n_begun += 1
+        return self._rng.spawn(1)
+
+    def __repr__(self) -> str:
+        kind = "secure" if self._terms.secure else "plain"
+        return f"FederatedAggregator({counted(len(self._known), 'node')}, {kind})"
+
+    def _settle(self) -> None:
+        """Wait for the nodes that are expected, once."""
+        expected, self._expected = self._expected, 0
+        end = time.monotonic() + self._terms.settling
+        while (n_there := len(self._exchange.nodes())) < expected and time.monotonic() < end:
+            time.sleep(_LOOK)
+        if expected and n_there < self._terms.min_nodes:
+            self._expected = expected
+            raise NodesError(
+                f"{n_there} of {expected} nodes are connected after {self._terms.settling:g} s, "
+                f"{self._terms.min_nodes} are needed",
+                n_there, self._terms.min_nodes,
+            )  # fmt: skip
+
+    def _round(
+        self,
+        query: Query[S],
+        cohort_size: int | None,
+        choose: np.random.Generator,
+        before: Callable[[], None],
+    ) -> S:
+        """A sum, in up to `retries` + 1 attempts."""
+        failed = ""
+        for n_attempts in range(1, self._terms.retries + 2):
+            cohort, needed = self._cohort(cohort_size, choose)
+            if isinstance(query, Noised) and query.trust == "distributed":
+                needed = max(needed, query.n_reporters)
+            try:
+                before()
+            except BudgetError as error:
+                if not failed:
+                    raise
+                raise BudgetError(f"no sum: {failed}; begun again, {error}") from error
+            self._tally.n_attempts += 1
+            attempt = Attempt(
+                query, cohort, needed, exchange=self._exchange, tally=self._tally,
+                timeout=self._terms.timeout, clients_per_node=self._clients_per_node,
+            )  # fmt: skip
+            try:
+                if self._roster is None:
+                    total, summed = attempt.plain_sum()
+                else:
+                    total, summed = attempt.secure_sum(self._roster, self._terms)
+            except (NodesError, LostRoundError) as error:
+                self._exclude(attempt.suspects(error))
+                # Everybody was asked, and those who would not refuse again are too few.
+                is_over = cohort_size is None and len(set(cohort) - attempt.declined) < needed
+                if is_over or n_attempts > self._terms.retries:
+                    times, n_left = counted(n_attempts, "attempt"), getattr(error, "n_nodes", 0)
+                    text = f"no sum in {times}: {error}; {self._absent()}"
+                    raise NodesError(text, n_left, needed) from error
+                failed = f"{error}; {self._absent()}"
+                continue
+            self._exclude(attempt.suspects())
+            self._tally.summed(summed)
+            return query.read(total)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _cohort(self, cohort_size: int | None, rng: np.random.Generator) -> tuple[list[int], int]:
+        """Who is asked, and how many of them have to answer."""
+        if cohort_size is not None and cohort_size < self._terms.min_nodes:
+            raise ParameterError(
+                f"expected a cohort of at least min_nodes={self._terms.min_nodes} nodes, got "
+                f"{cohort_size}"
+            )
+        there = set(self._exchange.nodes())
+        if self._roster is not None:
+            there = {node for node in there if node in self._roster}
+        for node in there - self._present:
+            self._tally.alive(node)
+        self._known |= there
+        self._present = there
+        free = sorted(there - set(self._tally.excluded))
+        aim = len(self._known) if cohort_size is None else cohort_size
+        needed = self._terms.needed(aim)
+        if len(free) < needed:
+            raise NodesError(
+                f"{len(free)} of {aim} nodes can be asked, {needed} are needed; {self._absent()}",
+                len(free), needed,
+            )  # fmt: skip
+        if cohort_size is None or cohort_size >= len(free):
+            return free, needed
+        chosen = rng.choice(len(free), size=cohort_size, replace=False)
+        return [free[index] for index in sorted(chosen)], needed
+
+    def _exclude(self, suspects: Collection[int]) -> None:
+        for node in suspects:
+            self._tally.suspect(node)
+
+    def _absent(self) -> str:
+        by_reasons: dict[str, list[int]] = {}
+        for node, whys in self._tally.refused.items():
+            by_reasons.setdefault("; ".join(whys), []).append(node)
+        refused = [f"{_listed(nodes)} ({why})" for why, nodes in by_reasons.items()]
+        excluded = _listed(list(self._tally.excluded))
+        return f"excluded: {excluded}, refused: {', '.join(refused) or 'none'}"
+
+
+class Tally:
+    """Counts what was sent so far, and keeps which nodes are excluded; no number of an answer is here.
+
+    A node that does not reply in time is excluded. It comes back when a late reply of it arrives, or
+    when it has left and joins again; the second time it is excluded for good. So is a node that made a
+    secure sum fail.
+    """
+
+    SILENT, SUSPECT = "it did not reply in time", "its part of a secure sum was false"
+
+    def __init__(self) -> None:
+        self.n_attempts = self.n_asks = self.n_timeouts = self.bytes_down = self.bytes_up = 0
+        self._summed: Counter[int] = Counter()
+        self._rounds: list[RoundTraffic] = []
+        self._n_in_sum = 0
+        self._excluded: dict[int, str] = {}
+        self._for_good: set[int] = set()
+        self._was_excluded: set[int] = set()
+        self._refused: dict[int, Counter[str]] = {}
+
+    @property
+    def excluded(self) -> dict[int, str]:
+        """Who is not asked, and why."""
+        return dict(sorted(self._excluded.items()))
+
+    @property
+    def refused(self) -> dict[int, dict[str, int]]:
+        """Whose replies were not used: how often, by reason."""
+        return {node: dict(why) for node, why in sorted(self._refused.items())}
+
+    @contextmanager
+    def round(self, number: int, *, kind: str, n_numbers: int) -> Iterator[None]:
+        """All that is sent inside belongs to one round, which ends in a sum or an error."""
+        n_attempts, down, up = self.n_attempts, self.bytes_down, self.bytes_up
+        self._n_in_sum, begun = 0, time.monotonic()
+        try:
+            yield
+        finally:
+            if self.n_attempts > n_attempts:
+                self._rounds.append(
+                    RoundTraffic(
+                        number=number,
+                        kind=kind,
+                        n_numbers=n_numbers,
+                        n_nodes=self._n_in_sum,
+                        n_attempts=self.n_attempts - n_attempts,
+                        bytes_down=self.bytes_down - down,
+                        bytes_up=self.bytes_up - up,
+                        seconds=time.monotonic() - begun,
+                    )
+                )
+
+    def refuse(self, node: int, why: str) -> None:
+        """A reply is not used."""
+        self._refused.setdefault(node, Counter())[why] += 1
+
+    def summed(self, nodes: Collection[int]) -> None:
+        """A round has ended with a sum over these."""
+        self._n_in_sum = len(nodes)
+        self._summed.update(nodes)
+
+    def silent(self, nodes: Collection[int]) -> None:
+        """They did not reply in time."""
+        self.n_timeouts += bool(nodes)
+        for node in nodes:
+            self._excluded[node] = self.SILENT
+            if node in self._was_excluded:
+                self._for_good.add(node)
+            self._was_excluded.add(node)
+
+    def suspect(self, node: int) -> None:
+        """It made a secure sum fail: excluded for good."""
+        self.refuse(node, self.SUSPECT)
+        self._excluded[node] = self.SUSPECT
+        self._for_good.add(node)
+
+    def alive(self, node: int) -> None:
+        """A sign of life of somebody who was excluded."""
+        if node not in self._for_good:
+            self._excluded.pop(node, None)
+
+    def traffic(self, *, secure: bool, clients_per_node: int, known: Collection[int]) -> Traffic:
+        """All of it as a value; nodes are called by their numbers."""
+        nodes = sorted({*known, *self._summed, *self._excluded, *self._refused})
+        return Traffic(
+            secure=secure,
+            clients_per_node=clients_per_node,
+            n_asks=self.n_asks,
+            n_timeouts=self.n_timeouts,
+            rounds=tuple(self._rounds),
+            nodes=tuple(
+                NodeTraffic(
+                    node=node,
+                    name=str(node),
+                    n_summed=self._summed[node],
+                    excluded=self._excluded.get(node),
+                    refused=tuple(self._refused.get(node, {}).items()),
+                )
+                for node in nodes
+            ),
+        )
+
+
+class Attempt:
+    """One attempt at a sum over a cohort of nodes, plain or secure.
+
+    `declined` are nodes that would refuse the same question again. A sum is an array of shape
+    (n_numbers,) and the nodes that are in it; there is none over fewer than `needed`.
+    """
+
+    def __init__(
+        self,
+        query: Query[Any],
+        cohort: Collection[int],
+        needed: int,
+        *,
+        exchange: Exchange,
+        tally: Tally,
+        timeout: float,
+        clients_per_node: int,
+    ) -> None:
+        self._query, self._cohort, self._needed = query, cohort, needed
+        self._exchange, self._tally, self._timeout = exchange, tally, timeout
+        self._question = Ask(clients_per_node, encode_query(query))
+        self._accusers: dict[int, set[int]] = {}
+        self.declined: set[int] = set()
+
+    def suspects(self, error: Exception | None = None) -> set[int]:
+        """Nodes whose messages to others did not keep to the protocol."""
+        accused = {
+            node for node, by in self._accusers.items() if len(by - {node}) >= _ENOUGH_ACCUSERS
+        }
+        lost = error.node if isinstance(error, LostRoundError) else None
+        return accused if lost is None else accused | {lost}
+
+    def plain_sum(self) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+        """Each answer is checked, and added as it comes. The server sees every node's answer."""
+        query = self._query
+        bounds = query.bounds() * self._question.clients_per_node
+        total, lost, summed = np.zeros(query.n_numbers), np.zeros(query.n_numbers), []
+        for node, data in self._ask("plain", dict.fromkeys(self._cohort, self._question)):
+            vector = _answer(data, query, bounds)
+            if isinstance(vector, str):
+                self._tally.refuse(node, vector)
+                continue
+            # Compensated (Neumaier, 1974), so that the sum does not depend on who replied first.
+            before, total = total, total + vector
+            lost += np.where(
+                np.abs(before) >= np.abs(vector),
+                (before - total) + vector,
+                (vector - total) + before,
+            )
+            summed.append(node)
+        if len(summed) < self._needed:
+            raise NodesError(
+                f"{len(summed)} of {len(self._cohort)} nodes answered, {self._needed} are needed",
+                len(summed),
+                self._needed,
+            )
+        return total + lost, tuple(sorted(summed))
+
+    def secure_sum(self, roster: Any, terms: Terms) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+        """Five stages, in which the server sees masked numbers, and their sum."""
+        from polyurn.federation.round import SecureSum
+
+        query, asked = self._query, self._question
+        round_ = SecureSum(
+            self._cohort,
+            roster=roster,
+            matter=asked.digest,
+            bounds=node_bounds(query, asked.clients_per_node),
+            dropout=terms.dropout,
+            colluding=terms.colluding,
+            fewest=self._needed,
+        )
+
+        def replies(stage: str, bodies: Mapping[int, bytes]) -> dict[int, bytes]:
+            first = asked if stage == "advertise" else Ask()
+            asks = {
+                node: Ask(first.clients_per_node, first.query, body)
+                for node, body in bodies.items()
+            }
+            return dict(self._ask(stage, asks))
+
+        try:
+            bodies = round_.advertised(replies("advertise", round_.invite()))
+            _check_neighbourhoods(query, round_.graph.n_neighbours)
+            bodies = round_.shared(replies("share", bodies))
+            bodies = round_.masked(replies("mask", bodies))
+            bodies = round_.confirmed(replies("confirm", bodies))
+            total = round_.revealed(replies("reveal", bodies))
+        finally:
+            for node, why in round_.refused.items():
+                self._tally.refuse(node, why)
+        # Nobody can see which node it was; a smaller false value is not detected.
+        most = query.bounds() * asked.clients_per_node * len(round_.summed)
+        if (np.abs(total) > most * (1 + ROUNDING)).any():
+            raise LostRoundError(
+                "the sum is beyond its bounds: a node sent values that are not valid"
+            )
+        return total, round_.summed
+
+    def _ask(self, stage: str, asks: Mapping[int, Ask]) -> Iterator[tuple[int, bytes]]:
+        """(node, body of its reply), in the order of arrival, for replies to these messages only."""
+        # A tag for each node: nobody who does not know it can reply in the node's name.
+        tags = {node: secrets.token_bytes(N_TAG_BYTES) for node in asks}
+        messages = {node: ask.encode(tag=tags[node], node=node) for node, ask in asks.items()}
+        self._tally.n_asks += 1
+        self._tally.bytes_down += sum(map(len, messages.values()))
+        heard: set[int] = set()
+        answered: set[int] = set()
+        for node, data in self._exchange.ask(stage, messages, timeout=self._timeout):
+            if node not in messages:
+                self._tally.alive(node)
+                continue
+            heard.add(node)
+            body, why = self._opened(node, data, tags[node])
+            if body is not None and node in answered:
+                body, why = None, "it answered twice"
+            if body is None:
+                self._tally.refuse(node, why)
+                continue
+            answered.add(node)
+            yield node, body
+        self._tally.silent(set(messages) - heard)
+
+    def _opened(self, node: int, data: object, tag: bytes) -> tuple[bytes | None, str]:
+        """The body of a reply; or None, and one of a few reasons why it is not used."""
+        if not isinstance(data, bytes):
+            return None, f"a reply of type {type(data).__name__}"
+        if not data:
+            return None, "the transport says that it failed"
+        self._tally.bytes_up += len(data)
+        try:
+            reply = Reply.decode(data, tag=None, node=node)
+        except RefusedError as error:
+            is_impostor = error.node is not None
+            return (
+                None,
+                "a reply in another's name" if is_impostor else "a reply that cannot be read",
+            )
+        if reply.refusal is None:
+            is_old = tag_of(data) != tag
+            return (None, "a reply to an earlier message") if is_old else (reply.body, "")
+        if reply.refusal.lasts:
+            self.declined.add(node)
+        if reply.suspect is not None:
+            self._accusers.setdefault(reply.suspect, set()).add(node)
+        return None, reply.refusal.text
+
+
+def _answer(
+    data: bytes, query: Query[Any], bounds: NDArray[np.float64]
+) -> NDArray[np.float64] | str:
+    """The numbers of a plain answer, or why it is not valid: one of a few reasons, whatever arrives."""
+    try:
+        vector: NDArray[np.float64] = decode_statistics(data, query).to_vector()
+    except NumbersError:
+        return "numbers that are not finite, or beyond 1e150"
+    except MessageError:
+        return "no answer to the question"
+    except InputError:
+        return "an answer of another length"
+    return "numbers beyond their bounds" if (np.abs(vector) > bounds).any() else vector
+
+
+def _check_neighbourhoods(query: Query[Any], n_neighbours: int) -> None:
+    """Refuse what every node would refuse: more shares of noise than a node has neighbours."""
+    match query:
+        case Noised(trust="distributed", n_reporters=n) if n > n_neighbours + 1:
+            raise ParameterError(
+                f"expected n_reporters of at most {n_neighbours + 1}, a node and its neighbours in the "
+                f"secure sum, got {n}; a node counts no share that it cannot see"
+            )
+
+
+def _checked_roster(roster: object) -> Any:
+    """The roster, without which there is no secure sum; needs the extra `flower`."""
+    from polyurn.federation.roster import Roster
+
+    if not isinstance(roster, Roster):
+        raise ParameterError(
+            f"expected a Roster with the nodes' public keys for secure sums, got {got(roster)}"
+        )
+    return roster
+
+
+def _listed(nodes: list[int]) -> str:
+    more = f" and {len(nodes) - 8} more" if len(nodes) > 8 else ""
+    return ", ".join(map(str, nodes[:8])) + more if nodes else "none"

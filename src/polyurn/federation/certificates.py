@@ -1,0 +1,177 @@
+"""Keys and certificates of a federation: its authority, the SuperLink's, and each node's keys.
+
+`folder.py` keeps them in files.
+"""
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from polyurn.errors import MissingDependencyError, ParameterError
+
+try:
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+except ImportError as error:
+    raise MissingDependencyError("cryptography", "flower", "a federation") from error
+
+_AUTHORITY_LASTS, _SERVER_LASTS = timedelta(days=3650), timedelta(days=825)
+_CLOCKS_DIFFER = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class Certified:
+    """A secret key and its certificate, both as PEM."""
+
+    key: bytes = field(repr=False)
+    certificate: bytes
+
+
+@dataclass(frozen=True)
+class NodeKeys:
+    """The two long-lived keys of a node, as OpenSSH writes them.
+
+    The SuperLink knows the node by `transport`, ECDSA P-384; the other nodes know it in a secure sum by
+    `signing`, Ed25519, which is verified six times as fast.
+    """
+
+    transport: bytes = field(repr=False)
+    transport_public: bytes
+    signing: bytes = field(repr=False)
+    signing_public: bytes
+
+
+def make_authority(name: str, *, now: datetime | None = None) -> Certified:
+    """A certificate authority of one federation, for ten years."""
+    now = now or datetime.now(UTC)
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = _name(f"{name} certificate authority")
+    certificate = (
+        _begin(subject, subject, key, key, now, _AUTHORITY_LASTS)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .sign(key, SHA256())
+    )
+    return Certified(_pem(key), certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def make_server(
+    authority: Certified, hosts: Sequence[str], *, now: datetime | None = None
+) -> Certified:
+    """A SuperLink's certificate for some hosts, DNS names or IP addresses, for 825 days."""
+    now = now or datetime.now(UTC)
+    signer = serialization.load_pem_private_key(authority.key, password=None)
+    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    issuer = x509.load_pem_x509_certificate(authority.certificate)
+    key = ec.generate_private_key(ec.SECP256R1())
+    names = x509.SubjectAlternativeName([_host(host) for host in dict.fromkeys(hosts)])
+    certificate = (
+        _begin(_name(hosts[0]), issuer.subject, key, signer, now, _SERVER_LASTS)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(names, critical=False)
+        .sign(signer, SHA256())
+    )
+    return Certified(_pem(key), certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def make_node_keys() -> NodeKeys:
+    """Fresh keys for a node."""
+    transport, signing = ec.generate_private_key(ec.SECP384R1()), Ed25519PrivateKey.generate()
+    return NodeKeys(_openssh(transport), _public(transport), _openssh(signing), _public(signing))
+
+
+def make_secret() -> bytes:
+    """A fresh Ed25519 key, of which only the 32 secret bytes are used (`raw_secret`)."""
+    return _openssh(Ed25519PrivateKey.generate())
+
+
+def raw_secret(key: bytes) -> bytes:
+    """The 32 secret bytes of a key of `make_secret`; ValueError if it is another kind of key."""
+    try:
+        loaded = serialization.load_ssh_private_key(key, password=None)
+    except (TypeError, UnsupportedAlgorithm) as error:
+        raise ValueError("not such a key") from error
+    if not isinstance(loaded, Ed25519PrivateKey):
+        raise ValueError("not an Ed25519 key")
+    return loaded.private_bytes_raw()
+
+
+def expiry(certificate: bytes) -> datetime:
+    """When a certificate, as PEM, ceases to be valid."""
+    return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+
+
+def _begin(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    signer: ec.EllipticCurvePrivateKey,
+    now: datetime,
+    lasts: timedelta,
+) -> x509.CertificateBuilder:
+    # RFC 5280 wants both to be identified, and Python refuses certificates without from 3.13 on.
+    subject_key = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    signers_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCKS_DIFFER)
+        .not_valid_after(now + lasts)
+        .add_extension(subject_key, critical=False)
+        .add_extension(signers_key, critical=False)
+    )
+
+
+def _name(common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common[:64])])
+
+
+def _host(text: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(text))
+    except ValueError:
+        pass
+    try:
+        return x509.DNSName(text.encode("idna").decode())
+    except UnicodeError as error:
+        raise ParameterError(f"expected a host name or an IP address, got {text!r}") from error
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates, key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates, content_commitment=False, key_encipherment=False,
+        data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def _openssh(key: ec.EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.OpenSSH,
+        serialization.NoEncryption(),
+    )
+
+
+def _public(key: ec.EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
+    encoding, form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    return key.public_key().public_bytes(encoding, form)

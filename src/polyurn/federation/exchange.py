@@ -1,0 +1,61 @@
+"""How messages reach nodes: the interface of a transport, and nodes played in this process.
+
+An exchange carries bytes and does not interpret them.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Protocol
+
+
+class Exchange(Protocol):
+    """Carries a message to each of some nodes, and brings back their replies."""
+
+    def nodes(self) -> Collection[int]:
+        """Ids of the nodes that could be asked now, as the transport knows them."""
+
+    def ask(
+        self, stage: str, messages: Mapping[int, bytes], *, timeout: float
+    ) -> Iterable[tuple[int, bytes]]:
+        """Send messages to nodes, and yield (node, reply) as soon as each reply arrives.
+
+        It ends when all nodes have replied, or after `timeout` seconds. If the transport knows that one
+        failed, its reply is empty bytes, at once. A late reply to an earlier message is yielded, as a
+        sign of life, only if its node is not asked now. `node` is the one that the transport has
+        authenticated, not the one that the bytes name.
+        """
+
+
+class InProcessExchange:
+    """Plays every node in this process.
+
+    A node is a function of (stage, message) that returns its reply, such as `Node.answer`, or None if it
+    does not reply. `n_timeouts` counts how often a transport would have waited for such a node; `asked`
+    has the stage and the nodes of every call of `ask`.
+
+    >>> exchange = InProcessExchange({3: lambda stage, message: message[::-1], 5: lambda *_: None})
+    >>> dict(exchange.ask("plain", {3: b"abc", 5: b"abc"}, timeout=60.0)), exchange.n_timeouts
+    ({3: b'cba'}, 1)
+    """
+
+    def __init__(self, nodes: Mapping[int, Callable[[str, bytes], bytes | None]]) -> None:
+        self._nodes = dict(nodes)
+        self.n_timeouts = 0
+        self.asked: list[tuple[str, tuple[int, ...]]] = []
+
+    def nodes(self) -> list[int]:
+        """Ids of all nodes."""
+        return list(self._nodes)
+
+    def ask(
+        self, stage: str, messages: Mapping[int, bytes], *, timeout: float
+    ) -> Iterator[tuple[int, bytes]]:
+        """The replies of those who reply; nobody sleeps."""
+        self.asked.append((stage, tuple(messages)))
+        waits = False
+        for node, message in messages.items():
+            reply = self._nodes[node](stage, message)
+            if reply is None:
+                waits = True
+            else:
+                yield node, reply
+        self.n_timeouts += waits

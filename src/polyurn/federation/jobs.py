@@ -1,0 +1,215 @@
+"""A run of a federation: its job, and the files through which two processes communicate.
+
+A job is the terms on which nodes are asked, the guarantee to clients, and a question: which kinds of
+clients there are, or what they differ in. The command that submits it writes the job as the first line
+of `job.jsonl`. The process that asks the nodes (`server_process.py`) reads it and appends an event for
+each round; then it writes `result.json`, or an event with the reason of its failure. Nothing is fitted
+here.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from polyurn.errors import FileError, ParameterError
+from polyurn.federation.aggregator import Terms
+from polyurn.model.style_coordinates import StyleSpace
+from polyurn.privacy.ledger import Budget
+from polyurn.storage.documents import read_document
+from polyurn.storage.files import check_regular
+from polyurn.storage.json_log import JsonLog
+from polyurn.typed.json_form import Count, Finite, to_json
+
+# Who can add noise, by whether sums are secure: a share of it hides nothing in a plain answer.
+_ADDERS = {True: ("distributed", "central", "local"), False: ("central", "local")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(Terms):
+    """The terms on which nodes are asked, and the guarantee; subclasses add the question."""
+
+    asks: ClassVar[str]
+
+    federation: str  # its folder
+    command: str | None
+    epsilon: Finite | None = None  # what the run may spend; None: there is no guarantee
+    delta: Finite | None = None
+    trust: str | None = None  # who adds the noise: "distributed", "central" or "local"
+    ledger_epsilon: Finite | None = None  # of all runs; None: as the ledger has it, or `epsilon`
+
+    def __post_init__(self) -> None:
+        self._check_guarantee()
+        super().__post_init__()
+
+    def _check_guarantee(self) -> None:
+        rest = (self.delta, self.trust, self.ledger_epsilon)
+        if self.epsilon is None:
+            if rest != (None, None, None):
+                raise ParameterError("expected delta, trust and ledger_epsilon with epsilon only")
+            return
+        if self.delta is None:
+            raise ParameterError("expected delta with epsilon")
+        Budget(self.epsilon, self.delta)
+        if self.ledger_epsilon is not None:
+            Budget(self.ledger_epsilon, self.delta)
+        if self.trust not in _ADDERS[self.secure]:
+            raise ParameterError(
+                f"expected trust {', '.join(_ADDERS[self.secure])} in "
+                f"{'secure' if self.secure else 'plain'} sums, got {self.trust}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixtureJob(Job):
+    """Which kinds of clients are there? The fields are parameters of `learn`."""
+
+    asks: ClassVar[str] = "mixture"
+
+    selects: bool  # chooses the number of components, or fits the one in `components`
+    components: tuple[Count, ...]  # empty for "auto"
+    max_size: Count
+    max_rounds: Count = 50
+    patience: Count = 3
+    max_upload: Count = 50_000
+    seed: Count = 0
+    tol: Finite = 1e-3
+    held_out: Finite = 0.2
+    cohort_size: Count | None = None  # of nodes
+    sizes: str = "binned"
+    checkpoint: str | None = None  # folder that keeps the sum of every round
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if min(*self.components, self.max_rounds, 1) < 1:
+            raise ParameterError("expected numbers of components and of rounds of at least 1")
+        if self.epsilon is None:
+            return
+        if self.selects and not self.components:
+            raise ParameterError("expected components as 1:6 or 2,4,8 with epsilon, got auto")
+        if self.cohort_size is not None or self.sizes == "exact":
+            raise ParameterError(
+                "expected all nodes (no cohort) and sizes binned or shared with epsilon"
+            )
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """The parameters of `learn` that the job has."""
+        names = (
+            "max_size", "max_rounds", "cohort_size", "tol", "patience", "max_upload", "sizes",
+            "epsilon", "delta",
+        )  # fmt: skip
+        held_out = self.held_out if self.selects else None
+        return {"held_out": held_out, **{name: getattr(self, name) for name in names}}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that determine the rounds: a run resumes only with the same ones."""
+        no_matter = ("command", "checkpoint", "timeout", "settling", "retries", "ledger_epsilon")
+        kept = {name: value for name, value in to_json(self).items() if name not in no_matter}
+        if not self.selects:
+            del kept["max_rounds"]  # a fit with fewer rounds begins in the same way
+        return kept
+
+
+@dataclass(frozen=True, kw_only=True)
+class StyleJob(Job):
+    """What do clients differ in besides their labels?
+
+    It is one question: there is nothing to resume, and nothing in it is random.
+    """
+
+    asks: ClassVar[str] = "style"
+
+    space: StyleSpace  # its labels are the federation's categories, in their order
+    features: tuple[str, ...] | None = None
+    label_effect: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.features is not None and len(self.features) != self.space.n_features:
+            raise ParameterError(
+                f"expected a name for each of {self.space.n_features} features, got "
+                f"{len(self.features)}"
+            )
+
+
+_KINDS: dict[str, type[MixtureJob] | type[StyleJob]] = {
+    kind.asks: kind for kind in (MixtureJob, StyleJob)
+}
+
+
+def _is_new_folder(path: Path) -> bool:
+    """Make a folder; False if somebody else was first."""
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return False
+    return True
+
+
+class JobFolder:
+    """The files of one run."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(os.path.abspath(path))
+        self.result, self.pid = self.path / "result.json", self.path / "server.pid"
+        self._log = self.path / "job.jsonl"
+
+    @classmethod
+    def make(cls, runs: Path, job: MixtureJob | StyleJob) -> "JobFolder":
+        """The folder of a new run: the next number that is free."""
+        try:
+            runs.mkdir(parents=True, exist_ok=True)
+            number = 1 + max((int(p.name) for p in runs.iterdir() if p.name.isdecimal()), default=0)
+            while not _is_new_folder((folder := cls(runs / f"{number:04d}")).path):
+                number += 1  # another command took it meanwhile
+        except OSError as error:
+            raise FileError(f"cannot write {runs}: {error.strerror}") from error
+        folder._opened(begin=True, head={"asks": job.asks, **to_json(job)})
+        return folder
+
+    def read(self) -> MixtureJob | StyleJob:
+        """The job."""
+        check_regular(self._log)
+        head = self._opened(begin=False).head
+        kind = _KINDS.get(str(head.get("asks")))
+        if kind is None:
+            raise FileError(f"{self._log} is damaged: asks: expected {' or '.join(_KINDS)}")
+        return read_document(kind, self._log, kind="job", document=head)
+
+    def tell(self, event: Mapping[str, Any]) -> None:
+        """Append an event."""
+        with open(self._log, "a", encoding="utf-8") as file:
+            file.write(json.dumps(dict(event)) + "\n")
+
+    def fail(self, reason: str) -> None:
+        """The run has ended without a result."""
+        self.tell({"failed": reason})
+
+    @property
+    def failure(self) -> str | None:
+        """Why the run has ended without a result; None if it has not."""
+        for event in self.events():
+            if event is None or "failed" in event:
+                return None if event is None else str(event["failed"])
+        raise AssertionError("events have no end")
+
+    def events(self) -> Iterator[dict[str, Any] | None]:
+        """The events so far and those to come, without end; None where there is no new one yet."""
+        rest = ""
+        with open(self._log, encoding="utf-8") as file:
+            file.readline()  # the job
+            while True:
+                rest += file.read()
+                *lines, rest = rest.split("\n")
+                yield from (json.loads(line) for line in lines)
+                yield None
+
+    def _opened(self, *, begin: bool, head: Mapping[str, Any] | None = None) -> JsonLog[Job]:
+        return JsonLog(
+            self._log, Job, kind="job", name="the log of a job", advice="", head=head, begin=begin,
+            chained=False,
+        )  # fmt: skip

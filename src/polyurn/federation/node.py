@@ -1,0 +1,365 @@
+"""A node: the histograms or records of one or many clients, and its reply to any message of a server.
+
+The owner's side of a federation. It keeps to its own policy, writes down every message before it
+replies, and replies to what it refuses with a code: no text of an error leaves it. How messages travel
+is not known here.
+"""
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polyurn.client.answers import answer_rows
+from polyurn.client.buckets import keyed_buckets
+from polyurn.client.private_answers import with_noise
+from polyurn.client.rows import packed
+from polyurn.errors import BudgetError, InputError, PolyurnError, RefusedError, SecureSumError
+from polyurn.federation.messages import (
+    N_TAG_BYTES,
+    STAGES,
+    Ask,
+    Refusal,
+    Reply,
+    pack,
+    tag_of,
+    unpack,
+)
+from polyurn.federation.node_log import LogEntry, NodeLogFile
+from polyurn.federation.policy import NodePolicy
+from polyurn.privacy.ledger import PrivacyLedger
+from polyurn.wire import (
+    Noised,
+    Query,
+    Statistics,
+    check_answer,
+    decode_query,
+    encode_statistics,
+    node_bounds,
+)
+from polyurn.wire.private_grid import DIGITS as GRID_DIGITS
+from polyurn.wording import counted
+
+if TYPE_CHECKING:
+    from polyurn.federation.participant import Participant
+    from polyurn.federation.roster import Roster, Signer
+
+_DAY = timedelta(days=1)
+# A server that begins rounds and ends none does not fill a node's memory.
+MOST_OPEN = 4
+
+
+class _DeclinedError(Exception):
+    """A message is not answered; never leaves this module."""
+
+    def __init__(self, refusal: Refusal, suspect: int | None = None) -> None:
+        super().__init__(refusal.text)
+        self.refusal, self.suspect = refusal, suspect
+
+
+@dataclass(frozen=True)
+class _OpenRound:
+    """A secure sum that the node takes part in: what is asked, decoded once, and all that is secret."""
+
+    ask: Ask
+    query: Query[Any]
+    participant: "Participant"
+
+
+class Node:
+    """Answers for its clients.
+
+    Parameters
+    ----------
+    node : int
+        Its id in the federation.
+    counts : int array or scipy.sparse of shape (n_clients, n_categories), or Records
+        Questions about style are answered of records only.
+    ids : sequence of shape (n_clients,)
+        The clients' ids; they never leave, and their buckets follow from them.
+    key : bytes
+        32 secret bytes, the same for as long as the node takes part: see `folder.bucket_key`.
+    policy : NodePolicy
+    log : NodeLogFile
+        Without a line in it nothing is answered.
+    ledger : PrivacyLedger, optional
+        The owner's budget for all that is ever asked of these clients; with it, questions that come
+        without noise of the node's own are refused, and so are those that the budget does not allow.
+    signer, roster : Signer, Roster, optional
+        Its long-lived key and everybody's public ones, for secure sums.
+    memory : mapping of str to bytes, optional
+        The `memory()` of the node's earlier process after its last answer.
+    on_failure : function of an exception, optional
+        Gets the error when an answer fails; the server gets a code only. By default it is dropped.
+    clock : function that returns a datetime, optional
+    rng : int or numpy.random.Generator
+        For questions whose answer is random (`Initialise`).
+
+    Examples
+    --------
+    docs/federation-core.md has a federation of nodes in one process.
+    """
+
+    def __init__(
+        self,
+        node: int,
+        counts: object,
+        *,
+        ids: Sequence[object],
+        key: bytes,
+        policy: NodePolicy,
+        log: NodeLogFile,
+        ledger: PrivacyLedger | None = None,
+        signer: "Signer | None" = None,
+        roster: "Roster | None" = None,
+        memory: Mapping[str, bytes] | None = None,
+        on_failure: Callable[[Exception], None] = lambda _: None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        rng: int | np.random.Generator | None = None,
+    ) -> None:
+        self._node, self._policy, self._log, self._clock = node, policy, log, clock
+        self._on_failure, self._ledger = on_failure, ledger
+        self._rows = packed(counts)
+        if len(ids) != self._rows.n_clients:
+            raise InputError(f"expected {self._rows.n_clients} ids, got {len(ids)}")
+        self._buckets, self._rng = keyed_buckets(ids, key), np.random.default_rng(rng)
+        self._signer, self._roster = signer, roster
+        self._saved, self._open = dict(memory or {}), dict[str, _OpenRound]()
+
+    def answer(self, stage: str, message: bytes) -> bytes:
+        """The reply to a message. It raises nothing: what goes wrong is in the log, as a code.
+
+        Parameters
+        ----------
+        stage : str
+            "plain", or one of a secure sum: "advertise", "share", "mask", "confirm" and "reveal".
+        message : bytes
+            An `Ask`.
+
+        Returns
+        -------
+        bytes
+            A `Reply`.
+        """
+        tag = bytes(N_TAG_BYTES)
+        try:
+            with self._log.turn():
+                entry = LogEntry(self._clock(), stage if stage in STAGES else "unknown")
+                try:
+                    ask = self._read(stage, message)
+                    tag = tag_of(message)
+                    reply = Reply(body=self._answer(stage, ask, entry))
+                except _DeclinedError as declined:
+                    reply = Reply(declined.refusal, declined.suspect)
+                except Exception as error:
+                    # Whatever it is, a bug or no memory: its text may hold a client's numbers.
+                    self._report(error)
+                    reply = Reply(Refusal.FAILED)
+                if reply.refusal is not None:
+                    entry.refusal, entry.n_numbers = reply.refusal, 0
+                entry.when = self._clock()
+                self._log.append(entry)
+        except Exception as error:
+            # No line in the log, no answer.
+            self._report(error)
+            reply = Reply(Refusal.FAILED)
+        return reply.encode(tag=tag, node=self._node)
+
+    def memory(self) -> dict[str, bytes]:
+        """State of the open secure sums, by their names, for the next process of this node.
+
+        Secret while a sum lasts and useless afterwards: each of them may be used once.
+        """
+        opened = {
+            name: pack(replace(one.ask, body=one.participant.save()))
+            for name, one in self._open.items()
+        }
+        return self._saved | opened
+
+    def __repr__(self) -> str:
+        return f"Node({self._node}, {counted(self._rows.n_clients, 'client')})"
+
+    def _report(self, error: Exception) -> None:
+        """Report an error to the owner; if that fails, to nobody: the server must not see it."""
+        with contextlib.suppress(Exception):
+            self._on_failure(error)
+
+    def _read(self, stage: str, message: bytes) -> Ask:
+        try:
+            ask = Ask.decode(message, tag=None, node=self._node)
+        except RefusedError as error:
+            raise _DeclinedError(Refusal.UNREADABLE) from error
+        if stage not in STAGES:
+            raise _DeclinedError(Refusal.UNREADABLE)
+        return ask
+
+    def _answer(self, stage: str, ask: Ask, entry: LogEntry) -> bytes:
+        """What is in the reply; what is asked is put into the entry on the way."""
+        if stage == "plain":
+            query = _decoded(ask)
+            self._agree(ask, query, entry, secure=False)
+            entry.n_numbers = query.n_numbers
+            return encode_statistics(self._statistics(ask, query), query)
+        if self._signer is None or self._roster is None:
+            raise _DeclinedError(Refusal.NOT_SECURE)
+        try:
+            return self._take_part(stage, ask, entry)
+        except SecureSumError as error:
+            suspect = None if error.node == self._node else error.node
+            raise _DeclinedError(Refusal.OFF_PROTOCOL, suspect) from error
+
+    def _take_part(self, stage: str, ask: Ask, entry: LogEntry) -> bytes:
+        """One stage of a secure sum: the question comes in the first, clients answer in the third.
+
+        Each stage of a round once, whatever the memory says: who answers a message may die after its
+        reply has left and before what it keeps is kept. Asked again, it would sign a second set of
+        survivors, and both secrets of a node could be had.
+        """
+        name = entry.round_name = tag_of(ask.body).hex()
+        if self._log.has_answered(stage, name, since=self._clock() - _DAY):
+            self._forget(name)
+            raise RefusedError("a stage that was answered before")
+        if stage == "advertise":
+            return self._begin(name, ask, entry)
+        taken = self._taken(name)
+        entry.kind = taken.query.text
+        try:
+            if stage == "mask":
+                return self._masked(taken, ask.body, entry)
+            body: bytes = getattr(taken.participant, stage)(ask.body)
+            return body
+        except _DeclinedError:
+            self._forget(name)
+            raise
+        finally:
+            if taken.participant.is_over:
+                self._forget(name)
+
+    def _begin(self, name: str, ask: Ask, entry: LogEntry) -> bytes:
+        """The signed keys for a new round about a question, if the owner agrees to it."""
+        if name in self._open or name in self._saved:
+            raise RefusedError("an invitation to a round that has begun")
+        query = _decoded(ask)
+        self._agree(ask, query, entry, secure=True)
+        taken = _OpenRound(ask, query, self._participant(ask, query))
+        body = taken.participant.advertise(ask.body)
+        while len(self._saved) + len(self._open) >= MOST_OPEN:
+            self._forget(next(iter(self._saved or self._open)))  # the oldest
+        self._open[name] = taken
+        return body
+
+    def _masked(self, taken: _OpenRound, forwarded: bytes, entry: LogEntry) -> bytes:
+        """The clients' numbers behind their masks."""
+        query = taken.query
+        self._agree(taken.ask, query, entry, secure=True)
+        statistics = self._statistics(taken.ask, query)
+        entry.n_numbers = query.n_numbers
+        # Shares of noise protect an exact sum: a node's numbers may not be rounded on the way.
+        return taken.participant.mask(
+            forwarded,
+            statistics.to_vector(),
+            bounds=node_bounds(query, taken.ask.clients_per_node),
+            digits=GRID_DIGITS if isinstance(query, Noised) else None,
+        )
+
+    def _participant(self, ask: Ask, query: Query[Any]) -> "Participant":
+        """The node in one round, which is about one question.
+
+        The smallest sum that it takes part in is the owner's, or one with enough shares of noise,
+        counted in the node's neighbourhood: on a ring, a server that lies can have the sums of several
+        parts in one round, and the part that a node is in has all survivors of its neighbourhood.
+        """
+        from polyurn.federation.participant import Participant
+
+        assert self._signer is not None
+        assert self._roster is not None
+        fewest = self._policy.fewest
+        if isinstance(query, Noised) and query.trust == "distributed":
+            fewest = max(fewest, query.n_reporters)
+        return Participant(
+            self._node,
+            signer=self._signer,
+            roster=self._roster,
+            matter=ask.digest,
+            fewest=fewest,
+            majority=self._policy.majority,
+        )
+
+    def _taken(self, name: str) -> _OpenRound:
+        """The round of this name; one that an earlier process has saved goes on here, and only here."""
+        if name in self._saved:
+            ask: Ask = unpack(Ask, self._saved.pop(name))
+            query = _decoded(ask)
+            participant = self._participant(ask, query)
+            participant.load(ask.body)
+            self._open[name] = _OpenRound(ask, query, participant)
+        if name not in self._open:
+            raise RefusedError("a round that this node is not in")
+        return self._open[name]
+
+    def _forget(self, name: str) -> None:
+        """Take no further part in a round."""
+        self._saved.pop(name, None)
+        self._open.pop(name, None)
+
+    def _agree(self, ask: Ask, query: Query[Any], entry: LogEntry, *, secure: bool) -> None:
+        """Decline a question that the owner does not allow, or that these clients cannot answer."""
+        entry.kind = query.text
+        if self._ledger is not None and not isinstance(query, Noised):
+            raise _DeclinedError(Refusal.PRIVATE_ONLY)
+        objection = self._policy.objection(query, secure=secure) or self._lacks(query)
+        if objection is not None:
+            raise _DeclinedError(objection)
+        if self._rows.n_clients > ask.clients_per_node:
+            raise _DeclinedError(Refusal.TOO_MANY_CLIENTS)
+        if self._log.n_rounds_since(self._clock() - _DAY) >= self._policy.rounds_per_day:
+            raise _DeclinedError(Refusal.TOO_OFTEN)
+
+    def _lacks(self, query: Query[Any]) -> Refusal | None:
+        """Why these clients cannot answer the question: no records, other features or categories."""
+        for leaf, _, _ in query.leaves():
+            if leaf.style_space is None:
+                continue
+            if self._rows.records is None:
+                return Refusal.NO_RECORDS
+            if self._rows.records.n_features != leaf.style_space.n_features:
+                return Refusal.OTHER_FEATURES
+        return None if query.n_categories == self._rows.n_categories else Refusal.OTHER_CATEGORIES
+
+    def _statistics(self, ask: Ask, query: Query[Any]) -> Statistics:
+        """The clients' sum, within its bounds; one code for all that depends on the data."""
+        inner = query
+        if isinstance(query, Noised):
+            self._charge(query)
+            inner = query.query
+        try:
+            sums: Statistics = answer_rows(inner, self._rows, buckets=self._buckets, rng=self._rng)
+            check_answer(inner, sums, inner.bounds() * ask.clients_per_node)
+        except PolyurnError as error:
+            raise _DeclinedError(Refusal.NO_ANSWER) from error
+        is_local = isinstance(query, Noised) and query.trust == "local"
+        n_adders = self._rows.n_clients if is_local else 1
+        noised: Statistics = with_noise(query, sums, n_adders=n_adders)
+        return noised
+
+    def _charge(self, query: Noised[Any]) -> None:
+        """What an answer costs is the owner's to allow, whatever the server's own ledger says."""
+        if self._ledger is None:
+            return
+        try:
+            self._ledger.charge(
+                query.text, self._policy.noise_of(query), query.n_numbers, trust=query.trust,
+                change_norm=query.query.change_norm,
+            )  # fmt: skip
+        except BudgetError as error:
+            raise _DeclinedError(Refusal.BUDGET_SPENT) from error
+
+
+def _decoded(ask: Ask) -> Query[Any]:
+    try:
+        return decode_query(ask.query)
+    except InputError as error:
+        raise _DeclinedError(Refusal.UNREADABLE) from error

@@ -1,0 +1,127 @@
+"""The owner's log of what a node was asked: a text file, one line per message, for people to read.
+
+After a restart, the node counts `NodePolicy.rounds_per_day` from it, and finds which stages of secure
+sums it has answered. Whole lines are appended, and nothing is ever rewritten.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Self
+
+from polyurn.federation.messages import Refusal
+from polyurn.storage.json_log import AppendedFile
+
+_TIME = "%Y-%m-%d %H:%M:%S UTC"
+_SENDS_NUMBERS = ("plain", "mask")
+_OF = " of round "
+_BLOCK = 2**16  # bytes that are read at a time, from the end
+
+
+@dataclass
+class LogEntry:
+    """One message and its outcome.
+
+    >>> entry = LogEntry(datetime(2026, 11, 17, 9, 30, tzinfo=UTC), "plain", "survey", 31)
+    >>> entry.line()
+    '2026-11-17 09:30:00 UTC | plain | survey | 31 numbers sent | answered'
+    >>> LogEntry.parse(entry.line()) == entry
+    True
+    >>> LogEntry(entry.when, "share", "survey", round_name="5f0c").line()
+    '2026-11-17 09:30:00 UTC | share of round 5f0c | survey | 0 numbers sent | answered'
+    """
+
+    when: datetime
+    stage: str  # "plain", or one of the five of a secure sum
+    kind: str = "unknown"  # of question, as `Query.text` names it
+    n_numbers: int = 0  # sent, in "plain" and "mask"
+    refusal: Refusal | None = None
+    round_name: str = ""  # of a secure sum: the same in all its stages
+
+    @property
+    def is_round(self) -> bool:
+        """Whether clients' data were looked at: it counts among the rounds of a day."""
+        looked = self.refusal in (None, Refusal.NO_ANSWER, Refusal.FAILED)
+        return looked and self.stage in _SENDS_NUMBERS
+
+    def line(self) -> str:
+        """The entry as a line, without its end."""
+        why = "answered" if self.refusal is None else f"refused: {self.refusal.text}"
+        when = self.when.astimezone(UTC).strftime(_TIME)
+        stage = self.stage + (_OF + self.round_name if self.round_name else "")
+        return " | ".join([when, stage, self.kind, f"{self.n_numbers} numbers sent", why])
+
+    @classmethod
+    def parse(cls, line: str) -> Self | None:
+        """The entry that `line` wrote; None of a line that was cut off, or is somebody's own note."""
+        try:
+            when, stage, kind, sent, why = line.split(" | ")
+            refusals = {f"refused: {refusal.text}": refusal for refusal in Refusal}
+            refusal = None if why == "answered" else refusals[why]
+            time = datetime.strptime(when, _TIME).replace(tzinfo=UTC)
+            stage, _, name = stage.partition(_OF)
+            return cls(time, stage, kind, int(sent.removesuffix(" numbers sent")), refusal, name)
+        except (ValueError, KeyError):
+            return None
+
+
+class NodeLogFile:
+    """The log of one node; several processes of it may use one file, made with mode 0600."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file = AppendedFile(path)
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Keeps other processes waiting until it is left."""
+        return self._file.turn()
+
+    def n_rounds_since(self, when: datetime) -> int:
+        """How many rounds there were; read from the end, up to the first line that is older."""
+        n_rounds = 0
+        for line in self._backwards():
+            entry = LogEntry.parse(line)
+            if entry is not None and entry.when < when:
+                break
+            n_rounds += entry is not None and entry.is_round
+        return n_rounds
+
+    def has_answered(self, stage: str, round_name: str, *, since: datetime) -> bool:
+        """Whether a line says so; read from the end, up to the first line that is older."""
+        # Lines begin with their time, so that hardly any of them has to be parsed.
+        oldest = LogEntry(since, "", "").line()
+        for line in self._backwards():
+            if line < oldest or round_name in line:
+                entry = LogEntry.parse(line)
+                if entry is None:
+                    continue
+                if entry.when < since:
+                    return False
+                if (entry.stage, entry.round_name, entry.refusal) == (stage, round_name, None):
+                    return True
+        return False
+
+    def append(self, entry: LogEntry) -> None:
+        """One more line, on disk when this returns; a line that a crash cut off is ended first."""
+        with self._file.opened() as descriptor:
+            before = os.fstat(descriptor).st_size
+            cut_off = before > 0 and _read(descriptor, 1, before - 1) != b"\n"
+        text = ("\n" if cut_off else "") + entry.line() + "\n"
+        self._file.append_bytes(text.encode(), after=before)
+
+    def _backwards(self) -> Iterator[str]:
+        with self._file.opened() as descriptor:
+            at, tail = os.fstat(descriptor).st_size, b""
+            while at:
+                start = max(0, at - _BLOCK)
+                tail = _read(descriptor, at - start, start) + tail
+                first, *lines = tail.split(b"\n")
+                yield from (line.decode(errors="replace") for line in reversed(lines))
+                at, tail = start, first
+            yield tail.decode(errors="replace")
+
+
+def _read(descriptor: int, n_bytes: int, start: int) -> bytes:
+    os.lseek(descriptor, start, os.SEEK_SET)
+    return os.read(descriptor, n_bytes)

@@ -1,0 +1,141 @@
+"""A node from its owner's folder: its table, policy, keys and log, and what answers for them.
+
+How messages reach it is `supernode.py`, or Flower's own SuperNode with `client_app.py`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from polyurn.aggregate.local import LocalAggregator
+from polyurn.client.counting import Histograms, category_names
+from polyurn.client.record_tables import table_records
+from polyurn.client.records import Records
+from polyurn.counts import check_counts, client_sizes
+from polyurn.errors import CountsError, InputError
+from polyurn.federation.folder import SIGNING_KEY, NodeFolder, bucket_key
+from polyurn.federation.node import Node
+from polyurn.federation.node_log import NodeLogFile
+from polyurn.federation.policy import NodePolicy, read_policy
+from polyurn.federation.roster import SigningKey
+from polyurn.model.style_coordinates import StyleSpace
+from polyurn.privacy.ledger import PrivacyLedger
+from polyurn.privacy.noise import check_installed
+from polyurn.server.fitting import select
+from polyurn.storage.ledger_file import raised_ledger
+from polyurn.wire import StyleMoments
+from polyurn.wording import counted
+
+POLICY, BUCKET_KEY, QUESTIONS = "policy.toml", "bucket.key", "questions.log"
+LEDGER = "privacy.ledger"
+
+
+def open_node(
+    folder: NodeFolder,
+    clients: Histograms | Records,
+    *,
+    memory: Mapping[str, bytes] | None = None,
+    on_failure: Callable[[Exception], None] = lambda _: None,
+) -> Node:
+    """The node that answers for some clients, if they are what the federation has declared.
+
+    With records, questions about style are answered too; `memory` and `on_failure` are as in `Node`.
+    Files that are missing, damaged or open to others, another node's key, and noise that cannot be
+    drawn are errors here, and not at the first question.
+    """
+    listed = _histograms(folder, clients)
+    check_clients(folder, listed)
+    signer = SigningKey(folder.secret(SIGNING_KEY))
+    entry = folder.federation.nodes[folder.number - 1]
+    if signer.public.split()[:2] != entry.signing.encode().split()[:2]:
+        raise InputError(
+            f"{folder.path / SIGNING_KEY} is not the key of {entry.name} in the roster: take the folder "
+            "of one federation"
+        )
+    policy = read_policy(folder.path / POLICY)
+    return Node(
+        folder.number,
+        clients if isinstance(clients, Records) else clients.counts,
+        ids=list(listed.clients),
+        key=bucket_key(folder.path / BUCKET_KEY),
+        policy=policy,
+        log=NodeLogFile(folder.path / QUESTIONS),
+        ledger=_ledger(folder, policy),
+        signer=signer,
+        roster=folder.federation.roster,
+        memory=memory,
+        on_failure=on_failure,
+    )
+
+
+def records_of(
+    folder: NodeFolder, table: Any, features: str, *, client: str | None, category: str | None
+) -> Records:
+    """The clients of a table with a row for each point; `features` are columns, with commas between."""
+    columns = [name.strip() for name in features.split(",")]
+    folder.federation.check_features(columns)
+    return table_records(
+        table,
+        label=category or "category",
+        categories=folder.federation.declared,
+        features=columns,
+        client=client or "client",
+    )
+
+
+def _histograms(folder: NodeFolder, clients: Histograms | Records) -> Histograms:
+    if not isinstance(clients, Records):
+        return clients
+    return Histograms(clients.counts, clients.ids, category_names(folder.federation.declared))
+
+
+def _ledger(folder: NodeFolder, policy: NodePolicy) -> PrivacyLedger | None:
+    """The owner's account of what these clients have answered, if the policy has a budget."""
+    if policy.demands_noise:
+        check_installed(f"noise, which {folder.path / POLICY} demands,")
+    if policy.most_epsilon == 0:
+        return None
+    return raised_ledger(
+        folder.path / LEDGER,
+        epsilon=policy.most_epsilon,
+        delta=policy.delta,
+        first=policy.most_epsilon,
+    )
+
+
+def check_clients(folder: NodeFolder, clients: Histograms) -> None:
+    """Refuse clients that are not as the federation has declared them."""
+    declared = folder.federation
+    counts = check_counts(clients.counts)
+    if clients.shape[1] != declared.n_categories:
+        raise CountsError(
+            f"the federation has {counted(declared.n_categories, 'category')}, the table "
+            f"{clients.shape[1]}"
+        )
+    if clients.shape[0] > declared.clients_per_node:
+        raise CountsError(
+            f"the federation has declared at most {declared.clients_per_node:,} clients a node, the "
+            f"table has {clients.shape[0]:,}: set it up anew with a larger --clients-per-node, or take "
+            "fewer clients"
+        )
+    largest = int(np.max(client_sizes(counts)))
+    if largest > declared.max_size:
+        raise CountsError(
+            f"the federation has declared at most {declared.max_size:,} points a client, one has "
+            f"{largest:,}: cap them with `polyurn histogram --cap {declared.max_size}`, or set the "
+            "federation up anew with a larger --max-size"
+        )
+
+
+def warm_up() -> None:
+    """Compile the kernels of all answers, or load them; the first time, it takes half a minute.
+
+    No round should wait for that. A small selection asks every kind of question once; then one client
+    is asked about its style.
+    """
+    counts = np.random.default_rng(0).multinomial(9, [0.5, 0.3, 0.2], size=60)
+    select(LocalAggregator(counts, rng=0), (1, 2), n_categories=3, max_size=9, max_rounds=6, rng=0)
+    space = StyleSpace(np.zeros((2, 1)), np.ones((1, 1)), np.ones((2, 1, 1)), radius=1.0)
+    records = Records([[0.5], [1.0]], [0, 1], [0, 0])
+    LocalAggregator(records).aggregate(StyleMoments(space), None)

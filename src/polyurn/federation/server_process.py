@@ -1,0 +1,210 @@
+"""The server's process: performs the job that `polyurn federation run` or `style` wrote.
+
+The search is `server/`, asking the nodes is `aggregator.py`. Progress is written into the job's folder,
+because the command that waits for it is another process. A job with a guarantee is charged to the
+federation's ledger, which has all that was ever spent on its clients.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from polyurn.aggregate.replay import ReplayAggregator
+from polyurn.errors import BudgetError, FileError, ParameterError
+from polyurn.federation.aggregator import FederatedAggregator
+from polyurn.federation.exchange import Exchange
+from polyurn.federation.folder import FederationFolder
+from polyurn.federation.graph import choose_graph
+from polyurn.federation.jobs import Job, JobFolder, MixtureJob, StyleJob
+from polyurn.privacy.accounting import epsilon_of, sigma_for, spent
+from polyurn.privacy.ledger import PrivacyLedger
+from polyurn.privacy.noise import check_installed
+from polyurn.privacy.private_aggregator import PrivateAggregator
+from polyurn.server.fit_results import Round, SelectionRound
+from polyurn.server.learning import learn
+from polyurn.server.style_fit import fit_style
+from polyurn.storage.journal import Journal
+from polyurn.storage.ledger_file import raised_ledger
+from polyurn.storage.models import save
+from polyurn.storage.provenance import PrivacyProvenance, Provenance
+from polyurn.typed.json_form import to_json
+from polyurn.wire import Aggregator
+from polyurn.wording import counted
+
+# As in a ledger, whose sum of shares may be a little above its budget in float64.
+_ROUNDING = 1e-9
+
+
+def perform(exchange: Exchange, folder: JobFolder) -> None:
+    """Ask the nodes until there is a model, and write it into the folder."""
+    job = folder.read()
+    files = FederationFolder(job.federation)
+    federation = files.read()
+    nodes = FederatedAggregator(
+        exchange,
+        job,
+        roster=federation.roster,
+        clients_per_node=federation.clients_per_node,
+        expected=len(files.flower_ids()),
+        rng=job.seed if isinstance(job, MixtureJob) else None,
+    )
+    if isinstance(job, MixtureJob):
+        _learn_mixture(nodes, files, job, folder)
+    else:
+        _learn_style(nodes, files, job, folder)
+
+
+def _learn_mixture(
+    nodes: FederatedAggregator, files: FederationFolder, job: MixtureJob, folder: JobFolder
+) -> None:
+    federation = files.read()
+    answers = None if job.checkpoint is None else Journal(Path(job.checkpoint), job.settings)
+    asked: Aggregator = nodes
+    if job.epsilon is not None:
+        asked = private_clients(nodes, job, files, answers)
+    if answers is not None:
+        folder.tell({"kept": len(answers)})
+        asked = ReplayAggregator(asked, answers)
+    with _saying_how_to_raise():
+        learned = learn(
+            asked, job.components or "auto", n_categories=federation.n_categories, rng=job.seed,
+            on_round=lambda done: folder.tell(_event(done)), **job.search,
+        )  # fmt: skip
+    provenance = {
+        "seed": job.seed,
+        **Provenance.of(learned).to_json(),
+        **_provenance(nodes, files, job),
+    }
+    save(learned.mdm, folder.result, categories=federation.categories, provenance=provenance)
+
+
+def _learn_style(
+    nodes: FederatedAggregator, files: FederationFolder, job: StyleJob, folder: JobFolder
+) -> None:
+    guarantee = None
+    if job.epsilon is None:
+        style = fit_style(nodes, job.space, label_effect=job.label_effect)
+    else:
+        private = private_clients(nodes, job, files)
+        with _saying_how_to_raise():
+            style = fit_style(
+                private,
+                job.space,
+                label_effect=job.label_effect,
+                epsilon=job.epsilon,
+                delta=job.delta,
+            )
+        guarantee = private.guarantee()
+    privacy = to_json(PrivacyProvenance.of(guarantee))
+    save(
+        style,
+        folder.result,
+        categories=files.read().categories,
+        features=job.features,
+        provenance={"privacy": privacy, **_provenance(nodes, files, job)},
+    )
+
+
+def _provenance(nodes: FederatedAggregator, files: FederationFolder, job: Job) -> dict[str, Any]:
+    """The part of the provenance that mixtures and styles share."""
+    names = {node.number: node.name for node in files.read().nodes}
+    return {"command": job.command, "traffic": to_json(nodes.traffic.named(names))}
+
+
+@contextmanager
+def _saying_how_to_raise() -> Iterator[None]:
+    """Name the option that raises the budget of the ledger, which all runs and retries share."""
+    try:
+        yield
+    except BudgetError as error:
+        raise BudgetError(f"{error} with --ledger-epsilon") from error
+
+
+def _event(done: Round | SelectionRound) -> dict[str, Any]:
+    """A round as an event: the fields that a file keeps, and the state of a selection."""
+    if isinstance(done, SelectionRound):
+        return {**to_json(done), "values": dict(done.values), "running": done.running}
+    return to_json(done)
+
+
+# -------------------------------------------------------------------------------- a guarantee
+
+
+def private_clients(
+    clients: FederatedAggregator, job: Job, files: FederationFolder, answers: Journal | None = None
+) -> PrivateAggregator:
+    """The nodes, asked for sums with noise only; an error if the ledger cannot pay for the whole run.
+
+    A run that continues from a journal is charged under the name with which it began.
+    """
+    assert job.epsilon is not None
+    assert job.delta is not None
+    ledger = raised_ledger(
+        files.ledger, epsilon=job.ledger_epsilon, delta=job.delta, first=job.epsilon
+    )
+    run = None if answers is None else answers.name
+    lost = [] if answers is None else _lost(ledger, answers, files)
+    others = [charge.sigma for charge in ledger.charges if charge.run != run]
+    _check_left(ledger, [sigma_for(job.epsilon, job.delta), *lost, *others])
+    if job.trust == "local":
+        return PrivateAggregator(clients, ledger=ledger, trust="local", run=run)
+    if job.trust == "central":
+        check_installed("central noise")  # before anything is charged
+        return PrivateAggregator(clients, ledger=ledger, trust="central", run=run)
+    n_reporters, n_colluding = reporters(len(files.read().nodes), job)
+    return PrivateAggregator(
+        clients, ledger=ledger, trust="distributed", n_reporters=n_reporters,
+        n_colluding=n_colluding, run=run,
+    )  # fmt: skip
+
+
+def _lost(ledger: PrivacyLedger, answers: Journal, files: FederationFolder) -> list[float]:
+    """The noise of earlier charges of the run that brought no answer: those are charged again."""
+    own = [charge.sigma for charge in ledger.charges if charge.run == answers.name]
+    n_kept = len(answers)
+    if len(own) < n_kept:
+        raise FileError(
+            f"{files.ledger} has {counted(len(own), 'charge')} of the run in {answers.folder}, which "
+            f"has {counted(n_kept, 'round')}: put the ledger of that run there, or take an "
+            "empty folder"
+        )
+    return sorted(own, reverse=True)[: len(own) - n_kept]  # at the least, the cheapest
+
+
+def reporters(n_nodes: int, job: Job) -> tuple[int, int]:
+    """How many nodes a sum with shares of noise is over at least, and how many of them may collude.
+
+    The fewest are those that the job takes a sum over anyway. On a ring, a node counts its neighbourhood
+    only, of which as many stay as a secure sum needs. All that collude may be among those who stay.
+
+    Examples
+    --------
+    >>> job = Job(federation="fed", command=None)
+    >>> [reporters(n, job) for n in (3, 10, 100)]
+    [(3, 0), (7, 2), (70, 20)]
+    """
+    graph = choose_graph(n_nodes, dropout=job.dropout, colluding=job.colluding)
+    n_around = graph.n_neighbours + 1
+    fewest = job.needed(n_nodes)
+    n_reporters = fewest if n_around == n_nodes else min(fewest, graph.threshold)
+    n_colluding = math.floor(job.colluding * n_around + 1e-9)
+    if n_reporters - n_colluding < 2:
+        raise ParameterError(
+            f"expected sums over at least {n_colluding + 2} of {counted(n_nodes, 'node')}, "
+            f"{n_colluding} of which may collude, for noise in shares, got {n_reporters}: take a "
+            "larger min_fraction (--terms)"
+        )
+    return n_reporters, n_colluding
+
+
+def _check_left(ledger: PrivacyLedger, sigmas: Sequence[float]) -> None:
+    """Refuse a run that the ledger cannot pay to its end, before it has spent what is left."""
+    budget = ledger.budget
+    if spent(sigmas) > sigma_for(budget.epsilon, budget.delta) ** -2 * (1 + _ROUNDING):
+        raise BudgetError(
+            f"this run and what was spent before it would bring epsilon to "
+            f"{epsilon_of(sigmas, budget.delta):.4g} of {budget.epsilon:g} (delta {budget.delta:g}); "
+            "nothing was asked: take a smaller --epsilon, or raise the budget with --ledger-epsilon"
+        )

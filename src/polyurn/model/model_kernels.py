@@ -1,0 +1,252 @@
+"""The hot loops of the model, compiled: Pólya urns, scores of mixtures, coordinates of styles.
+
+An urn starts with α_j balls of colour j; each draw puts the ball back with one more of its colour. The
+colours of n draws have exactly the Dirichlet-multinomial distribution, without a gamma or a binomial
+variate: the next point is a copy of one of the t before it with probability t/(α_0 + t), and else new,
+with the proportions of α. For clients of few points a category this is several times as fast, and it
+needs nothing but uniform numbers and products, which are the same on every platform.
+
+Scores are gathered from tables: for fixed parameters Σ_{m<c} log(α + m) and Σ_{m<c} 1 / (α + m) are
+tabulated once for every category and count that can occur. The plain formulas stand in the tests.
+
+Server and clients have to agree on a point's style coordinates bit for bit, whatever their number of
+cores, their linear algebra and how the points are cut in blocks. So every sum runs in the order of its
+index, point by point; products and sums are not fused.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+def draw_counts(
+    alphas: NDArray[np.float64],
+    components: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> None:
+    """Add each client's points to its row of `counts`.
+
+    Parameters
+    ----------
+    alphas : float array of shape (n_components, n_categories)
+        The sum of each row is finite.
+    components, sizes : int arrays of shape (n_clients,)
+    counts : int array of shape (n_clients, n_categories)
+    rng : numpy.random.Generator
+
+    Examples
+    --------
+    >>> counts = np.zeros((2, 3), np.int64)
+    >>> one, sizes = np.zeros(2, np.int64), np.array([4, 6])
+    >>> draw_counts(np.array([[1.0, 2.0, 0.0]]), one, sizes, counts, np.random.default_rng(0))
+    >>> counts.sum(axis=1).tolist(), counts[:, 2].tolist()
+    ([4, 6], [0, 0])
+    """
+    shares, others = _alias_tables(alphas / alphas.sum(axis=1, keepdims=True))
+    points = np.empty(int(sizes.max(initial=0)), np.int64)
+    _draw(alphas.sum(axis=1), shares, others, components, sizes, points, counts, rng)
+
+
+@njit(cache=True, nogil=True)
+def _draw(alpha_0, shares, others, components, sizes, points, counts, rng):
+    n_categories = shares.shape[1]
+    for client in range(len(sizes)):
+        k = components[client]
+        total = alpha_0[k]
+        for t in range(sizes[client]):
+            at = rng.random() * (total + t)
+            # Rounding may put `at` at the very end: there is no point t yet.
+            if at < total or at >= total + t:
+                position = rng.random() * n_categories
+                j = np.int64(position)
+                if position - j >= shares[k, j]:
+                    j = others[k, j]
+            else:
+                j = points[min(np.int64(at - total), t - 1)]
+            points[t] = j
+            counts[client, j] += 1
+
+
+@njit(cache=True, nogil=True)
+def _alias_tables(proportions):
+    """Walker's tables: category j is drawn as itself with `shares[j]`, and as `others[j]` if not.
+
+    Parameters
+    ----------
+    proportions : float array of shape (n_components, n_categories)
+
+    Returns
+    -------
+    shares, others : float and int arrays of that shape
+    """
+    n_components, n_categories = proportions.shape
+    shares, others = proportions * n_categories, np.zeros(proportions.shape, np.int64)
+    low, high = np.empty(n_categories, np.int64), np.empty(n_categories, np.int64)
+    for k in range(n_components):
+        n_low, n_high = 0, 0
+        largest = 0
+        for j in range(n_categories):
+            if shares[k, j] > shares[k, largest]:
+                largest = j
+            if shares[k, j] < 1.0:
+                low[n_low], n_low = j, n_low + 1
+            else:
+                high[n_high], n_high = j, n_high + 1
+        while n_low > 0 and n_high > 0:
+            n_low -= 1
+            poor, rich = low[n_low], high[n_high - 1]
+            others[k, poor] = rich
+            shares[k, rich] -= 1.0 - shares[k, poor]
+            if shares[k, rich] < 1.0:
+                n_high -= 1
+                low[n_low], n_low = rich, n_low + 1
+        for i in range(n_high):
+            shares[k, high[i]] = 1.0
+        for i in range(n_low):  # what rounding left: all but whole, or nothing and never drawn
+            others[k, low[i]] = largest
+            if shares[k, low[i]] > 0.5:
+                shares[k, low[i]] = 1.0
+    return shares, others
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def tabulate(alphas, largest):
+    """Running sums of log(α + m) and 1 / (α + m) for counts 0 to `largest` of each category.
+
+    Parameters
+    ----------
+    alphas : float array of shape (n_components, n_categories)
+    largest : int array of shape (n_categories,)
+
+    Returns
+    -------
+    starts : int array of shape (n_categories + 1,)
+        Count c of category j stands in row starts[j] + c.
+    logs, rises : float arrays of shape (n_rows, n_components)
+    """
+    n_components, n_categories = alphas.shape
+    starts = np.zeros(n_categories + 1, np.int64)
+    for j in range(n_categories):
+        starts[j + 1] = starts[j] + largest[j] + 1
+    logs = np.zeros((starts[n_categories], n_components))
+    rises = np.zeros((starts[n_categories], n_components))
+    for j in range(n_categories):
+        for k in range(n_components):
+            alpha, log, rise = alphas[k, j], 0.0, 0.0
+            for c in range(largest[j]):
+                log += math.log(alpha + c)
+                rise += 1.0 / (alpha + c)
+                logs[starts[j] + c + 1, k] = log
+                rises[starts[j] + c + 1, k] = rise
+    return starts, logs, rises
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def e_step(counts, sizes, log_weights, starts, logs, size_logs, omega):
+    """Write each client's responsibilities; return its log-likelihood without the multinomial's.
+
+    Parameters
+    ----------
+    counts : int array of shape (n_clients, n_categories)
+    sizes : int array of shape (n_clients,)
+    log_weights : float array of shape (n_components,)
+    starts, logs : arrays
+        As `tabulate` returns them, and `size_logs` of sizes and α_0.
+    omega : float array of shape (n_clients, n_components)
+    """
+    n, n_categories = counts.shape
+    n_components = len(log_weights)
+    values = np.empty(n)
+    for i in range(n):
+        for k in range(n_components):
+            omega[i, k] = log_weights[k] - size_logs[sizes[i], k]
+        for j in range(n_categories):
+            if counts[i, j] > 0:
+                row = starts[j] + counts[i, j]
+                for k in range(n_components):
+                    omega[i, k] += logs[row, k]
+        peak = omega[i].max()
+        total = 0.0
+        for k in range(n_components):
+            omega[i, k] = math.exp(omega[i, k] - peak)
+            total += omega[i, k]
+        for k in range(n_components):
+            omega[i, k] /= total
+        values[i] = peak + math.log(total)
+    return values
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gradients(counts, sizes, weights, alphas, starts, rises, size_rises, omega, out):
+    """Write each client's gradient of log q in log α_k1, ..., log α_kC and the logit of τ_k, k by k.
+
+    `out` has shape (n_clients, n_components * (n_categories + 1)); the rest is as in `e_step`.
+    """
+    n, n_categories = counts.shape
+    n_components = len(weights)
+    for i in range(n):
+        for k in range(n_components):
+            share, fall = omega[i, k], size_rises[sizes[i], k]
+            first = k * (n_categories + 1)
+            for j in range(n_categories):
+                rise = rises[starts[j] + counts[i, j], k]
+                out[i, first + j] = share * alphas[k, j] * (rise - fall)
+            out[i, first + n_categories] = share - weights[k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def whitened(features, labels, centres, basis, whitening, radius, out, far):
+    """Write z = W_l^(-1/2) (P'f - c_l) of each point, clipped to the radius.
+
+    Parameters
+    ----------
+    features : array of shape (n_points, n_features)
+        Of any type of number.
+    labels : int array of shape (n_points,)
+        0 to n_labels - 1.
+    centres : float array of shape (n_labels, n_directions)
+    basis : float array of shape (n_features, n_directions)
+    whitening : float array of shape (n_labels, n_directions, n_directions)
+    radius : float
+    out : float array of shape (n_points, n_directions)
+    far : float array of shape (n_points,)
+        Becomes 1 where the point lies beyond the radius.
+
+    Returns
+    -------
+    int
+        The first point whose coordinates are not finite, and 0 in `out`; -1 if there is none.
+    """
+    n_points, n_features = features.shape
+    n_directions = basis.shape[1]
+    projected = np.empty(n_directions)
+    bad = -1
+    for i in range(n_points):
+        label = labels[i]
+        projected[:] = 0.0
+        for j in range(n_features):
+            for k in range(n_directions):
+                projected[k] += np.float64(features[i, j]) * basis[j, k]
+        for k in range(n_directions):
+            projected[k] -= centres[label, k]
+        square = 0.0
+        for k in range(n_directions):
+            total = 0.0
+            for j in range(n_directions):
+                total += whitening[label, k, j] * projected[j]
+            out[i, k] = total
+            square += total * total
+        if not math.isfinite(square):
+            bad = i if bad < 0 else bad
+            out[i, :] = 0.0
+            far[i] = 1.0
+        elif square > radius * radius:
+            far[i] = 1.0
+            shrink = radius / math.sqrt(square)
+            for k in range(n_directions):
+                out[i, k] *= shrink
+    return bad

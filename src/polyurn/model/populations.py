@@ -1,0 +1,537 @@
+"""Who the simulated clients are: a population is an object that draws the histograms of its clients.
+
+`MDM` is one. Here are the others: the paper's two baselines (`IID`, `Oracle`) and one `Dirichlet`, what
+the field uses today; `GivenLabels`, a mixture over finer categories than labels, given label totals; and
+`Styled`, any of them whose clients differ in their style, too. Which points the clients hold is
+`partitioning/`.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polyurn.counts import Counts, check_counts, client_sizes
+from polyurn.errors import ParameterError, ShortfallError
+from polyurn.memory import check_memory
+from polyurn.model.mdm import MDM, dirichlet
+from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.model.style import Style
+from polyurn.typed.arguments import checked, expected_as
+from polyurn.typed.arrays import FrozenArrays, floats, numbers
+from polyurn.wording import counted
+
+# The sizes of clients to draw from, or their distribution.
+SizesLike: TypeAlias = Sizes | ArrayLike
+
+
+@expected_as("a population, an object with n_categories and sample(n_clients, *, rng)")
+@runtime_checkable
+class Population(Protocol):
+    """Clients that can be drawn: what `partition`, `cover`, `compare` and `sweep` take.
+
+    Any object with these two will do; `MDM`, `IID`, `Dirichlet`, `Oracle` and `GivenLabels` have them.
+    The number of categories is declared, because a table (a data frame, say) may have a `sample` of its
+    own.
+    """
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories, C."""
+        ...
+
+    def sample(
+        self, n_clients: int, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the histograms of clients, shape (n_clients, n_categories); each holds a point."""
+        ...
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class IID(FrozenArrays):
+    """*Fully IID* clients: a true size each, and every point from one marginal.
+
+    Two baselines have names. `IID.like` takes the marginal of the true clients, so that what differs
+    from them is heterogeneity alone. `IID.proxy` takes that of the proxy data, as the paper does: it
+    differs in the marginal, too.
+
+    Parameters
+    ----------
+    marginal : float array of shape (n_categories,)
+        How frequent each category is: counts or probabilities. Kept as probabilities.
+    sizes : int array of shape (n_true_clients,), or Sizes of one component
+        The sizes of true clients, each as likely as the others, or the distribution of sizes. Kept
+        as their distribution.
+
+    Examples
+    --------
+    >>> IID([50, 30, 20], sizes=[4, 9]).sample(3, rng=0).sum(axis=1).tolist()
+    [9, 4, 4]
+    """
+
+    marginal: NDArray[np.float64]
+    sizes: Sizes
+
+    def __init__(self, marginal: ArrayLike, sizes: SizesLike) -> None:
+        self._freeze({"marginal": _marginal(marginal), "sizes": _distribution(sizes)})
+
+    @classmethod
+    def like(cls, counts: object) -> "IID":
+        """IID clients with the sizes and the pooled categories of these clients.
+
+        Parameters
+        ----------
+        counts : int array or scipy.sparse of shape (n_clients, n_categories)
+
+        Examples
+        --------
+        >>> IID.like([[3, 1], [0, 4]])
+        IID(n_categories=2, max_size=4)
+        """
+        table = check_counts(counts)
+        return cls(np.asarray(table.sum(axis=0)).reshape(-1), client_sizes(table))
+
+    @classmethod
+    def proxy(cls, labels: ArrayLike, *, n_categories: int, sizes: SizesLike) -> "IID":
+        """IID clients that draw from the proxy data as they are: the paper's baseline.
+
+        Parameters
+        ----------
+        labels : int array of shape (n_points,)
+            The category of each proxy point.
+        n_categories : int
+        sizes : int array of shape (n_true_clients,), or Sizes of one component
+
+        Examples
+        --------
+        >>> IID.proxy([0, 1, 1, 1], n_categories=3, sizes=[4, 9]).marginal.tolist()
+        [0.25, 0.75, 0.0]
+        """
+        advice = ", one for each proxy point; raise n_categories if there are more"
+        given = _categories(labels, "labels", n_categories, advice)
+        check_memory(
+            8 * n_categories, f"{n_categories:,} categories", "take a smaller n_categories"
+        )
+        return cls(np.bincount(given, minlength=n_categories), sizes)
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories, C."""
+        return len(self.marginal)
+
+    def sample(
+        self, n_clients: int, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the histograms of clients, shape (n_clients, n_categories)."""
+        n_clients = _checked(n_clients, self.n_categories)
+        rng = np.random.default_rng(rng)
+        sizes = self.sizes.sample(np.zeros(n_clients, np.int64), rng=rng)
+        return rng.multinomial(sizes, self.marginal)
+
+    def __repr__(self) -> str:
+        return f"IID(n_categories={self.n_categories}, max_size={self.sizes.max_size})"
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Dirichlet(FrozenArrays):
+    """Clients whose proportions come from one Dirichlet: what the field uses today.
+
+    Parameters
+    ----------
+    alpha : float array of shape (n_categories,)
+        [0.1] * C is the symmetric Dirichlet(0.1) of C categories; `a0 * p` has the concentration a0
+        and the marginal p.
+    sizes : int array of shape (n_true_clients,), or Sizes of one component
+        The sizes of true clients, each as likely as the others, or the distribution of sizes. Kept
+        as their distribution.
+
+    Examples
+    --------
+    >>> Dirichlet([0.1] * 3, sizes=[20]).sample(2, rng=0).sum(axis=1).tolist()
+    [20, 20]
+    """
+
+    alpha: NDArray[np.float64]
+    sizes: Sizes
+
+    def __init__(self, alpha: ArrayLike, sizes: SizesLike) -> None:
+        given = floats(alpha, "alpha")
+        if given.ndim != 1:
+            raise ParameterError(
+                f"expected alpha of shape (n_categories,), got shape {given.shape}; the symmetric "
+                "Dirichlet(0.1) of 10 categories is [0.1] * 10"
+            )
+        mdm = MDM([1.0], given[None], _distribution(sizes))  # it checks what is left to check
+        self._freeze({"alpha": mdm.alphas[0], "sizes": mdm.sizes})
+
+    @classmethod
+    def like(cls, counts: object, *, alpha: float) -> "Dirichlet":
+        """The symmetric Dirichlet with the sizes and the number of categories of these clients.
+
+        Parameters
+        ----------
+        counts : int array or scipy.sparse of shape (n_clients, n_categories)
+        alpha : float
+            Of each category.
+
+        Examples
+        --------
+        >>> Dirichlet.like([[3, 1], [0, 4]], alpha=0.1)
+        Dirichlet(alpha=[0.1, 0.1], max_size=4)
+        """
+        table = check_counts(counts)
+        return cls(np.full(table.shape[1], alpha), client_sizes(table))
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories, C."""
+        return len(self.alpha)
+
+    def sample(
+        self, n_clients: int, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the histograms of clients, shape (n_clients, n_categories)."""
+        n_clients = _checked(n_clients, self.n_categories)
+        return MDM([1.0], self.alpha[None], self.sizes).sample(n_clients, rng=rng)
+
+    def __repr__(self) -> str:
+        shown = np.array2string(self.alpha, separator=", ", threshold=6, edgeitems=2)
+        return f"Dirichlet(alpha={shown}, max_size={self.sizes.max_size})"
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Oracle:
+    """The true clients' own histograms, for *conditionally IID* clients.
+
+    Partitioned, these clients have exactly the true clients' histograms of the modelled feature, and
+    given that feature everything else is IID. An oracle: no server may have these histograms.
+
+    Parameters
+    ----------
+    counts : int array or scipy.sparse of shape (n_true_clients, n_categories)
+
+    Examples
+    --------
+    >>> Oracle([[1, 2], [3, 0]]).sample(3, rng=1).tolist()
+    [[1, 2], [3, 0], [3, 0]]
+    """
+
+    counts: Counts
+
+    def __init__(self, counts: object) -> None:
+        object.__setattr__(self, "counts", check_counts(counts))
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories, C."""
+        return int(self.counts.shape[1])
+
+    def sample(
+        self, n_clients: int, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Take true clients at random, each once before any twice: (n_clients, n_categories)."""
+        n_clients, n_true = _checked(n_clients, self.n_categories), self.counts.shape[0]
+        rng = np.random.default_rng(rng)
+        rounds, rest = divmod(n_clients, n_true)
+        chosen = [rng.permutation(n_true) for _ in range(rounds)]
+        chosen.append(rng.choice(n_true, rest, replace=False))
+        table = self.counts[np.concatenate(chosen)]
+        return (table if isinstance(table, np.ndarray) else table.toarray()).astype(np.int64)
+
+    def __repr__(self) -> str:
+        n_clients, n_categories = self.counts.shape
+        return f"Oracle(n_clients={n_clients}, n_categories={n_categories})"
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class GivenLabels(FrozenArrays):
+    """Clients whose label totals come from one population, and their styles from a mixture given those.
+
+    The mixture is over finer categories than labels: a label crossed with another feature. Styles have
+    exactly its conditional law given the label totals and, with them, the size. By the Dirichlet's
+    aggregation and neutrality that law is closed (Connor and Mosimann, 1969). With A_kl, the sum of
+    component k's alphas over the categories of label l, and π_k(n), its probability of size n:
+    p(k | totals) ∝ τ_k π_k(n) DM(totals | A_k1, ..., A_kL), and then the categories of label l ~
+    DM(total_l, α_k on those categories), independently.
+
+    Parameters
+    ----------
+    mdm : MDM
+        Over the finer categories.
+    labels : Population
+        Over labels.
+    label_of : int array of shape (n_categories,)
+        The label of each category of `mdm`.
+    codes : int array of shape (n_points,), optional
+        The category of each proxy point. Clients are then drawn given, too, that they hold nothing of
+        categories without such a point: their label totals stay. Kept as `possible`, whether clients
+        may hold points of a category.
+
+    Examples
+    --------
+    >>> from polyurn.model.sizes import Sizes
+    >>> mdm = MDM([1.0], [[1.0, 2.0, 3.0, 0.5]], Sizes.constant(5))
+    >>> clients = GivenLabels(mdm, Oracle([[3, 2], [5, 0]]), label_of=[0, 0, 1, 1], codes=[0, 1, 2])
+    >>> drawn = clients.sample(2, rng=0)
+    >>> drawn[:, :2].sum(axis=1).tolist(), drawn[:, 2:].tolist()
+    ([3, 5], [[2, 0], [0, 0]])
+    """
+
+    mdm: MDM
+    labels: Population
+    label_of: NDArray[np.int64]
+    possible: NDArray[np.bool_]
+
+    def __init__(
+        self, mdm: MDM, labels: Population, label_of: ArrayLike, codes: ArrayLike | None = None
+    ) -> None:
+        whose = _categories(label_of, "label_of", check_population(labels).n_categories)
+        if len(whose) != mdm.n_categories:
+            raise ParameterError(
+                f"expected the label of each of {mdm.n_categories} categories, got {len(whose)}"
+            )
+        possible = np.ones(len(whose), bool)
+        if codes is not None:
+            possible = np.isin(np.arange(len(whose)), _categories(codes, "codes", len(whose)))
+        self._freeze({"mdm": mdm, "labels": labels, "label_of": whose, "possible": possible})
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories, C."""
+        return self.mdm.n_categories
+
+    def sample(
+        self, n_clients: int, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the histograms of clients.
+
+        Parameters
+        ----------
+        n_clients : int
+        rng : int or numpy.random.Generator
+
+        Returns
+        -------
+        int array of shape (n_clients, n_categories)
+            Summed over the categories of each label, these are totals that `labels` drew.
+
+        Raises
+        ------
+        ShortfallError
+            Clients hold points of a label none of whose categories is possible.
+        CountsError, SizeError
+            No component of the mixture can have a client with these totals, or of this size.
+        """
+        _checked(n_clients, self.n_categories)
+        rng = np.random.default_rng(rng)
+        return self.fill(self.labels.sample(n_clients, rng=rng), rng=rng)
+
+    def fill(
+        self, totals: object, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the styles of clients whose label totals are known.
+
+        Parameters
+        ----------
+        totals : int array or scipy.sparse of shape (n_clients, n_labels)
+            How many points of each label they hold.
+        rng : int or numpy.random.Generator
+
+        Returns
+        -------
+        int array of shape (n_clients, n_categories)
+            In the order of `totals`: summed over the categories of each label, they are these.
+
+        Raises
+        ------
+        ShortfallError, CountsError, SizeError
+            As `sample`.
+
+        Examples
+        --------
+        >>> from polyurn.model.sizes import Sizes
+        >>> mdm = MDM([1.0], [[1.0, 2.0, 3.0]], Sizes.constant(5))
+        >>> clients = GivenLabels(mdm, MDM([1.0], [[1.0, 1.0]], Sizes.constant(5)), [0, 0, 1])
+        >>> drawn = clients.fill([[5, 0], [2, 3]], rng=0)
+        >>> drawn[:, :2].sum(axis=1).tolist(), drawn[:, 2].tolist()
+        ([5, 2], [0, 3])
+        """
+        given = check_counts(totals, n_categories=self.labels.n_categories)
+        _checked(given.shape[0], self.n_categories)
+        rng = np.random.default_rng(rng)
+        totals = (given if isinstance(given, np.ndarray) else given.toarray()).astype(np.int64)
+        self._check_labels(totals)
+        components = self._components(totals, rng)
+        counts = np.zeros((len(totals), self.n_categories), np.int64)
+        for label in range(totals.shape[1]):
+            holders = np.flatnonzero(totals[:, label])
+            mine = np.flatnonzero((self.label_of == label) & self.possible)
+            if len(holders):
+                shares = dirichlet(self.mdm.alphas[np.ix_(components[holders], mine)], rng)
+                counts[np.ix_(holders, mine)] = rng.multinomial(totals[holders, label], shares)
+        return counts
+
+    def _components(self, totals: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Each client's component, drawn given its totals: responsibilities under the A_kl.
+
+        What is not possible is one more label, of which every client holds nothing.
+        """
+        mdm, n_labels = self.mdm, totals.shape[1]
+        blocks = np.zeros((mdm.n_components, n_labels + 1))
+        np.add.at(blocks.T, np.where(self.possible, self.label_of, n_labels), mdm.alphas.T)
+        nothing = np.zeros((len(totals), 1), np.int64)
+        odds = MDM(mdm.weights, blocks, mdm.sizes).responsibilities(np.hstack([totals, nothing]))
+        with np.errstate(divide="ignore"):  # log 0 is -inf: never the largest
+            return np.asarray((np.log(odds) + rng.gumbel(size=odds.shape)).argmax(axis=1))
+
+    def _check_labels(self, totals: NDArray[np.int64]) -> None:
+        missing = np.setdiff1d(np.flatnonzero(totals.any(axis=0)), self.label_of[self.possible])
+        if len(missing):
+            raise ShortfallError(
+                "clients hold labels of which there is no category, or no proxy point: {}; draw "
+                "clients without them",
+                missing.tolist(),
+            )
+
+    def __repr__(self) -> str:
+        return f"GivenLabels({self.mdm!r}, {self.labels!r})"
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Styled:
+    """A population whose clients also have a style each, wherever they are given points.
+
+    Parameters
+    ----------
+    population : Population
+        Who draws the histograms. Its categories are the labels of the style.
+    style : Style
+    features : array of shape (n_points, ...), optional
+        Of the proxy points, in which the style is measured: an embedding, say. Without it `sweep` takes
+        what is trained on, and `partition` what it is given.
+
+    Examples
+    --------
+    >>> from polyurn.model.style import Style, StyleSpace
+    >>> space = StyleSpace([[0.0], [0.0]], [[1.0]], [[[1.0]], [[1.0]]], radius=4.0)
+    >>> style = Style(space, [0.0], [[0.3]], [[0.1]], [[0.6]])
+    >>> Styled(IID([3, 1], sizes=[4]), style).sample(2, rng=0).sum(axis=1).tolist()
+    [4, 4]
+    """
+
+    population: Population
+    style: Style
+    features: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        if self.style.space.n_labels != self.population.n_categories:
+            raise ParameterError(
+                f"expected a style of {counted(self.population.n_categories, 'label')}, the "
+                f"population's categories, got one of {self.style.space.n_labels:,}"
+            )
+
+    @property
+    def n_categories(self) -> int:
+        """The number of categories, C."""
+        return self.population.n_categories
+
+    def sample(
+        self, n_clients: int, *, rng: int | np.random.Generator | None = None
+    ) -> NDArray[np.int64]:
+        """Draw the histograms of clients, shape (n_clients, n_categories)."""
+        return self.population.sample(n_clients, rng=rng)
+
+    def __repr__(self) -> str:
+        return f"Styled({self.population!r}, {self.style!r})"
+
+
+def check_population(population: object) -> Population:
+    """The same population.
+
+    Raises
+    ------
+    ParameterError
+        It is none.
+    """
+    if not isinstance(population, Population) or isinstance(population, type):
+        raise ParameterError(
+            "expected a population, an object with n_categories and sample(n_clients, *, rng), "
+            f"got {type(population).__name__}"
+        )
+    return population
+
+
+def drawn_from(clients: object) -> Population | None:
+    """The population that clients are to be drawn from; None for a table of their histograms.
+
+    Raises
+    ------
+    ParameterError
+        They are neither.
+    """
+    if isinstance(clients, Population) and not isinstance(clients, type):
+        return clients
+    return None if hasattr(clients, "__len__") else check_population(clients)
+
+
+def _checked(n_clients: int, n_categories: int) -> int:
+    """The number of clients, if it is one and their histograms fit into memory."""
+    if not 1 <= n_clients < 2**31 or int(n_clients) != n_clients:
+        raise ParameterError(f"expected a number of clients of at least 1, got {n_clients}")
+    what = f"the histograms of {counted(n_clients, 'client')}"
+    check_memory(8 * n_clients * n_categories, what, "draw fewer at a time")
+    return int(n_clients)
+
+
+def _distribution(sizes: SizesLike) -> Sizes:
+    """The distribution of sizes; a list of sizes stands for its own histogram."""
+    if isinstance(sizes, Sizes):
+        if sizes.n_components != 1:
+            raise ParameterError(
+                f"expected sizes of one component, got {sizes.n_components}; mix them first "
+                "(Sizes.from_table([mdm.size_marginal()]))"
+            )
+        return sizes
+    given = numbers(sizes, "client sizes")
+    if given.ndim != 1 or len(given) == 0 or given.dtype.kind == "b":
+        raise ParameterError(
+            f"expected client sizes as a list of whole numbers, got shape {given.shape}"
+        )
+    if not np.isfinite(given).all() or (given != np.rint(given)).any() or given.min() < 1:
+        raise ParameterError("expected client sizes that are whole numbers of at least 1")
+    return _empirical(given.astype(np.int64))
+
+
+def _empirical(sizes: NDArray[np.int64]) -> Sizes:
+    """The histogram of the sizes: a bin of width one for each that occurs, and gaps between them."""
+    bins = SizeBins(np.unique(np.concatenate([[1], sizes, sizes + 1])))
+    return Sizes(bins, np.bincount(bins.locate(sizes), minlength=bins.n_bins)[None] / len(sizes))
+
+
+def _marginal(marginal: ArrayLike) -> NDArray[np.float64]:
+    """How frequent each category is, summing to one."""
+    given = floats(marginal, "the marginal")
+    if given.ndim != 1 or len(given) < 2:
+        raise ParameterError(f"expected a marginal of shape (n_categories,), got {given.shape}")
+    if not (np.isfinite(given).all() and (given >= 0).all() and given.sum() > 0):
+        raise ParameterError("expected a marginal of counts or probabilities, not all of them 0")
+    return np.asarray(given / given.sum())
+
+
+def _categories(
+    values: ArrayLike, what: str, n_categories: int, advice: str = ""
+) -> NDArray[np.int64]:
+    """Numbers of categories, at least one, as a new array."""
+    given = numbers(values, what)
+    whole = given.ndim == 1 and len(given) > 0 and given.dtype.kind in "iu"
+    if not whole or given.min() < 0 or given.max() >= n_categories:
+        raise ParameterError(
+            f"expected {what} as a list of integers from 0 to {n_categories - 1}{advice}"
+        )
+    return given.astype(np.int64)

@@ -1,0 +1,171 @@
+"""An aggregator that releases sums with noise only, each of them charged to a ledger first.
+
+It wraps another one. Who adds the noise is its trust model. It does not say how much noise: the question
+does. Here is all that a server with a guarantee ever learns about its clients.
+"""
+
+import re
+import secrets
+from collections.abc import Callable
+from typing import Any, cast
+
+from polyurn.errors import ParameterError
+from polyurn.privacy.ledger import PrivacyLedger, Trust
+from polyurn.privacy.noise import Noise, check_scale, discrete_gaussian, noised
+from polyurn.privacy.statement import Guarantee
+from polyurn.typed.arguments import checked
+from polyurn.wire import Aggregator, Noised, Query, S
+
+
+@checked
+class PrivateAggregator:
+    """Asks all clients, for sums with noise.
+
+    There is no `n_clients`: whether one client is there is what is kept private.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+        Puts queries to clients. A round that it begins again is charged again, if it has a method
+        `retried(query, cohort_size, *, before)`, which calls `before` before each attempt.
+    ledger : PrivacyLedger
+        Charged before every question.
+    trust : {"central", "distributed", "local"}
+        Who adds the noise. `central`: this process, to the exact sum, which whoever runs it could see.
+        `distributed`: every node adds its share inside a secure sum, and nobody ever holds a sum
+        without noise; `n_reporters` nodes have to stay to the end, or there is no sum. `local`: every
+        client adds all of it to its own answer, and trusts nobody; noise of n clients is √n times as
+        large.
+    n_reporters, n_colluding : int
+        Distributed: the fewest nodes that a sum is over, and how many of them may tell the server
+        their noise or add none; as in `polyurn.wire.Noised`.
+    run : str, optional
+        What its charges are known by. A run that was stopped goes on under the same name, so that what
+        it spent before counts as its own; by default a fresh one.
+    noise : function of (n_numbers, scale), optional
+        For tests, of central noise; OpenDP's discrete Gaussian by default. Clients and nodes take theirs
+        from nobody.
+
+    Examples
+    --------
+    docs/private-sums.md has a private sum of a table.
+    """
+
+    def __init__(
+        self,
+        aggregator: Aggregator,
+        *,
+        ledger: PrivacyLedger,
+        trust: Trust = "central",
+        n_reporters: int = 1,
+        n_colluding: int = 0,
+        run: str | None = None,
+        noise: Noise = discrete_gaussian,
+    ) -> None:
+        if trust == "distributed" and n_reporters - n_colluding < 2:
+            raise ParameterError(
+                "expected n_reporters for distributed noise, at least 2 more than n_colluding, got "
+                f"{n_reporters} and {n_colluding}"
+            )
+        self._aggregator, self._ledger, self._trust = aggregator, ledger, trust
+        self._nodes = n_reporters, n_colluding
+        self._run = secrets.token_hex(8) if run is None else run
+        self._noise = noise
+
+    @property
+    def ledger(self) -> PrivacyLedger:
+        """What was spent, and may be."""
+        return self._ledger
+
+    @property
+    def trust(self) -> Trust:
+        """Who adds the noise."""
+        return self._trust
+
+    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
+        """The sum of the answers of all clients, with noise.
+
+        Parameters
+        ----------
+        query : Noised
+            `Noised(query, sigma)`: what is asked, and its noise multiplier.
+        cohort_size : None
+            Everybody is asked. A cohort of a fixed size would have another client in the place of one
+            that is removed, and change by two vectors.
+
+        Raises
+        ------
+        BudgetError
+            The ledger does not have so much left; nobody was asked.
+        """
+        if not isinstance(query, Noised):
+            raise ParameterError(
+                f"expected Noised(query, sigma), got {type(query).__name__}; there are no sums "
+                "without noise here"
+            )
+        if cohort_size is not None:
+            raise ParameterError(f"expected cohort_size None, all clients, got {cohort_size}")
+        if self._trust == "central":
+            check_scale(query.sigma)  # before it is charged
+            total = self._asked(query.query, query)
+            vector = noised(total.to_vector(), query.sigma, noise=self._noise)
+            return cast(S, query.shaped(vector))
+        n_reporters, n_colluding = self._nodes if self._trust == "distributed" else (1, 0)
+        asked: Noised[S] = Noised(query.query, query.sigma, self._trust, n_reporters, n_colluding)
+        check_scale(asked.share)
+        return cast(S, self._asked(asked, query))
+
+    def guarantee(self) -> Guarantee:
+        """What the releases of this run guarantee, and all on the ledger together, at its δ.
+
+        A release that was charged counts, whether or not its answer came.
+        """
+        charges = self._ledger.charges
+        own = [charge for charge in charges if charge.run == self._run]
+        others = [charge for charge in charges if charge.run != self._run]
+        return Guarantee.of(own, self._ledger.budget.delta, earlier=others)
+
+    def skip(self) -> None:
+        """Leave a round out that was recorded, and charged when it was."""
+        skip: Callable[[], object] | None = getattr(self._aggregator, "skip", None)
+        if skip is not None:
+            skip()
+
+    def __repr__(self) -> str:
+        return f"PrivateAggregator({self._trust}, {self._ledger!r})"  # not how many clients
+
+    def _asked(self, asked: Query[S], release: Noised[S]) -> S:
+        """The answer, charged before it is asked for, each time it is."""
+
+        def charge() -> None:
+            self._ledger.charge(
+                _in_words(release.query), release.sigma, release.n_numbers,
+                trust=self._trust, change_norm=release.query.change_norm, run=self._run,
+            )  # fmt: skip
+
+        retried = getattr(self._aggregator, "retried", None)
+        if retried is not None:
+            answer: S = retried(asked, None, before=charge)
+            return answer
+        charge()
+        return self._aggregator.aggregate(asked, None)
+
+
+def _in_words(query: object) -> str:
+    """What a question is called in a ledger: "survey", "style", "size membership"."""
+    words = re.findall("[A-Z][a-z]*", type(query).__name__)
+    return " ".join(word.lower() for word in words if word != "Bounded")  # all of them are
+
+
+def as_private(
+    aggregator: Aggregator, epsilon: float, delta: float, *, trust: Trust,
+    ledger: PrivacyLedger | None, noise: Noise,
+) -> Any:  # fmt: skip
+    """The aggregator itself if it is private, or a replay of one that is; else a private one around it.
+
+    Without a ledger it has one of its own, with this budget, which forgets what was spent before.
+    """
+    if hasattr(aggregator, "guarantee"):
+        return aggregator
+    own = ledger or PrivacyLedger(epsilon, delta)
+    return PrivateAggregator(aggregator, ledger=own, trust=trust, noise=noise)

@@ -1,0 +1,508 @@
+"""A model on the page: its components, the choice of K, and the rounds of its fit.
+
+Rows first, which are numbers only, then the figures that are drawn of them.
+"""
+
+import math
+from collections.abc import Sequence
+
+import altair as alt
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import rel_entr
+
+from polyurn.model.mdm import MDM
+from polyurn.model.sizes import SUM_TOLERANCE
+from polyurn.report.charts import (
+    ACCENT,
+    INK,
+    LINE,
+    QUIET,
+    Rows,
+    Spec,
+    chart,
+    keyed,
+    listed,
+    names_of,
+    size_curves,
+    spec_of,
+    steps,
+    tone,
+    tooltip,
+)
+from polyurn.report.material import Material
+from polyurn.report.parts import Column, Figure, Panel, Section, Table, across, pivoted
+from polyurn.server.fit_results import HALF_WIDTH, Selection, StartPath
+from polyurn.server.fit_settings import few_held_out
+from polyurn.wording import counted
+
+# More lines than colours that an eye tells apart, and more columns than fit on a page.
+MOST_COMPONENTS, MOST_CATEGORIES = 8, 64
+_MOST_SIZES = 200
+_N_LEVELS = 180  # the tenths and quarters of the table among them
+_N_DISTINCTIVE = 12
+_QUANTILES = {"10 %": 0.1, "25 %": 0.25, "half": 0.5, "75 %": 0.75, "90 %": 0.9}
+
+
+def components_section(material: Material) -> Section | None:
+    """The components, if there is a model."""
+    mdm, names = material.mdm, material.categories
+    if mdm is None:
+        return None
+    one = mdm.n_components == 1
+    distinctive = distinctive_rows(mdm, names)
+    return Section(
+        name="components",
+        title="The component" if one else "The components",
+        lead=(
+            f"{'One kind' if one else f'{mdm.n_components} kinds'} of client over "
+            f"{counted(mdm.n_categories, 'category')}; a client holds at most "
+            f"{counted(mdm.max_size, 'point')}. Components are in order of weight."
+        ),
+        figures=(
+            _weights(summary_rows(mdm, names)),
+            _profiles(mdm, profile_rows(mdm, names)),
+            *([_distinctive(mdm, distinctive)] if distinctive else []),
+            _sizes(mdm, size_rows(mdm)),
+        ),
+    )
+
+
+def choice_section(material: Material) -> Section | None:
+    """The choice of K and the rounds, if the model's file kept them."""
+    found = material.provenance.rounds
+    if found is None:
+        return None
+    asked = f"Clients were asked in {counted(found.n_rounds, 'round')}."
+    rows = path_rows(found.paths)
+    if not isinstance(found, Selection):
+        stopped = _sentence(found.stopped)
+        figure = _paths(rows, of="", stopped=stopped)
+        return Section("rounds", "The rounds", f"{asked} {stopped}", (figure,)) if rows else None
+    few = few_held_out(found.n_held_out)
+    paths = _paths(rows, of=f" of K = {found.n_components}", stopped=_sentence(found.stopped))
+    return Section(
+        name="choice",
+        title="The choice of K, and the rounds",
+        lead=(
+            f"{asked} {counted(found.n_held_out, 'held-out client')} judged every number of "
+            f"components; {found.n_components} is the smallest that is not clearly worse than the "
+            f"best.{f' But {few}.' if few else ''}"
+        ),
+        figures=(_candidates(candidate_rows(found)), *([paths] if rows else [])),
+    )
+
+
+# ------------------------------------------------------------------------ the components
+
+
+def summary_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
+    """One row per component: weight, concentration α₀, mean size and the five largest categories."""
+    shares = expected_shares(mdm)
+    rows = []
+    for k in range(mdm.n_components):
+        top = np.argsort(-shares[k], kind="stable")[:5]
+        rows.append(
+            {
+                "component": str(k + 1),
+                "weight": float(mdm.weights[k]),
+                "concentration": float(mdm.alphas[k].sum()),
+                "mean_size": float(mdm.sizes.mean()[k]),
+                "largest": ", ".join(f"{categories[j]} {shares[k, j]:.0%}" for j in top),
+            }
+        )
+    return rows
+
+
+def _weights(rows: Rows) -> Figure:
+    height = steps(rows, "component", 34 if len(rows) <= 8 else 21)  # many stand closer together
+    base = chart().encode(
+        y=listed("component"),
+        tooltip=tooltip(
+            "component", ("weight", ".1%"), ("concentration", ".3g"), ("mean_size", ",.1f")
+        ),
+    )
+    weights = base.mark_bar(color=ACCENT, cornerRadiusEnd=2).encode(
+        x=alt.X("weight:Q", title="share of the clients", axis=alt.Axis(format="%"))
+    )
+    concentrations = base.mark_point(size=110, color=ACCENT).encode(
+        x=alt.X(
+            "concentration:Q",
+            title="concentration α₀ (further right: clients more alike)",
+            scale=alt.Scale(type="log", nice=True),
+            axis=alt.Axis(format=",~g", tickCount=4),
+        )
+    )
+    return Figure(
+        name="weights",
+        title="Weight and concentration",
+        says=(
+            "Left: the share of clients that each component stands for. Right: its concentration; "
+            "far to the left, each client has few categories of its own, far to the right all of "
+            "the component’s clients look the same."
+        ),
+        panels=(
+            Panel(spec_of(weights, rows, height=height), "weight"),
+            Panel(spec_of(concentrations, rows, height=height), "concentration"),
+        ),
+        table=Table.of(
+            "The components",
+            rows,
+            [
+                Column("component"),
+                Column("weight", show=".1%"),
+                Column("concentration", "concentration α₀", ".4g"),
+                Column("mean_size", show=",.1f"),
+                Column("largest", "largest categories"),
+            ],
+        ),
+        wide=True,
+    )
+
+
+def profile_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
+    """The expected share of each category in each component, of the most frequent categories.
+
+    Examples
+    --------
+    >>> from polyurn.model.sizes import Sizes
+    >>> rows = profile_rows(MDM([1.0], [[1.0, 3.0]], Sizes.constant(4)), ["a", "b"])
+    >>> [(row["category"], row["share"]) for row in rows]
+    [('a', 0.25), ('b', 0.75)]
+    """
+    shares = expected_shares(mdm)
+    frequent = np.argsort(-(mdm.weights @ shares), kind="stable")[:MOST_CATEGORIES]
+    return [
+        {"component": str(k + 1), "category": categories[j], "share": float(shares[k, j])}
+        for k in range(mdm.n_components)
+        for j in sorted(frequent)
+    ]
+
+
+def _profiles(mdm: MDM, rows: Rows) -> Figure:
+    components, categories = names_of(rows, "component"), names_of(rows, "category")
+    # Short names of few categories stand upright; others would run into each other.
+    upright = len(categories) <= 20 and max(map(len, categories)) <= 2
+    drawn = chart().mark_rect(color=ACCENT).encode(
+        x=alt.X("category:O", sort=None, title=None, axis=alt.Axis(labelAngle=0 if upright else -45)),
+        y=listed("component"),
+        opacity=alt.Opacity("share:Q", scale=alt.Scale(range=[0.04, 1], zero=True), legend=None),
+        tooltip=tooltip("component", "category", ("share", ".1%")),
+    )  # fmt: skip
+    height = steps(rows, "component", 26 if len(components) <= 8 else 20)
+    some = mdm.n_categories > MOST_CATEGORIES
+    return Figure(
+        name="profiles",
+        title="What each component holds",
+        says=(
+            "Expected share of each category in a client of each component; the stronger the "
+            "colour, the larger the share."
+            + (f" The {MOST_CATEGORIES} most frequent of {mdm.n_categories:,}." if some else "")
+        ),
+        panels=(Panel(spec_of(drawn, rows, height=height)),),
+        table=Table.of(
+            "Expected share of each category",
+            pivoted(rows, "category", "component", "share"),
+            [Column("category"), *across("component", components, ".1%", "component {}")],
+        ),
+        wide=True,
+    )
+
+
+def distinctive_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
+    """The categories that tell the components apart, the most distinctive first.
+
+    A category's part is its term of the Jensen-Shannon divergence of the components' expected shares,
+    Σ_k τ_k p_kj log(p_kj / p_j), as a share of the whole. No rows for a single component.
+    """
+    shares = expected_shares(mdm)
+    marginal = mdm.weights @ shares
+    parts = mdm.weights @ np.asarray(rel_entr(shares, marginal))
+    if mdm.n_components == 1 or parts.sum() <= 0:
+        return []
+    most = np.argsort(-parts, kind="stable")[:_N_DISTINCTIVE]
+    return [
+        {
+            "category": categories[j],
+            "component": str(k + 1),
+            "share": float(shares[k, j]),
+            "part": float(parts[j] / parts.sum()),
+        }
+        for j in most
+        for k in range(min(mdm.n_components, MOST_COMPONENTS))
+    ]
+
+
+def _distinctive(mdm: MDM, rows: Rows) -> Figure:
+    components = names_of(rows, "component")
+    base = chart().encode(
+        y=listed("category", grid=True),
+        x=alt.X(
+            "share:Q",
+            title="expected share of a client's points",
+            scale=alt.Scale(padding=8, nice=False),
+            axis=alt.Axis(format="~%"),
+        ),
+    )
+    spans = base.mark_line(color=LINE, strokeWidth=3).encode(detail="category:N")
+    dots = base.mark_point(size=90).encode(
+        **keyed("component", components, title="component"),
+        tooltip=tooltip(
+            "category", "component", ("share", ".1%"), ("part", ".0%", "part of the difference")
+        ),
+    )
+    return Figure(
+        name="distinctive",
+        title="Which categories tell them apart",
+        says=(
+            "The categories in which the components differ most, the most distinctive first, with the "
+            f"expected share in each component{_first(mdm)}."
+        ),
+        panels=(Panel(spec_of(spans + dots, rows, height=steps(rows, "category", 24))),),
+        table=Table.of(
+            "Categories that tell components apart",
+            pivoted(rows, "category", "component", "share"),
+            [
+                Column("category"),
+                Column("part", "part of the difference", ".1%"),
+                *across("component", components, ".1%", "component {}"),
+            ],
+        ),
+    )
+
+
+def size_rows(mdm: MDM) -> Rows:
+    """The share of a component's clients that hold at most so many points.
+
+    At the ends of the finer bins, so that sizes which many clients have are steps; at most `_MOST_SIZES`
+    rows of a component.
+
+    Examples
+    --------
+    >>> from polyurn.model.sizes import Sizes
+    >>> rows = size_rows(MDM([1.0], [[1.0, 3.0]], Sizes.constant(20)))
+    >>> [(row["size"], row["share"]) for row in rows]
+    [(19, 0.0), (20, 1.0)]
+    """
+    ends = mdm.sizes.bins.fine[1:] - 1
+    reached = np.cumsum(mdm.sizes.fine_masses()[:MOST_COMPONENTS], axis=1)
+    return [
+        {"component": str(k + 1), "size": int(ends[b]), "share": min(float(share[b]), 1.0)}
+        for k, share in enumerate(reached)
+        for b in _shown(share)
+    ]
+
+
+def _shown(reached: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The bins at which a curve is drawn: where it rises and just before, or at so many of its levels.
+
+    By levels, not evenly, the drawn steps are nowhere lower than the curve by more than one level, and a
+    step that many clients make stays where it is.
+    """
+    rises = np.diff(reached, prepend=0.0) > 0
+    first = max(int(np.argmax(rises)) - 1, 0)  # at 0, from where the first step rises
+    last = int(np.argmax(reached >= reached[-1] - SUM_TOLERANCE))  # the rest is rounding
+    bins = np.append(first, np.flatnonzero(rises))
+    bins = np.unique(bins[bins <= last])
+    if len(bins) <= _MOST_SIZES:
+        return bins
+    levels = np.append(np.arange(1, _N_LEVELS) / _N_LEVELS, reached[last])
+    return np.unique(np.append(first, np.searchsorted(reached[: last + 1], levels)))
+
+
+def _sizes(mdm: MDM, rows: Rows) -> Figure:
+    components = names_of(rows, "component")
+    colour = keyed("component", components, title="component")["color"]
+    quantiles = []
+    for k, mean in zip(components, mdm.sizes.mean(), strict=False):
+        mine = [row for row in rows if row["component"] == k]
+        reached = {
+            name: next((r["size"] for r in mine if r["share"] >= level), mine[-1]["size"])
+            for name, level in _QUANTILES.items()
+        }
+        quantiles.append({"component": k, **reached, "mean": float(mean)})
+    return Figure(
+        name="component-sizes",
+        title="How much they hold",
+        says=f"Share of a component’s clients that hold at most so many points{_first(mdm)}.",
+        panels=(Panel(size_curves(rows, of="component", height=240, color=colour)),),
+        table=Table.of(
+            "Sizes: the points that so many of the clients hold at most",
+            quantiles,
+            [
+                Column("component"),
+                *(Column(name, show=",") for name in _QUANTILES),
+                Column("mean", show=",.1f"),
+            ],
+        ),
+    )
+
+
+def expected_shares(mdm: MDM) -> NDArray[np.float64]:
+    """E[p] of each component, shape (n_components, n_categories)."""
+    return np.asarray(mdm.alphas / mdm.alphas.sum(axis=1, keepdims=True))
+
+
+def _first(mdm: MDM) -> str:
+    more = mdm.n_components > MOST_COMPONENTS
+    return f"; the {MOST_COMPONENTS} heaviest of {mdm.n_components} components" if more else ""
+
+
+# ------------------------------------------------------------------------ the choice, the rounds
+
+
+def candidate_rows(selection: Selection) -> Rows:
+    """One row per number of components: held-out log-likelihood with its 95 % interval."""
+    return [
+        {
+            "n_components": c.n_components,
+            "log_likelihood": c.log_likelihood,
+            "low": c.log_likelihood - HALF_WIDTH * c.standard_error,
+            "high": c.log_likelihood + HALF_WIDTH * c.standard_error,
+            "behind": c.behind,
+            "behind_error": c.behind_error,
+            "n_rounds": c.n_rounds,
+            "n_parameters": c.n_parameters,
+            "converged": "yes" if c.converged else "stopped early" if c.overtaken else "no",
+            "chosen": c is selection.chosen,
+        }
+        for c in selection.candidates
+    ]
+
+
+def _candidates_chart(rows: Rows) -> Spec:
+    base = chart().encode(
+        x=alt.X("n_components:O", title="components, K", axis=alt.Axis(labelAngle=0)),
+        tooltip=tooltip(
+            ("n_components", "d", "K"),
+            ("log_likelihood", ".4f"),
+            ("behind", ".4f", "behind the best"),
+            ("behind_error", ".4f", "its standard error"),
+        ),
+    )
+    title = "held-out log-likelihood per client"
+    bars = base.mark_rule(strokeWidth=2, color=QUIET).encode(
+        y=alt.Y("low:Q", title=title, scale=alt.Scale(zero=False)), y2="high:Q"
+    )
+    dots = base.mark_point().encode(
+        y="log_likelihood:Q",
+        color=alt.condition("datum.chosen", alt.value(tone(2)), alt.value(tone(1))),
+        size=alt.condition("datum.chosen", alt.value(190), alt.value(80)),
+        shape=alt.condition("datum.chosen", alt.value("diamond"), alt.value("circle")),
+    )
+    label = base.mark_text(dy=-14, fontWeight="bold", color=INK).encode(
+        y="high:Q", text=alt.value("chosen")
+    )
+    numbers = ("log_likelihood", "low", "high", "behind", "behind_error")
+    finite = [row for row in rows if all(math.isfinite(row[name]) for name in numbers)]
+    drawn = bars + dots + label.transform_filter("datum.chosen")
+    return spec_of(drawn, finite, height=260)
+
+
+def _candidates(rows: Rows) -> Figure:
+    return Figure(
+        name="candidates",
+        title="How many components",
+        says=(
+            "Mean log-likelihood of the clients that were held out, with 95 % intervals. The choice "
+            "goes by the difference to the best on the same clients, which is known much better "
+            "than the likelihood itself; the table has it."
+        ),
+        panels=(Panel(_candidates_chart(rows)),),
+        table=Table.of(
+            "Held-out log-likelihood by number of components",
+            rows,
+            [
+                Column("n_components", "K"),
+                Column("log_likelihood", "log-likelihood", ".4f"),
+                Column("", "95 % interval", lambda r: f"{r['low']:.4f} to {r['high']:.4f}"),
+                Column(
+                    "", "behind the best (s.e.)",
+                    lambda r: f"{r['behind']:.4f} ({r['behind_error']:.4f})",
+                ),
+                Column("n_rounds", "rounds"),
+                Column("n_parameters", "parameters", ","),
+                Column("converged"),
+                Column("chosen", show=lambda r: "yes" if r["chosen"] else ""),
+            ],
+        ),
+    )  # fmt: skip
+
+
+def path_rows(paths: Sequence[StartPath]) -> Rows:
+    """The likelihood of every start, round by round, where it is finite.
+
+    `winner` marks the start that ended best.
+
+    Examples
+    --------
+    >>> paths = [StartPath(1, 3, (-5.0, -4.0)), StartPath(2, 3, (-6.0,))]
+    >>> [(r["start"], r["round"], r["winner"]) for r in path_rows(paths)]
+    [(1, 3, True), (1, 4, True), (2, 3, False)]
+    """
+    if not paths:
+        return []
+    # Likelihoods of a start that left may be those of other clients.
+    last = max(path.last_round for path in paths)
+    there = [path for path in paths if path.last_round == last]
+    winner = max(there, key=lambda path: path.values[-1]).start
+    return [
+        {
+            "start": path.start,
+            "round": path.first_round + i,
+            "log_likelihood": value,
+            "winner": path.start == winner,
+        }
+        for path in paths
+        for i, value in enumerate(path.values)
+        if math.isfinite(value)
+    ]
+
+
+def _paths(rows: Rows, *, of: str, stopped: str) -> Figure:
+    base = chart().encode(
+        x=alt.X(
+            "round:Q",
+            scale=alt.Scale(zero=False, nice=False, padding=6),
+            axis=alt.Axis(tickMinStep=1, format="d"),
+        ),
+        y=alt.Y("log_likelihood:Q", title="log-likelihood per client", scale=alt.Scale(zero=False)),
+        tooltip=tooltip("start", ("round", "d"), ("log_likelihood", ".5f")),
+    )
+    others = base.mark_line(strokeWidth=1, opacity=0.5, color=QUIET, point={"size": 12})
+    winner = base.mark_line(strokeWidth=3, color=ACCENT, point={"size": 36, "color": ACCENT})
+    drawn = others.encode(detail="start:N").transform_filter("!datum.winner")
+    drawn += winner.transform_filter("datum.winner")
+    starts = {start: [r for r in rows if r["start"] == start] for start in names_of(rows, "start")}
+    ends = [
+        {
+            "start": f"{start}{' (won)' if mine[0]['winner'] else ''}",
+            "first round": mine[0]["round"],
+            "last round": mine[-1]["round"],
+            "first log-likelihood": mine[0]["log_likelihood"],
+            "last log-likelihood": mine[-1]["log_likelihood"],
+        }
+        for start, mine in starts.items()
+    ]
+    return Figure(
+        name="paths",
+        title="The rounds",
+        says=(
+            f"Mean log-likelihood per client of every start{of}; the one that won is heavy. "
+            f"Starts that fall behind leave the race. {stopped}"
+        ),
+        panels=(Panel(spec_of(drawn, rows, height=260)),),
+        table=Table.of(
+            "Every start: when it began and left, and how far it got",
+            ends,
+            [
+                *map(Column, ("start", "first round", "last round")),
+                Column("first log-likelihood", show=".4f"),
+                Column("last log-likelihood", show=".4f"),
+            ],
+        ),
+    )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."

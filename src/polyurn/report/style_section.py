@@ -1,0 +1,679 @@
+"""Styles on the page: what clients differ in besides their labels.
+
+What directions carry, what they look like in pictures or features, how the proxy data serve simulated
+clients, and what training on these promises.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.model.style import Style
+from polyurn.report.charts import (
+    ACCENT,
+    LINE,
+    QUIET,
+    SHORT,
+    Rows,
+    Spec,
+    chart,
+    keyed,
+    listed,
+    names_of,
+    populations,
+    spec_of,
+    steps,
+    tone,
+    tooltip,
+)
+from polyurn.report.material import Material, ProxyPoints, StyledClients, StyleMaterial
+from polyurn.report.parts import Column, Figure, Panel, Pictures, Section, Strip, Table
+from polyurn.report.pictures import brightness, is_image, strip
+from polyurn.sweeps.verdict import SIMULATED, Verdict
+from polyurn.wording import counted
+
+# What the three covariances are called: B, V and E.
+PARTS = ("shared by a client’s labels", "own to a client and label", "within a client and label")
+# Where along a direction points are shown, in standard deviations of the proxy data.
+POSITIONS = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
+# Clients that are shown: one of 20 lies beyond the first and the last.
+QUANTILES = (0.05, 0.5, 0.95)
+# Labels whose points are shown, points of a client, features of a direction, and labels of a chart.
+N_LABELS, N_POINTS, N_FEATURES, MOST_LABELS = 5, 10, 6, 24
+# A normal interval of 95 %.
+_NORMAL = 1.96
+# Points of a label among which the nearest are looked for: enough to have some everywhere.
+_N_SEARCHED = 20_000
+_PART_TONES = (1, 2, 8)
+_ENDS = {"low": "at the low end", "middle": "in the middle", "high": "at the high end"}
+
+
+def style_section(material: Material) -> Section | None:
+    """Styles, if there is one."""
+    shown = material.style
+    if shown is None:
+        return None
+    figures = [_directions(shown.style)]
+    proxy, styled = shown.proxy, shown.styled
+    if proxy is not None and is_image(proxy.features.shape[1:]):
+        figures.append(_along(shown, proxy))
+        if styled is not None:
+            figures.append(_simulated(shown, proxy, styled))
+    elif proxy is not None or shown.features is not None:
+        figures.append(_loadings(shown))
+    if proxy is not None and styled is not None:
+        figures.append(_serving(serving_rows(styled, proxy, shown.labels)))
+    verdict = material.verdict
+    styled_names = {run.population for run in material.runs if run.styled}
+    if verdict is not None and any(v.population in styled_names for v in verdict.simulated):
+        figures.append(_forecast(verdict, styled_names))
+    return Section(
+        name="style",
+        title="What clients differ in besides their labels",
+        lead=_lead(shown.style),
+        figures=tuple(figures),
+        facts=_facts(shown),
+    )
+
+
+def _lead(style: Style) -> str:
+    shared, by_label = float(np.trace(style.shared)), float(np.trace(style.by_label))
+    parts = ""
+    if shared + by_label > 0:
+        share = shared / (shared + by_label)
+        parts = (
+            f" {share:.0%} of that is a style that all labels of a client share, the rest is how a "
+            "client does a single label."
+        )
+    return (
+        f"Of the variance among points of the same label, {style.between:.0%} lies between clients, "
+        f"in {counted(style.n_directions, 'direction')}.{parts}"
+    )
+
+
+def _facts(shown: StyleMaterial) -> tuple[tuple[str, str], ...]:
+    style, styled = shown.style, shown.styled
+    facts = [("Alarm", _alarm(style)), ("Mean style of the clients", _mean(style))]
+    if style.n_clients:
+        facts.append(("Learned from", f"sums over {counted(style.n_clients, 'client')}, once"))
+    if style.label_effect is not None and np.trace(style.shared) > 0:
+        follows = 1 - float(np.trace(style.untied) / np.trace(style.shared))
+        facts.append(
+            (
+                "Labels and style",
+                f"{follows:.0%} of the shared style follows a client’s label shares",
+            )
+        )
+    if styled is not None:
+        report = styled.report
+        n_proxy = int(report.available.sum())
+        facts += [
+            (
+                "Simulated clients",
+                f"{counted(len(styled.clients), 'client')} were drawn with this style; they hold "
+                f"{counted(report.n_given, 'point')}, {report.n_used:,} of them distinct "
+                f"({report.n_used / n_proxy:.0%} of the {n_proxy:,} proxy points)",
+            ),
+            ("How the proxy data serve them", _served(styled)),
+        ]
+        if styled.n_lacking:
+            lacking = counted(styled.n_lacking, "point")
+            facts.append(
+                (
+                    "Labels that the proxy data lack",
+                    f"{lacking} of them were left out of these clients",
+                )
+            )
+    return tuple((term, f"{_capital(text)}.") for term, text in facts)
+
+
+def _alarm(style: Style) -> str:
+    if style.alarm is not None:
+        return f"{style.alarm}; take proxy data that are more like the clients"
+    return "none: the clients’ mean style is about the proxy data’s, and few of their points lie far off"
+
+
+def _mean(style: Style) -> str:
+    away = float(np.linalg.norm(style.mean))
+    distance = f"{away:.2f} standard deviations from the proxy data’s"
+    if np.isnan(style.far_share):
+        return distance
+    return (
+        f"{distance}; {style.far_share:.1%} of the clients’ points lie beyond {style.space.radius:.3g}, "
+        f"where {style.space.proxy_far_share:.1%} of the proxy points do"
+    )
+
+
+def _served(styled: StyledClients) -> str:
+    report = styled.style
+    if report.remark is not None:
+        return report.remark
+    return (
+        f"in {counted(report.n_directions_used, 'direction')}, all of the style’s; {report.served:.1%} "
+        "of clients and labels have an effective sample size of the points that they ask for"
+    )
+
+
+# ------------------------------------------------------------------------ directions
+
+
+def direction_rows(style: Style) -> Rows:
+    """The variance of each direction in its three parts, with intervals where errors are known.
+
+    "share" is the part's share of the clients' differences, tr(B + V); 0 for what varies within
+    a client and label.
+    """
+    total = float(np.trace(style.shared + style.by_label))
+    kept = style.errors
+    errors = (None,) * 3 if kept is None else (kept.shared, kept.by_label, kept.within)
+    matrices = (style.shared, style.by_label, style.within)
+    rows: Rows = []
+    for k in range(style.n_directions):
+        for part, matrix, error in zip(PARTS, matrices, errors, strict=True):
+            value = float(matrix[k, k])
+            spread = None if error is None else float(error[k, k])
+            rows.append(
+                {
+                    "direction": str(k + 1),
+                    "part": part,
+                    "variance": value,
+                    "error": spread,
+                    "low": value - _NORMAL * (spread or 0.0),
+                    "high": value + _NORMAL * (spread or 0.0),
+                    "share": value / total if part != PARTS[-1] and total > 0 else 0.0,
+                }
+            )
+    return rows
+
+
+def _directions(style: Style) -> Figure:
+    rows = direction_rows(style)
+    between = [row for row in rows if row["part"] != PARTS[-1]]
+    directions = [
+        {
+            "direction": str(k + 1),
+            "carried": float(style.carried[k]),
+            "mean": _with_error(style.mean[k], None if style.errors is None else style.errors.mean[k]),
+            **{
+                row["part"]: _with_error(row["variance"], row["error"])
+                for row in rows[3 * k : 3 * k + 3]
+            },
+        }
+        for k in range(style.n_directions)
+    ]  # fmt: skip
+    intervals = "" if style.errors is None else ", with 95 % intervals"
+    return Figure(
+        name="style-directions",
+        title="What each direction carries",
+        says=(
+            "A direction is one way in which points of the same label differ. Where clients differ "
+            "along it, all labels of a client may do so together, or each label by itself. The second "
+            f"chart has what varies within a client and label as well{intervals}."
+        ),
+        panels=(
+            Panel(_carried_chart(between), "clients’ differences"),
+            Panel(_variance_chart(rows), "variance of points"),
+        ),
+        table=Table.of(
+            "Directions, with standard errors",
+            directions,
+            [
+                Column("direction"),
+                Column("carried", "share of the clients’ differences", ".1%"),
+                Column("mean", "clients’ mean"),
+                *map(Column, PARTS),
+            ],
+        ),
+        wide=True,
+    )
+
+
+def _carried_chart(rows: Rows) -> Spec:
+    """Which share of the clients' differences each direction carries, in its two parts."""
+    title = "share of the clients’ differences"
+    drawn = chart().mark_bar().encode(
+        y=listed("direction", "direction"),
+        x=alt.X("share:Q", stack="zero", title=title, axis=alt.Axis(format="~%")),
+        color=_parts(rows)["color"],
+        order=alt.Order("part:N", sort="descending"),
+        tooltip=tooltip("direction", "part", ("share", ".1%")),
+    )  # fmt: skip
+    return spec_of(drawn, rows, height=steps(rows, "direction"))
+
+
+def _variance_chart(rows: Rows) -> Spec:
+    """The variance of each direction in its three parts, with 95 % intervals."""
+    y = listed("direction", "direction", grid=True)
+    y = y.scale(paddingInner=0.4, paddingOuter=0.2)
+    looks = _parts(rows)
+    base = chart().encode(y=y, color=looks["color"], yOffset=alt.YOffset("part:N", sort=None))
+    bars = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title="variance (proxy points have 1)"), x2="high:Q"
+    )
+    dots = base.mark_point(size=70).encode(
+        x="variance:Q",
+        shape=looks["shape"],
+        tooltip=tooltip(
+            "direction", "part", ("variance", ".3f"), ("error", ".3f", "standard error")
+        ),
+    )
+    return spec_of(bars + dots, rows, height=steps(rows, "direction", 44))
+
+
+def _parts(rows: Rows) -> dict[str, Any]:
+    names = names_of(rows, "part")
+    return keyed("part", names, tones=_PART_TONES[: len(names)], columns=1)
+
+
+def _with_error(value: float, error: float | None) -> str:
+    return f"{value:.3f}" if error is None else f"{value:.3f} ± {error:.3f}"
+
+
+# ------------------------------------------------------------------------ pictures
+
+
+def shown_labels(proxy: ProxyPoints, n_labels: int) -> list[int]:
+    """The labels that most proxy points have, in their order."""
+    frequent = np.argsort(-np.bincount(proxy.labels, minlength=n_labels), kind="stable")
+    there = [int(label) for label in frequent[:N_LABELS] if (proxy.labels == label).any()]
+    return sorted(there)
+
+
+def points_along(proxy: ProxyPoints, label: int, direction: int) -> NDArray[np.int64]:
+    """The points of a label nearest to `POSITIONS` along a direction, and to 0 in the others."""
+    mine = np.flatnonzero(proxy.labels == label)
+    mine = mine[:: max(1, len(mine) // _N_SEARCHED)]
+    targets = np.zeros((len(POSITIONS), proxy.coordinates.shape[1]))
+    targets[:, direction] = POSITIONS
+    near = proxy.coordinates[mine]
+    squared = ((near[None] - targets[:, None]) ** 2).sum(axis=2)
+    return np.asarray(mine[squared.argmin(axis=1)])
+
+
+def _along(shown: StyleMaterial, proxy: ProxyPoints) -> Figure:
+    black, white = brightness(proxy.features)
+    blocks: list[Pictures] = []
+    rows: Rows = []
+    for k, carried in enumerate(shown.style.carried):
+        strips = []
+        for label in shown_labels(proxy, len(shown.labels)):
+            points, name = points_along(proxy, label, k), shown.labels[label]
+            source = strip(proxy.features[points], black=black, white=white)
+            says = f"Points of label {name} from −2 to +2 along direction {k + 1}"
+            strips.append(Strip(name, source, says))
+            found = zip(POSITIONS, proxy.coordinates[points, k], strict=True)
+            rows.append({"direction": str(k + 1), "label": name, **dict(found)})
+        marks = tuple(
+            _signed(position) if position == int(position) else "" for position in POSITIONS
+        )
+        title = f"direction {k + 1}: {carried:.0%} of the differences"
+        blocks.append(Pictures(title, marks, tuple(strips)))
+    return Figure(
+        name="style-along",
+        title="Points along each direction",
+        says=(
+            "Proxy points, label by label: from two standard deviations on one side of a "
+            "direction to two on the other, and as near as there are to 0 in the other directions."
+        ),
+        table=Table.of(
+            "Where the pictured points lie along their direction",
+            rows,
+            [
+                Column("direction"),
+                Column("label"),
+                *(Column(position, _signed(position, 1), "+.2f") for position in POSITIONS),
+            ],
+        ),
+        wide=True,
+        pictures=tuple(blocks),
+    )
+
+
+def clients_along(styled: StyledClients, proxy: ProxyPoints, direction: int) -> Rows:
+    """Simulated clients from one end of a direction to the other, with some points of each.
+
+    A client's position is the mean coordinate of its points; a row has the client at a quantile of it,
+    and its points of as many labels as there are, in the order of labels.
+    """
+    parts = styled.clients
+    along = proxy.coordinates[parts.indices, direction]
+    means = np.bincount(parts.clients, weights=along, minlength=len(parts)) / parts.sizes
+    order = np.argsort(means, kind="stable")
+    rows: Rows = []
+    for quantile in QUANTILES:
+        client = int(order[round(quantile * (len(order) - 1))])
+        rows.append(
+            {
+                "client": client,
+                "position": float(means[client]),
+                "points": _of_many_labels(parts[client], proxy.labels),
+            }
+        )
+    return rows
+
+
+def _of_many_labels(points: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Some of a client's points: one of each label first, then a second of each."""
+    mine = labels[points]
+    order = np.argsort(mine, kind="stable")
+    sorted_labels = mine[order]
+    starts = np.flatnonzero(np.r_[True, sorted_labels[1:] != sorted_labels[:-1]])
+    turn = np.arange(len(points)) - np.repeat(starts, np.diff(np.r_[starts, len(points)]))
+    some = order[np.lexsort((sorted_labels, turn))][:N_POINTS]
+    return np.asarray(points[some[np.argsort(mine[some], kind="stable")]])
+
+
+def _simulated(shown: StyleMaterial, proxy: ProxyPoints, styled: StyledClients) -> Figure:
+    black, white = brightness(proxy.features)
+    blocks: list[Pictures] = []
+    rows: Rows = []
+    for k in range(shown.style.n_directions):
+        strips = []
+        for (end, where), row in zip(_ENDS.items(), clients_along(styled, proxy, k), strict=True):
+            labels = ", ".join(shown.labels[label] for label in proxy.labels[row["points"]])
+            source = strip(proxy.features[row["points"]], black=black, white=white)
+            says = f"A simulated client {where} of direction {k + 1}: labels {labels}"
+            strips.append(Strip(_signed(row["position"], 1), source, says))
+            rows.append({**row, "direction": str(k + 1), "end": end, "labels": labels})
+        blocks.append(Pictures(f"direction {k + 1}", (), tuple(strips)))
+    return Figure(
+        name="style-clients",
+        title="Simulated clients along each direction",
+        says=(
+            "Each row is one simulated client and some of the points that it was given. Of all of "
+            "them, 5 % have a lower mean along the direction than the first row, 5 % a higher one "
+            "than the last; before each row stands its mean."
+        ),
+        table=Table.of(
+            "The clients that are pictured",
+            rows,
+            [
+                *map(Column, ("direction", "end", "client")),
+                Column(
+                    "position", "mean along the direction", lambda row: _signed(row["position"], 2)
+                ),
+                Column("labels", "labels of the points"),
+            ],
+        ),
+        wide=True,
+        pictures=tuple(blocks),
+    )
+
+
+def _signed(value: float, digits: int = 0) -> str:
+    """A number with its sign, as it is set in text.
+
+    Examples
+    --------
+    >>> _signed(-2.0), _signed(0.0), _signed(1.5, 1)
+    ('−2', '0', '+1.5')
+    """
+    rounded = round(value, digits)
+    return f"{rounded:+.{digits}f}".replace("-", "−") if rounded else "0"
+
+
+# ------------------------------------------------------------------------ features
+
+
+def loading_rows(style: Style, names: Sequence[str], proxy: ProxyPoints | None) -> Rows:
+    """The features that move most along each direction.
+
+    By how much a feature moves for one standard deviation of the direction, the mean over labels: the
+    columns of P W_l^(1/2). With proxy points it is in standard deviations of the feature within labels,
+    else in the feature's own unit.
+    """
+    space = style.space
+    roots = np.linalg.inv(space.whitening).mean(axis=0)
+    moves = space.basis @ roots
+    if proxy is not None:
+        spread = _spread_within_labels(proxy, space.n_labels)
+        moves = moves / np.where(spread > 0, spread, 1.0)[:, None]
+    rows: Rows = []
+    for k in range(style.n_directions):
+        most = np.argsort(-np.abs(moves[:, k]), kind="stable")[:N_FEATURES]
+        rows += [
+            {"direction": str(k + 1), "feature": names[j], "moves": float(moves[j, k])}
+            for j in most
+        ]
+    return rows
+
+
+def _spread_within_labels(proxy: ProxyPoints, n_labels: int) -> NDArray[np.float64]:
+    some = slice(None, None, max(1, len(proxy.features) // _N_SEARCHED))
+    rows = proxy.features[some].reshape(len(proxy.features[some]), -1)
+    labels = proxy.labels[some]
+    sums = np.zeros((n_labels, rows.shape[1]))
+    np.add.at(sums, labels, rows)
+    means = sums / np.maximum(np.bincount(labels, minlength=n_labels), 1)[:, None]
+    residuals = rows - means[labels]
+    return np.asarray(np.sqrt((residuals**2).mean(axis=0)))
+
+
+def _loadings(shown: StyleMaterial) -> Figure:
+    n = shown.style.space.n_features
+    names = shown.features or tuple(f"feature {j}" for j in range(n))
+    rows = loading_rows(shown.style, names, shown.proxy)
+    unit = "in its own unit" if shown.proxy is None else "in standard deviations of the feature"
+    drawn = chart().mark_bar(cornerRadiusEnd=2).encode(
+        y=listed("feature"),
+        x=alt.X("moves:Q", title=unit, axis=alt.Axis(tickCount=4, format="~g")),
+        color=alt.condition("datum.moves >= 0", alt.value(tone(1)), alt.value(tone(2))),
+        tooltip=tooltip("feature", ("moves", ".3g", unit)),
+    )  # fmt: skip
+    panels = []
+    for k, carried in enumerate(shown.style.carried, start=1):
+        mine = [row for row in rows if row["direction"] == str(k)]
+        spec = spec_of(drawn, mine, height=steps(mine, "feature", 24))
+        panels.append(Panel(spec, f"direction {k}: {carried:.0%} of the differences"))
+    return Figure(
+        name="style-features",
+        title="Which features each direction moves",
+        says=(
+            "How much a feature changes for one standard deviation of the direction, among points of "
+            f"the same label, {unit}; the features that change most."
+        ),
+        panels=tuple(panels),
+        table=Table.of(
+            "The features that change most along each direction",
+            rows,
+            [Column("direction"), Column("feature"), Column("moves", f"change, {unit}", "+.3g")],
+        ),
+        wide=True,
+    )
+
+
+# ------------------------------------------------------------------------ how the proxy data serve them
+
+
+def serving_rows(styled: StyledClients, proxy: ProxyPoints, names: Sequence[str]) -> Rows:
+    """For each label that clients ask for: how many points, and how many proxy points suit them."""
+    parts, served = styled.clients, styled.style
+    used = np.bincount(proxy.labels[np.unique(parts.indices)], minlength=len(names))
+    held = parts.histograms(proxy.labels, len(names))
+    rows: Rows = []
+    for label, name in enumerate(names):
+        asking = held[held[:, label] > 0, label]
+        if len(asking):
+            rows.append(
+                {
+                    "label": name,
+                    "asked": float(asking.mean()),
+                    "median": float(served.effective_median[label]),
+                    "low": float(served.effective_low[label]),
+                    "available": int(styled.report.available[label]),
+                    "used": int(used[label]),
+                }
+            )
+    return rows
+
+
+def worst_served(rows: Rows) -> Rows:
+    """At most 24 labels: those with the fewest points for what is asked, in their own order."""
+    known = [row for row in rows if not np.isnan(row["low"])]
+    worst = sorted(known, key=lambda row: row["low"] / row["asked"])[:MOST_LABELS]
+    return [row for row in known if row in worst]
+
+
+def _serving(rows: Rows) -> Figure:
+    worst = worst_served(rows)
+    some = f" The {MOST_LABELS} labels that are served worst." if len(worst) < len(rows) else ""
+    return Figure(
+        name="style-served",
+        title="How many proxy points there are for a client’s style",
+        says=(
+            "The effective sample size: so many points a client chooses from, in effect. Dots are "
+            "medians over clients, triangles what 19 of 20 clients have at least; the upright tick is "
+            "what a client asks for, in the mean. A triangle to the left of its tick: there are too "
+            f"few.{some}"
+        ),
+        panels=(Panel(_serving_chart(worst)),),
+        table=Table.of(
+            "Effective sample sizes and points in use, label by label",
+            rows,
+            [
+                Column("label"),
+                Column("asked", "points a client asks for, mean", ".1f"),
+                Column("low", "effective, 5 % quantile", ",.0f"),
+                Column("median", "effective, median", ",.0f"),
+                Column("available", "proxy points", ","),
+                Column(
+                    "used", "distinct points in use",
+                    lambda row: f"{row['used']:,} ({row['used'] / max(row['available'], 1):.0%})",
+                ),
+            ],
+        ),
+        wide=True,
+    )  # fmt: skip
+
+
+def _serving_chart(rows: Rows) -> Spec:
+    """For each label: what clients ask for, and the effective sample sizes that the proxy data have."""
+
+    def points(field: str) -> alt.X:
+        scale = alt.Scale(type="log", nice=False, padding=12)
+        axis = alt.Axis(format=SHORT)
+        return alt.X(f"{field}:Q", scale=scale, title="points (logarithmic)", axis=axis)
+
+    base = chart().encode(
+        y=listed("label", "label"),
+        tooltip=tooltip(
+            "label",
+            ("asked", ",.1f", "points asked for, mean"),
+            ("low", ",.1f", "effective, 5 % quantile"),
+            ("median", ",.1f", "effective, median"),
+            ("available", ",", "proxy points"),
+        ),
+    )
+    spans = base.mark_rule(strokeWidth=5, color=LINE, strokeCap="round")
+    drawn = (
+        spans.encode(x=points("low"), x2="median:Q")
+        + base.mark_point(size=70, color=ACCENT, shape="triangle-up").encode(x=points("low"))
+        + base.mark_point(size=80, color=ACCENT).encode(x=points("median"))
+        + base.mark_tick(thickness=3, size=16, color=tone(2)).encode(x=points("asked"))
+    )
+    return spec_of(drawn, rows, height=steps(rows, "label", 26))
+
+
+# ------------------------------------------------------------------------ the forecast
+
+
+def forecast_rows(verdict: Verdict, styled: Collection[str]) -> Rows:
+    """How much each population's clients promise too much, with its interval over seeds.
+
+    `styled` are the populations whose clients have a style.
+    """
+    scale = 100 if verdict.wording.in_points else 1
+    rows: Rows = []
+    for found in verdict.populations:
+        if not found.n_seeds:
+            continue
+        signed = found.signed
+        known = not np.isnan([signed.low, signed.high]).any()
+        low, high = (signed.low, signed.high) if known else (signed.value, signed.value)
+        rows.append(
+            {
+                "population": found.population,
+                "style": "with style" if found.population in styled else "without style",
+                "off": scale * signed.value,
+                "low": scale * low,
+                "high": scale * high,
+                "difference": scale * found.difference.value,
+            }
+        )
+    return rows
+
+
+def floor_rows(verdict: Verdict) -> Rows:
+    """How far the true clients trained again are from themselves, on either side of 0."""
+    if verdict.floor is None or not verdict.floor.n_seeds:
+        return []
+    size = verdict.floor.difference.value * (100 if verdict.wording.in_points else 1)
+    return [{"low": -size, "high": size}]
+
+
+def _forecast(verdict: Verdict, styled: Collection[str]) -> Figure:
+    rows, floor = forecast_rows(verdict, styled), floor_rows(verdict)
+    unit = "points" if verdict.wording.in_points else verdict.metric
+    return Figure(
+        name="style-forecast",
+        title="The forecast with and without style",
+        says=(
+            f"How much more {verdict.metric} each population promises than the true clients reach. "
+            f"{_paired(verdict, styled)} Lines are {100 * verdict.confidence:g} % intervals over seeds."
+            + (" The grey band is how far true clients trained again are off." if floor else "")
+        ),
+        panels=(Panel(_forecast_chart(rows, floor, title=f"simulated less true, {unit}")),),
+        table=Table.of(
+            f"What training on each population promises too much, in {unit}",
+            rows,
+            [
+                Column("population"),
+                Column("style"),
+                Column("off", "simulated less true", "+.2f"),
+                Column("", "interval", lambda row: f"{row['low']:+.2f} to {row['high']:+.2f}"),
+                Column("difference", "absolute difference", ".2f"),
+            ],
+        ),
+        wide=True,
+    )
+
+
+def _forecast_chart(rows: Rows, floor: Rows, *, title: str) -> Spec:
+    """How much each population promises too much, or too little; the floor is a grey band."""
+    looks = populations(rows)
+    base = chart(hides=True).encode(y=listed("population"), color=looks["color"])
+    band = chart("floor").mark_rect(color=LINE, opacity=0.6).encode(x="low:Q", x2="high:Q")
+    zero = chart("zero").mark_rule(color=QUIET, strokeDash=[4, 4]).encode(x="v:Q")
+    bars = base.mark_rule(strokeWidth=3).encode(x=alt.X("low:Q", title=title), x2="high:Q")
+    dots = base.mark_point(size=130).encode(
+        x="off:Q",
+        shape=looks["shape"],
+        tooltip=tooltip(
+            "population",
+            "style",
+            ("off", "+.2f", "simulated less true"),
+            ("difference", ".2f", "absolute difference"),
+        ),
+    )
+    height = steps(rows, "population", 40)
+    return spec_of(band + zero + bars + dots, rows, height=height, zero=[{"v": 0.0}], floor=floor)
+
+
+def _paired(verdict: Verdict, styled: Collection[str]) -> str:
+    """Each population with a style, against the one that others are held against, which has none."""
+    names = [found.population for found in verdict.simulated]
+    is_there = SIMULATED in names and SIMULATED not in styled
+    with_style = [name for name in names if name in styled and is_there]
+    sentences = [verdict.pair_sentence(SIMULATED, name) for name in with_style]
+    # The name of a population stays as it is spelled.
+    return (
+        " ".join(f"{_capital(one) if one.startswith('it ') else one}." for one in sentences)
+        or f"No population {SIMULATED!r} without a style was trained beside it."
+    )
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"

@@ -1,0 +1,345 @@
+"""What the sums of one round say: likelihood, gradient, Hessian, and where the EM step leads.
+
+A model is τ and A, and as a vector x: log α_k1, ..., log α_kC, log τ_k of each component in turn. Many
+models of one shape can be stacked: arrays then have one more axis, the first. Nothing is searched here.
+
+The M-step of the alphas: at fixed responsibilities the expected log-likelihood of component k is
+Σ_j F_j(α_j) - F_0(α_0), where F(α) = Σ_i ω_i Σ_{m<c_i} log(α + m). The clients send the weight of its
+first term (how often the category is present) and F′ and F″ where they were asked. All other terms are
+stood for by a single one: the surrogate w log α + v log(α + q) has the same first term, F′ and F″.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.errors import ParameterError, ZeroLikelihoodError
+from polyurn.model.mdm import MAX_CONCENTRATION, at_cap
+from polyurn.model.sizes import SizeBins, Sizes
+from polyurn.server.m_step_kernel import maximised
+from polyurn.wire import ExpectStatistics, Parameters
+from polyurn.wording import counted
+
+# An empty component keeps this many clients, so that its logarithm exists; it is dropped at the end.
+_WEIGHT_PRIOR = 1e-6
+# No alpha's logarithm is below this; the cap on concentrations bounds them above.
+_LOWEST = -25.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be fitted: the shape of the model, its sizes, and its priors.
+
+    With `shared_sizes` all components have the same sizes, so that sizes do not tell them apart.
+    `size_prior` counts pseudo-clients per component, with the sizes of all clients together, and
+    `category_prior` pseudo-tables per category and component.
+    """
+
+    n_components: int
+    n_categories: int
+    size_bins: SizeBins
+    shared_sizes: bool
+    size_prior: float
+    category_prior: float
+
+    def __post_init__(self) -> None:
+        if self.category_prior == 0:
+            raise ParameterError(
+                "expected a positive category_prior, which keeps alphas above 0, got 0"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_components, self.n_categories
+
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters besides those of the sizes."""
+        return self.n_components * (self.n_categories + 1) - 1
+
+    @property
+    def trial_cost(self) -> int:
+        """How many numbers a client sends for one trial."""
+        k, c = self.shape
+        return 2 + k * (self.size_bins.n_bins + 3 * c + 2)
+
+    def hessian_cost(self, n_components: int) -> int:
+        """How many more it sends for the Hessian of some components."""
+        n = n_components * (self.n_categories + 1)
+        return n * (n + 1) // 2
+
+    def check_upload(self, max_upload: int) -> None:
+        """Refuse what a client may not send, before any is asked."""
+        if self.trial_cost > max_upload:
+            k, bins = self.n_components, self.size_bins.n_bins
+            advice = "raise max_upload or take fewer components"
+            if bins > self.n_categories:
+                advice += f", or fewer size bins than {bins:,} (sizes='binned')"
+            raise ParameterError(
+                f"{counted(k, 'component takes', 'components take')} {self.trial_cost:,} numbers from "
+                f"a client, and {max_upload:,} are allowed; {advice}"
+            )
+
+    def size_masses(self, size_counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """π_k from Σ ω by bin, drawn towards the sizes of all clients."""
+        b = size_counts.shape[-1]
+        together = size_counts.sum(axis=-2, keepdims=True) + self.size_prior / b
+        together = together / together.sum(axis=-1, keepdims=True)
+        if self.shared_sizes:
+            return np.broadcast_to(together, size_counts.shape)
+        masses = size_counts + self.size_prior * together
+        total = masses.sum(axis=-1, keepdims=True)
+        return np.asarray(np.where(total > 0, masses / np.where(total > 0, total, 1.0), together))
+
+    def weights(self, size_counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """τ from Σ ω by bin."""
+        weights = size_counts.sum(axis=-1) + _WEIGHT_PRIOR
+        return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+    def em_step(
+        self, alphas: NDArray[np.float64], sums: ExpectStatistics
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Where EM leads from stacked models of alphas (n, K, C): weights, alphas, size masses."""
+        prior = self.category_prior / float(np.asarray(sums.n_clients).flat[0])
+        after = Surrogate.of(alphas, sums).maximise(alphas, category_prior=prior)
+        return self.weights(sums.size_counts), after, self.size_masses(sums.size_counts)
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """w, v and q of w log α + v log(α + q), each of shape (..., K, C + 1): the last one of the total."""
+
+    present: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    shift: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, alphas: NDArray[np.float64], sums: ExpectStatistics) -> Self:
+        """The surrogate of a round's sums, per client, at the alphas (..., K, C) that were sent."""
+        n = np.asarray(sums.n_clients)[..., None, None]
+        joined = sums.size_counts.sum(axis=-1)  # every client holds at least one point
+        return cls._matching(
+            _with_total(alphas),
+            _joined(sums.present, joined) / n,
+            _joined(sums.tables, sums.total_tables) / n,
+            _joined(sums.spread, sums.total_spread) / n,
+        )
+
+    def blend(self, new: Self, alphas: NDArray[np.float64], step: float) -> Self:
+        """(1 - step) of this and `step` of the new one, exact to second order at `alphas`."""
+        a = _with_total(alphas)
+        pairs = zip(self._sums(a), new._sums(a), strict=True)
+        return self._matching(a, *((1 - step) * old + step * more for old, more in pairs))
+
+    def maximise(
+        self, alphas: NDArray[np.float64], *, category_prior: float
+    ) -> NDArray[np.float64]:
+        """The alphas that maximise Σ_j F_j(α_j) - F_0(α_0) + category_prior Σ_j log α_j, from these.
+
+        Newton's method on a diagonal plus a rank-one matrix (Minka, 2000); where a step does not help,
+        the paper's fixed point, which always does. A component without clients stays where it was.
+        """
+        c = alphas.shape[-1]
+        present = self.present.copy()
+        present[..., :c] += category_prior
+        functions = (f.reshape(-1, c + 1) for f in (present, self.weight, self.shift))
+        return np.asarray(maximised(*functions, alphas.reshape(-1, c))).reshape(alphas.shape)
+
+    def _sums(self, a: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+        """w, α F′ and -α² F″ at any alphas."""
+        ratio = a / (a + self.shift)
+        first = self.present + self.weight * ratio
+        return self.present, first, self.present + self.weight * ratio**2
+
+    @classmethod
+    def _matching(
+        cls,
+        a: NDArray[np.float64],
+        present: NDArray[np.float64],
+        tables: NDArray[np.float64],
+        spread: NDArray[np.float64],
+    ) -> Self:
+        """The v and q with w + v α/(α + q) = tables and w + v α²/(α + q)² = spread."""
+        more, less = tables - present, spread - present
+        # Counts of at most one leave nothing beyond the first term; what is left then is rounding.
+        rounding = np.finfo(float).eps ** 0.75 * tables
+        some = (more > rounding) & (less > rounding)
+        ratio = np.where(some, more / np.where(some, less, 1.0), 2.0)  # (α + q)/α
+        ratio = np.maximum(ratio, 1.0)
+        return cls(present, np.where(some, more * ratio, 0.0), a * (ratio - 1.0))
+
+
+def _with_total(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+    return _joined(alphas, alphas.sum(axis=-1))
+
+
+def _joined(categories: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.concatenate([categories, total[..., None]], axis=-1)
+
+
+def capped(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same proportions, with no concentration beyond the cap."""
+    return np.asarray(
+        alphas / np.maximum(alphas.sum(axis=-1, keepdims=True) / MAX_CONCENTRATION, 1)
+    )
+
+
+def to_x(weights: NDArray[np.float64], alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The vector x of weights (..., K) and alphas (..., K, C)."""
+    logs = _joined(np.log(alphas), np.log(weights))
+    return logs.reshape(*logs.shape[:-2], -1)
+
+
+def from_x(
+    x: NDArray[np.float64], shape: tuple[int, int]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The weights (..., K) and alphas (..., K, C) that a vector stands for."""
+    k, c = shape
+    logs = x.reshape(*x.shape[:-1], k, c + 1)
+    alphas = capped(np.exp(np.clip(logs[..., :c], _LOWEST, -_LOWEST)))
+    weights = np.exp(logs[..., c] - logs[..., c].max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True), alphas
+
+
+def hessian(sums: ExpectStatistics) -> NDArray[np.float64] | None:
+    """The Hessian of the mean log-likelihood in x, if the clients sent it."""
+    if sums.curvature.size == 0:
+        return None
+    n = int(np.sqrt(2 * sums.curvature.size))
+    lower = np.zeros((n, n))
+    lower[np.tri(n, dtype=bool)] = sums.curvature / sums.n_clients
+    return np.asarray(lower + np.tril(lower, -1).T)
+
+
+def gradients(
+    weights: NDArray[np.float64], alphas: NDArray[np.float64], sums: ExpectStatistics
+) -> NDArray[np.float64]:
+    """The gradients of the mean log-likelihood in x of many models, from their stacked sums."""
+    n = np.asarray(sums.n_clients)[:, None]
+    of_alphas = sums.tables - alphas * (sums.total_tables / alphas.sum(axis=2))[..., None]
+    of_weights = sums.size_counts.sum(axis=2) - n * weights
+    both = np.concatenate([of_alphas, of_weights[..., None]], axis=2)
+    return np.asarray(both.reshape(len(both), -1) / n)
+
+
+def within_cap(gradient: NDArray[np.float64], alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The gradients of many models without what leads out through the cap on concentrations."""
+    beyond = at_cap(alphas)
+    if not beyond.any():
+        return gradient
+    k, c = alphas.shape[1:]
+    normals = _normals(alphas)
+    inside = gradient.reshape(-1, k, c + 1).copy()
+    outwards = np.maximum((inside[..., :c] * normals).sum(axis=2), 0.0) * beyond
+    inside[..., :c] -= outwards[..., None] * normals
+    return inside.reshape(gradient.shape)
+
+
+def along_cap(
+    curvature: NDArray[np.float64],
+    x: NDArray[np.float64],
+    gradient: NDArray[np.float64],
+    shape: tuple[int, int],
+) -> NDArray[np.float64]:
+    """The Hessian of a model along the caps that the likelihood presses it against.
+
+    `gradient` is within the cap already, so that it has no part across a cap that is pressed against.
+    """
+    k, c = shape
+    alphas = np.exp(x.reshape(k, c + 1)[:, :c])
+    for component in np.flatnonzero(at_cap(alphas)):
+        normal = np.zeros((k, c + 1))
+        normal[component, :c] = _normals(alphas[component])
+        across = normal.reshape(-1)
+        if across @ gradient >= -(np.finfo(float).eps ** 0.75):
+            product = curvature @ across
+            curvature = curvature - np.outer(across, product) - np.outer(product, across)
+            curvature += (across @ product) * np.outer(across, across)
+    return curvature
+
+
+def _normals(alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The directions in which log α_0 grows, of length one."""
+    return np.asarray(alphas / np.sqrt((alphas**2).sum(axis=-1, keepdims=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A judged point; `value` is a mean per client, `masses` are the probabilities of sizes after EM."""
+
+    x: NDArray[np.float64]
+    value: float
+    gradient: NDArray[np.float64]
+    sizes: Sizes
+    image: NDArray[np.float64]
+    masses: NDArray[np.float64]
+
+    @property
+    def step(self) -> NDArray[np.float64]:
+        """The EM step from here."""
+        return np.asarray(self.image - self.x)
+
+    @property
+    def promise(self) -> NDArray[np.float64]:
+        """What the EM step of each component promises, to first order, shape (n_components,)."""
+        return np.asarray((self.gradient * self.step).reshape(len(self.masses), -1).sum(axis=1))
+
+    def parameters(self) -> Parameters:
+        return Parameters(*from_x(self.x, self._shape), self.sizes)
+
+    def image_parameters(self) -> Parameters:
+        """Where the EM step leads."""
+        after = Sizes.unchecked(self.sizes.bins, self.masses)
+        return Parameters(*from_x(self.image, self._shape), after)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return len(self.masses), len(self.x) // len(self.masses) - 1
+
+
+def evaluate(
+    problem: Problem,
+    trials: Sequence[tuple[NDArray[np.float64], Sizes]],
+    sums: Sequence[ExpectStatistics],
+) -> list[Point]:
+    """Every trial with its value, gradient and EM image; all M-steps are solved at once."""
+    together = _stacked(sums)
+    weights, alphas = from_x(np.array([x for x, _ in trials]), problem.shape)
+    values = np.asarray(together.log_likelihood) / together.n_clients
+    uphill = within_cap(gradients(weights, alphas, together), alphas)
+    *images, masses = problem.em_step(alphas, together)
+    found = zip(trials, values, uphill, to_x(*images), masses, strict=True)
+    return [Point(x, float(v), g, sizes, y, m) for (x, sizes), v, g, y, m in found]
+
+
+def _stacked(sums: Sequence[ExpectStatistics]) -> ExpectStatistics:
+    """The sums about many models, without their Hessians."""
+    names = [field.name for field in fields(ExpectStatistics) if field.name != "curvature"]
+    blocks = {name: np.array([getattr(s, name) for s in sums]) for name in names}
+    return ExpectStatistics(**blocks, curvature=np.empty(0))  # type: ignore[arg-type]
+
+
+def check_possible(sums: Sequence[ExpectStatistics]) -> None:
+    """Refuse to go on where nobody judges, or no parameters are possible."""
+    if sums[0].n_clients == 0:
+        raise ParameterError(
+            "no client answered a question about parameters; ask when some are there"
+        )
+    if not np.isfinite([s.log_likelihood for s in sums]).any():
+        raise ZeroLikelihoodError(
+            "some client has probability zero under every start; check max_size and n_categories"
+        )
+
+
+def fingerprint(sums: Sequence[ExpectStatistics]) -> tuple[int, ...]:
+    """How many clients are of each size bin, and how many hold each category, whatever was asked.
+
+    A client's responsibilities add up to one, so those of all components together count clients. Rounds
+    whose counts differ were answered by different clients; equal counts do not prove the contrary.
+    """
+    one = next(s for s in sums if np.isfinite(s.log_likelihood))  # the others count nobody
+    counts = np.concatenate([one.size_counts.sum(axis=0), one.present.sum(axis=0)])
+    return tuple(np.rint(counts).astype(int).tolist())

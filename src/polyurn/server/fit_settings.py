@@ -1,0 +1,189 @@
+"""What a caller may ask of a fit, checked before any client is; and what too few clients cannot give.
+
+What a setting does is in `fitting.py`, `search.py` and `paper.py`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from polyurn.errors import ParameterError
+from polyurn.model.sizes import SizeBins
+from polyurn.typed.arguments import checked
+from polyurn.wording import counted
+
+# Each of them is kept; no fit has needed a thousand.
+MOST_ROUNDS = 1_000_000
+# Of a policy's numbers; the others are above 0.
+_MAY_BE_ZERO = ("recombined", "recombined_from", "unranked", "met", "full_weight")
+# With fewer for each component, some may have a client or two: the Hessian says little then, and a
+# concentration may rise for ever with hardly a gain.
+CLIENTS_EACH = 10
+# Fewer have no standard error to speak of.
+_FEW_HELD_OUT = 30
+# A standard error needs two held-out clients; where five are expected, there are two but 4 times in 100.
+_FEWEST_HELD_OUT, _ENOUGH_HELD_OUT = 2, 5
+
+SizeModel: TypeAlias = Literal["exact", "binned", "shared"] | SizeBins
+
+
+@checked
+@dataclass(frozen=True)
+class Policy:
+    """What the search tries, how often, and when it believes that it has converged."""
+
+    # Successive halving (Jamieson and Talwalkar, 2016): likelihood says little about a start at first.
+    starts: int = 48  # random groupings of the clients
+    halve_every: int = 2  # rounds after which half of the starts leave ...
+    finalists: int = 6  # ... until so many are left; so many climbers take Newton steps
+
+    # Recombination: the leader with one component of another start, present or retired.
+    recombined: int = (
+        8  # starts of this kind in each round; a steady stream finds what generations miss
+    )
+    recombined_from: int = 4  # the round of trials in which the first begin
+    unranked: int = 3  # rounds in which they are not compared with the others
+
+    # Newton steps (saddle-free: Dauphin et al., 2014), with Levenberg and Marquardt's damping.
+    damping: float = 1e-4  # of the first step, in the units of the mean Hessian's eigenvalues
+    dampings: tuple[float, ...] = (0.03, 1.0, 30.0)  # times the damping that was best last time
+    longest: float = 3.0  # no logarithm of a parameter moves further in one step
+    caution: float = 0.25  # the fraction of an EM step that is tried after one that gained nothing
+
+    # Stopping.
+    met: float = 0.1  # climbers this close in every logarithm, and within tol, are at one optimum
+    safety: float = 10.0  # the remaining gain is an estimate, so it is taken tenfold
+
+    # Screening on a part of the clients, where there are many.
+    clients_per_parameter: int = 30  # in the part, which is then off by 1/60 nats per client
+    fewest_clients: int = 1_000  # in the part
+    screened_from: int = 8  # parts: with fewer clients than that, screening saves nothing
+
+    # Sampled cohorts: stepwise EM and averaged Newton steps.
+    averaging: float = 0.6  # cohort n has weight n^-0.6 in the average (Cappé and Moulines, 2009)
+    full_weight: int = 20  # cohorts before this one count for less: their parameters were poor
+    lag: int = 5  # rounds over which gains are compared with the noise of the cohorts
+
+
+DEFAULT = Policy()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How long a search goes on, whom it asks, and what they may send; see `fit`."""
+
+    max_rounds: int = 50
+    cohort_size: int | None = None
+    tol: float = 1e-3
+    patience: int = 3
+    max_upload: int = 50_000
+    policy: Policy = DEFAULT
+
+    def __post_init__(self) -> None:
+        if not 3 <= self.max_rounds <= MOST_ROUNDS:
+            raise ParameterError(
+                f"expected max_rounds from 3 to {MOST_ROUNDS}, got {self.max_rounds}"
+            )
+        if not self.tol > 0:  # NaN is not
+            raise ParameterError(f"expected tol above 0, got {self.tol}")
+        if self.max_upload < 1:
+            raise ParameterError(f"expected max_upload of at least 1, got {self.max_upload}")
+        if self.patience < 0:
+            raise ParameterError(f"expected patience of at least 0 rounds, got {self.patience}")
+        for name, value in vars(self.policy).items():
+            numbers = value if isinstance(value, tuple) else (value,)
+            low, bound = (0.0, "of at least 0") if name in _MAY_BE_ZERO else (1e-300, "above 0")
+            if not numbers or not all(low <= number < np.inf for number in numbers):
+                raise ParameterError(f"expected the policy's {name} {bound}, got {value!r}")
+
+
+def check_model(
+    *, n_components: int, n_categories: int, size_prior: float, category_prior: float
+) -> None:
+    """Refuse a number of components or categories, or a prior, out of range."""
+    if not 1 <= n_components < 2**16:
+        raise ParameterError(f"expected n_components of 1 to 65535, got {n_components}")
+    if n_categories < 2:
+        raise ParameterError(f"expected n_categories of at least 2, got {n_categories}")
+    for name, prior in (("size_prior", size_prior), ("category_prior", category_prior)):
+        if not (np.isfinite(prior) and prior >= 0):
+            raise ParameterError(f"expected a finite {name} of at least 0, got {prior}")
+
+
+def size_bins(sizes: SizeModel, max_size: int) -> SizeBins:
+    """The bins that a name of a size model stands for."""
+    match sizes:
+        case SizeBins():
+            if sizes.max_size != max_size:
+                raise ParameterError(
+                    f"expected size bins that end at max_size {max_size}, got {sizes.max_size}"
+                )
+            return sizes
+        case "exact":
+            return SizeBins.exact(max_size)
+        case "binned" | "shared":
+            return SizeBins.logarithmic(max_size)
+        case _:
+            raise ParameterError(
+                f"expected sizes 'exact', 'binned', 'shared' or SizeBins, got {sizes!r}"
+            )
+
+
+def few_clients(n_clients: float, n_components: Sequence[int]) -> str:
+    """What so few clients cannot say about some of these numbers of components.
+
+    Examples
+    --------
+    >>> few_clients(3, [1])
+    '3 clients are few for K = 1 (fewer than 10 for each component): the result describes these
+    clients, and says little about others'
+    >>> few_clients(1_000, [1, 2, 4])
+    ''
+    """
+    crowded = [str(k) for k in n_components if n_clients < CLIENTS_EACH * k]
+    if not crowded:
+        return ""
+    return (
+        f"{counted(n_clients, 'client is', 'clients are')} few for K = {', '.join(crowded)} (fewer "
+        f"than {CLIENTS_EACH} for each component): the result describes these clients, and says little "
+        "about others"
+    )
+
+
+def few_held_out(n_held_out: int) -> str:
+    """What so few held-out clients cannot say about the number of components.
+
+    Examples
+    --------
+    >>> few_held_out(5)
+    '5 held-out clients are too few to tell one K from another, unless they differ by far'
+    """
+    if n_held_out >= _FEW_HELD_OUT:
+        return ""
+    return (
+        f"{counted(n_held_out, 'held-out client')} are too few to tell one K from another, unless "
+        "they differ by far"
+    )
+
+
+def check_components(n_clients: float, n_components: int) -> None:
+    """Refuse fewer clients than components."""
+    if n_clients < n_components:
+        needs = counted(n_components, "component needs", "components need")
+        raise ParameterError(
+            f"{needs} at least as many clients, got {n_clients:,.0f}; take fewer components, or ask "
+            "more clients"
+        )
+
+
+def check_parts(n_fitted: float, n_held_out: float, *, held_out: float) -> None:
+    """Refuse too few clients in either part of a selection that holds out this share of them."""
+    if n_fitted < 1 or n_held_out < _FEWEST_HELD_OUT:
+        enough = math.ceil(_ENOUGH_HELD_OUT / min(held_out, 1 - held_out))
+        raise ParameterError(
+            f"expected at least 1 client to fit and {_FEWEST_HELD_OUT} held out, got {n_fitted:.0f} "
+            f"and {n_held_out:.0f}; held_out={held_out:g} needs {enough:,} clients or more"
+        )

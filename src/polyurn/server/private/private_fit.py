@@ -1,0 +1,372 @@
+"""Fitting under differential privacy, and choosing the number of components: the rounds of both.
+
+A survey, a sketch that starts are made of, a race of the starts, the last climb of one, and a comparison
+with what it came from. In a choice the starts of every K race in the same rounds; then clients say how
+much likelier they find each K, and the smallest that is not clearly behind goes on alone. Everything
+that is learned from clients is a noised release (`steps.py`); everything else is simulated. The
+algorithm in words, and what it costs, is docs/privacy.md.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.errors import ParameterError
+from polyurn.model.mdm import MDM
+from polyurn.model.scores import Mixture
+from polyurn.model.sizes import SizeBins
+from polyurn.privacy.accounting import sigma_for
+from polyurn.privacy.ledger import PrivacyLedger, Trust
+from polyurn.privacy.noise import Noise, discrete_gaussian
+from polyurn.privacy.private_aggregator import as_private
+from polyurn.server.fit_results import Fit, Round
+from polyurn.server.fit_settings import check_model, size_bins
+from polyurn.server.private.plan import CHOOSING, DEFAULT, SINGLE, Plan
+from polyurn.server.private.private_starts import Sketched, starts
+from polyurn.server.private.steps import (
+    ClientTotals,
+    Gains,
+    PrivateRounds,
+    PrivateStart,
+    mean_mixture,
+)  # fmt: skip
+from polyurn.typed.arguments import checked
+from polyurn.wire import Aggregator
+from polyurn.wire.private_queries import SizeMembership
+
+# Bins of sizes for each doubling: half of what `fit` takes, for each has noise of its own.
+_PER_DOUBLING = 2
+# A component this close to the cap is released as what it is, a multinomial.
+_AT_THE_CAP, _MULTINOMIAL = 0.9, 1e6
+# A mixture gives way to what it came from, and a K to a larger one, only if that is surely better: so
+# many standard deviations of the noise.
+_SURE = 2.0
+
+PrivateSizes: TypeAlias = Literal["binned", "shared"] | SizeBins
+
+
+@dataclass(frozen=True)
+class PrivateCandidate:
+    """One number of components, after the race.
+
+    Attributes
+    ----------
+    n_components : int
+    behind : float
+        How far it is behind the best, in nats per client, noised; what so many parameters gain by
+        chance is taken off.
+    noise : float
+        Standard deviation of the noise in that.
+    """
+
+    n_components: int
+    behind: float
+    noise: float
+
+
+@checked
+@dataclass(frozen=True)
+class PrivateSelection:
+    """The chosen number of components, its fit, and what it was chosen by.
+
+    Attributes
+    ----------
+    n_components : int
+    fit : Fit
+        Of the chosen K; its guarantee is of all rounds, those of the other K too.
+    candidates : tuple of PrivateCandidate
+        By number of components.
+    """
+
+    n_components: int
+    fit: Fit
+    candidates: tuple[PrivateCandidate, ...]
+
+    @property
+    def mdm(self) -> MDM:
+        """That of the fit."""
+        return self.fit.mdm
+
+
+@checked
+def fit_private(
+    aggregator: Aggregator,
+    *,
+    epsilon: float,
+    delta: float,
+    n_components: int,
+    n_categories: int,
+    max_size: int,
+    sizes: PrivateSizes = "binned",
+    trust: Trust = "central",
+    ledger: PrivacyLedger | None = None,
+    noise: Noise = discrete_gaussian,
+    plan: Plan | None = None,
+    rng: int | np.random.Generator | None = None,
+    on_round: Callable[[Round], None] | None = None,
+) -> Fit:
+    """Learn a mixture of Dirichlet-multinomials with (ε, δ)-differential privacy for every client.
+
+    At most twelve rounds. A client's answer is a vector of norm at most 1, sums get Gaussian noise, and
+    each release is charged to the ledger before it is asked for. All clients are asked every time.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+        A plain one, e.g. a `LocalAggregator`; or a `PrivateAggregator`, whose ledger, trust model and
+        noise then count.
+    epsilon, delta : float
+        What this fit spends, for one client added or removed. Choose δ well below one over the number
+        of clients.
+    n_components, n_categories, max_size : int
+        K, C and N. Declared, never measured from clients. A client of more than N points answers for N
+        of them, drawn at random.
+    sizes : {"binned", "shared"} or SizeBins
+        Probabilities of logarithmic size bins for each component, which cost a tenth of the last round,
+        or the same for all components.
+    trust : {"central", "distributed", "local"}
+        Who adds the noise; as in `PrivateAggregator`.
+    ledger : PrivacyLedger, optional
+        The ledger of these clients. By default one of this fit alone, which forgets what earlier ones
+        spent.
+    noise : function of (n_numbers, scale), optional
+        For tests and simulations; OpenDP's discrete Gaussian by default.
+    plan : Plan, optional
+        Shares of the budget and every tuned number.
+    rng : int or numpy.random.Generator
+        For what the server simulates. The noise never comes from it.
+    on_round : callable, optional
+        Called with each `Round` as it ends.
+
+    Returns
+    -------
+    Fit
+        Its `guarantee` says what was spent. The numbers of clients in its rounds are noised ones.
+
+    Examples
+    --------
+    >>> import polyurn as pu
+    >>> from polyurn.model.paper_truths import truth
+    >>> clients = pu.LocalAggregator(truth("medium/1").sample(20_000, rng=0))
+    >>> fit = pu.fit_private(
+    ...     clients, epsilon=1.0, delta=1e-6, n_components=1, n_categories=10, max_size=20, rng=1
+    ... )
+    >>> fit.n_rounds, round(fit.guarantee.epsilon, 6), fit.guarantee.delta
+    (4, 1.0, 1e-06)
+    """
+    plan = plan or (SINGLE if n_components == 1 else DEFAULT)
+    run = _Run(
+        aggregator, plan, epsilon=epsilon, delta=delta, trust=trust, ledger=ledger, noise=noise,
+        numbers=[n_components], n_categories=n_categories, max_size=max_size, sizes=sizes, rng=rng,
+        on_round=on_round,
+    )  # fmt: skip
+    rounds, population = run.rounds, run.population
+    if n_components == 1:
+        return run.finish(PrivateStart(population.single), None)
+    seen = Sketched.ask(rounds, n_components)
+    _, alone = seen.matched(population.single, population, rounds.rng)
+    n_coordinates, sigma = n_components * (n_categories + 1), rounds.sigma(plan.race[0])
+    racers = plan.racers(n_coordinates, sigma, population.n_clients)
+    first = starts(n_components, racers[0], seen, population, rounds.rng)
+    (climber,), (single,) = run.race(run.begin(first), (*racers[1:], 1), run.begin([alone]))
+    return run.finish(climber, single.mixture)
+
+
+@checked
+def select_private(
+    aggregator: Aggregator,
+    candidates: Iterable[int],
+    *,
+    epsilon: float,
+    delta: float,
+    n_categories: int,
+    max_size: int,
+    sizes: PrivateSizes = "binned",
+    trust: Trust = "central",
+    ledger: PrivacyLedger | None = None,
+    noise: Noise = discrete_gaussian,
+    plan: Plan = CHOOSING,
+    rng: int | np.random.Generator | None = None,
+    on_round: Callable[[Round], None] | None = None,
+) -> PrivateSelection:
+    """Choose the number of components, and fit it, with (ε, δ)-differential privacy for every client.
+
+    Twelve rounds for all K together. The smallest K is taken that is not behind the best by more than
+    two standard deviations of the noise: with few clients or a small ε that is a smaller K.
+
+    Parameters
+    ----------
+    candidates : iterable of int
+        Numbers of components; 1 is always among them.
+    aggregator, epsilon, delta, n_categories, max_size, sizes, trust, ledger, noise, plan, rng, on_round
+        As in `fit_private`.
+
+    Returns
+    -------
+    PrivateSelection
+    """
+    numbers = sorted({1, *candidates})
+    if len(numbers) < 2:
+        raise ParameterError(
+            "expected a number of components above 1 among the candidates, got none"
+        )
+    run = _Run(
+        aggregator, plan, epsilon=epsilon, delta=delta, trust=trust, ledger=ledger, noise=noise,
+        numbers=numbers, n_categories=n_categories, max_size=max_size, sizes=sizes, rng=rng,
+        on_round=on_round,
+    )  # fmt: skip
+    rounds, population = run.rounds, run.population
+    seen = Sketched.ask(rounds, numbers[-1])
+    _, alone = seen.matched(population.single, population, rounds.rng)
+    first = [alone]
+    for k in numbers[1:]:
+        first += starts(k, plan.racing_each[0], seen, population, rounds.rng)
+    climbers, _ = run.race(run.begin(first), (*plan.racing_each[1:], 1), [])
+    gains = rounds.compare([climber.mixture for climber in climbers], plan.choice)
+    rounds.end(climbers[0].mixture)
+    table = _candidates(climbers, gains, population.n_clients)
+    chosen = next(c.n_components for c in table if c.behind <= _SURE * c.noise)
+    by_number = {climber.mixture.n_components: climber for climber in climbers}
+    single = by_number[1].mixture if chosen > 1 else None
+    return PrivateSelection(chosen, run.finish(by_number[chosen], single), table)
+
+
+class _Run:
+    """The rounds of one fit or choice, from its settings to its result."""
+
+    def __init__(
+        self, aggregator: Aggregator, plan: Plan, *, epsilon: float, delta: float, trust: Trust,
+        ledger: PrivacyLedger | None, noise: Noise, numbers: Sequence[int], n_categories: int,
+        max_size: int, sizes: PrivateSizes, rng: int | np.random.Generator | None,
+        on_round: Callable[[Round], None] | None,
+    ) -> None:  # fmt: skip
+        for k in (numbers[0], numbers[-1]):
+            check_model(
+                n_components=k, n_categories=n_categories, size_prior=0.0, category_prior=0.0
+            )
+        bins = SizeBins.logarithmic(max_size, per_doubling=_PER_DOUBLING)
+        if isinstance(sizes, SizeBins):
+            bins = size_bins(sizes, max_size)
+        self._layer = as_private(
+            aggregator, epsilon, delta, trust=trust, ledger=ledger, noise=noise
+        )
+        self.rounds = PrivateRounds(
+            self._layer, sigma_for(epsilon, delta), plan, np.random.default_rng(rng),
+            on_round=on_round,
+        )  # fmt: skip
+        self.rounds.survey(n_categories, bins)
+        self.plan, self.population = plan, self.rounds.population
+        self._own_sizes = sizes != "shared"
+
+    def begin(self, mixtures: Iterable[Mixture]) -> list[PrivateStart]:
+        """Climbers at these mixtures."""
+        floors = self.plan.early_floors
+        return [PrivateStart(self.population.floored(mixture, floors)) for mixture in mixtures]
+
+    def race(
+        self, climbers: list[PrivateStart], left: tuple[int, ...], beside: list[PrivateStart]
+    ) -> tuple[list[PrivateStart], list[PrivateStart]]:
+        """Rounds after which so many climbers of each K are left, the likeliest first.
+
+        Which of many starts ends at the best optimum shows after a few steps, not before
+        (`docs/privacy.md`), so all of them take some. Those beside climb too and are not compared.
+        """
+        for share, most in zip(self.plan.race, left, strict=True):
+            n = len(climbers)
+            of_each = [climber.mixture.n_components for climber in climbers]
+            compared = n if max(map(of_each.count, of_each)) > most else 0
+            after, gains, _ = self.rounds.climb(
+                [*climbers, *beside], share, floors=self.plan.early_floors, compared=compared
+            )
+            climbers, beside = after[:n], after[n:]
+            if compared:
+                climbers = _best_of_each(climbers, gains, most)
+            self.rounds.end(climbers[0].mixture)
+        return climbers, beside
+
+    def finish(self, climber: PrivateStart, single: Mixture | None) -> Fit:
+        """The last rounds of one mixture; the result is what it came from unless it is any better."""
+        plan, population, before = self.plan, self.population, climber
+        bins, masses = population.sizes.bins, None
+        for i, share in enumerate(plan.score):
+            left, earlier = len(plan.score) - i, climber
+            asks_sizes = self._own_sizes and left == 1 and climber.mixture.n_components > 1
+            beside = (SizeMembership(climber.mixture, bins), plan.of_sizes) if asks_sizes else None
+            floors = plan.late_floors if left <= plan.n_free else plan.early_floors
+            (climber,), _, values = self.rounds.climb(
+                [climber], share, floors=floors, shrunk=left <= plan.n_shrunk, beside=beside
+            )
+            if asks_sizes:
+                noise = self.rounds.sigma(share) / np.sqrt(plan.of_sizes)
+                masses = shrunk_sizes(values.reshape(-1, bins.n_bins), population, noise)
+            self.rounds.end(climber.mixture)
+        # Two models of like noise are better averaged, as far as the step between them was noise.
+        part = climber.noise * plan.score[-2] / (plan.score[-2] + plan.score[-1])
+        result = mean_mixture(climber.mixture, earlier.mixture, part)
+        if plan.guard:
+            rivals = [before.mixture] if single is None else [before.mixture, single]
+            gains = self.rounds.compare([result, *rivals], plan.guard)
+            # A single component has few parameters for noise to spoil: it need not be surely better.
+            margins = np.array([0.0, _SURE, 0.0])[: len(rivals) + 1]
+            best = int((gains.values - margins * gains.noise).argmax())
+            if best:
+                result = rivals[best - 1]
+                masses = masses if result.n_components == climber.mixture.n_components else None
+            self.rounds.end(result, masses)
+        mdm = population.mdm(_multinomial(result, population), masses)
+        n = len(self.rounds.done)
+        stopped = f"after {n} rounds, all that the plan has: whether it converged is not asked"
+        guarantee = self._layer.guarantee()
+        return Fit(mdm, tuple(self.rounds.done), False, stopped, guarantee=guarantee)
+
+
+def shrunk_sizes(
+    counts: NDArray[np.float64], population: ClientTotals, noise: float
+) -> NDArray[np.float64]:
+    """Size probabilities of each component, shrunk to those of all clients by what noise explains.
+
+    `counts` (n_components, n_bins) are numbers of clients with noise of standard deviation `noise`.
+    """
+    pooled = population.sizes.masses[0]
+    totals = np.maximum(counts.sum(axis=1, keepdims=True), noise * np.sqrt(counts.shape[1]))
+    apart = counts / totals - pooled
+    explained = counts.shape[1] * (noise / totals) ** 2
+    squares = np.maximum((apart**2).sum(axis=1, keepdims=True), 1e-300)
+    masses = np.maximum(pooled + np.maximum(0.0, 1 - explained / squares) * apart, 0.0)
+    return np.asarray(masses / masses.sum(axis=1, keepdims=True))
+
+
+def _multinomial(mixture: Mixture, population: ClientTotals) -> Mixture:
+    """The same, with components at the cap of their concentration as the multinomials that they are."""
+    at_cap = mixture.concentrations > _AT_THE_CAP * population.cap
+    scale = np.where(at_cap, _MULTINOMIAL / mixture.concentrations, 1.0)
+    return Mixture(mixture.weights, mixture.alphas * scale[:, None])
+
+
+def _best_of_each(climbers: list[PrivateStart], gains: Gains, left: int) -> list[PrivateStart]:
+    """The best few of each number of components, in the order of their gains."""
+    kept: list[PrivateStart] = []
+    for i in np.argsort(-gains.values, kind="stable"):
+        k = climbers[i].mixture.n_components
+        if sum(climber.mixture.n_components == k for climber in kept) < left:
+            kept.append(climbers[i])
+    return kept
+
+
+def _candidates(
+    climbers: list[PrivateStart], gains: Gains, n_clients: float
+) -> tuple[PrivateCandidate, ...]:
+    """How far each number of components is behind the best, after Akaike's (1974) correction."""
+    by_chance = np.array([c.mixture.n_coordinates - 1 for c in climbers]) / (2 * n_clients)
+    values = gains.values - by_chance
+    best = int(values.argmax())
+    noise = np.hypot(gains.noise, gains.noise[best])
+    noise[best] = 0.0
+    found = [
+        PrivateCandidate(c.mixture.n_components, float(values[best] - v), float(s))
+        for c, v, s in zip(climbers, values, noise, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda candidate: candidate.n_components))

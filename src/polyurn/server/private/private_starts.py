@@ -1,0 +1,252 @@
+"""Where a private fit starts: a noised sketch of the clients, and mixtures that would explain it.
+
+A sketch says how many clients are near each of some prototypes, and how they differ from them.
+Prototypes are those of clients simulated from the survey, so they cost nothing. Some starts are groups
+of the sketch's cells; some of those have a broad component; some are matched to the sketch as a whole,
+by simulated moments (McFadden, 1989): simulate clients from the current mixture, compare their mean
+sketch with the one received, and take a damped Gauss-Newton step. No kind is the best on all clients:
+all of them climb. All but the sketch itself, `Sketch` of `wire/private_queries.py`, is post-processing.
+"""
+
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.model.k_means import k_means
+from polyurn.model.scores import Mixture, scores
+from polyurn.server.private.steps import ClientTotals, PrivateRounds, moved
+from polyurn.wire.private_queries import SKETCH_PARTS, Sketch
+
+# Simulated clients that prototypes are made of.
+_N_DRAWN = 8_000
+# Residuals longer than those of 95 % of simulated clients are clipped.
+_UNCLIPPED = 0.95
+# Directions are logs of prototypes that have a little of everything: no category decides alone.
+_BLURRED_PROTOTYPE, _LEAST_SHARE = 0.03, 1e-6
+_ITERATIONS = 25
+# The last iterations are judged, by more simulated clients.
+_JUDGED, _DRAWN_JUDGED = 5, 20_000
+_DRAWN = 6_000
+_LARGEST_STEP = 0.7
+# Damping grows and falls by these factors, between these bounds (Levenberg and Marquardt).
+_HARDER, _SOFTER, _DAMPING = 4.0, 3.0, (1e-3, 100.0)
+# Concentrations of components that differ in nothing else, in those of a single one.
+_SPREAD = (0.4, 2.5)
+# A start's component has a little of everything; and no start has a component of almost nobody.
+_BLURRED, _LEAST_WEIGHT = 0.05, 0.02
+# A component for the odd ones out: a fifth of the single one's concentration, and a tenth of clients.
+_BROAD, _BROAD_WEIGHT, _LEAST_BROAD = 0.2, 0.1, 0.3
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What a noised sketch says about the clients near each prototype, and how noisy that is.
+
+    `sizes` (n_cells,) are shares of all clients, `means` (n_cells, C) proportions, shrunk towards the
+    prototype where noise would move them, and `agreement` (n_cells,) the mean κ, with noise of standard
+    deviation `agreement_noise`.
+    """
+
+    sizes: NDArray[np.float64]
+    means: NDArray[np.float64]
+    agreement: NDArray[np.float64]
+    agreement_noise: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sketched:
+    """A sketch as it was received: the noised sum over the noised number of clients, its noise `tau`."""
+
+    sketch: Sketch
+    values: NDArray[np.float64]  # (n_groups * (n_categories + 2),)
+    tau: float
+
+    @classmethod
+    def ask(cls, rounds: PrivateRounds, n_components: int) -> "Sketched":
+        """The round in which clients sketch themselves, for a fit of so many components."""
+        population, share = rounds.population, rounds.plan.sketch
+        sketch = make_sketch(population, rounds.plan.groups * n_components, rounds.rng)
+        values = rounds.ask(sketch, share) / population.n_clients
+        rounds.end(population.single)
+        return cls(sketch, values, rounds.sigma(share) / population.n_clients)
+
+    def cells(self, n_components: int) -> Cells:
+        """Its cells without those that noise alone would fill; at least so many."""
+        values, tau = self.values.reshape(self.sketch.n_groups, -1), self.tau
+        of_clients, of_rest, of_pairs = np.sqrt(SKETCH_PARTS)
+        sizes, noise = values[:, 0] / of_clients, tau / of_clients
+        kept = np.flatnonzero(sizes > 2 * noise)
+        if len(kept) < n_components:
+            kept = np.argsort(-sizes)[:n_components]
+        sizes = np.maximum(sizes[kept], noise)
+        rest = values[kept, 1:-1] * (self.sketch.radius / of_rest) / sizes[:, None]
+        variance = (tau * self.sketch.radius / of_rest / sizes) ** 2
+        # James and Stein (1961): what is left of a mean after its noise is taken off its square.
+        squares = np.maximum((rest**2).sum(axis=1), 1e-300)
+        shrink = np.maximum(0.0, 1 - rest.shape[1] * variance / squares)
+        means = np.maximum(self.sketch.prototypes[kept] + shrink[:, None] * rest, 1e-4)
+        means /= means.sum(axis=1, keepdims=True)
+        agreement = np.maximum(values[kept, -1] / of_pairs, 0.0) / sizes
+        return Cells(sizes, means, agreement, tau / of_pairs / sizes)
+
+    def matched(
+        self, start: Mixture, population: ClientTotals, rng: np.random.Generator
+    ) -> tuple[float, Mixture]:
+        """The mixture near a start that explains the sketch best, and how badly (a χ² statistic)."""
+        mixture, damping, before = start, 1.0, np.inf
+        best = np.inf, start
+        for i in range(_ITERATIONS):
+            judged = i >= _ITERATIONS - _JUDGED
+            counts = population.simulate(mixture, _DRAWN_JUDGED if judged else _DRAWN, rng)
+            gradients = scores(mixture, counts)
+            mean, jacobian, variance = _moments(self.sketch, counts, gradients)
+            spread = self.tau**2 + variance * (1 / population.n_clients + 1 / len(counts)) + 1e-12
+            rest = self.values - mean
+            misfit = float((rest**2 / spread).sum())
+            if judged and misfit < best[0]:
+                best = misfit, mixture
+            softer = misfit < 1.02 * before
+            damping = float(np.clip(damping / _SOFTER if softer else damping * _HARDER, *_DAMPING))
+            before = misfit
+            normal = jacobian.T @ (jacobian / spread[:, None])
+            fisher = gradients.T @ gradients / len(counts)
+            ridge = 0.02 * damping * np.trace(normal) / np.trace(fisher) * fisher
+            step = np.linalg.solve(
+                normal + ridge + 0.05 * np.eye(len(normal)), jacobian.T @ (rest / spread)
+            )
+            mixture = population.capped(moved(mixture, step, largest=_LARGEST_STEP))
+        return best
+
+
+def make_sketch(population: ClientTotals, n_groups: int, rng: np.random.Generator) -> Sketch:
+    """The question: prototypes are centres of simulated clients, by k-means in √p."""
+    counts = population.simulate(population.single, _N_DRAWN, rng)
+    p = counts / counts.sum(axis=1, keepdims=True)
+    _, joined = k_means(np.sqrt(p), n_groups, rng)
+    sizes = np.bincount(joined, minlength=n_groups)
+    sums = np.zeros((n_groups, p.shape[1]))
+    np.add.at(sums, joined, p)
+    prototypes = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], p.mean(axis=0))
+    blurred = (1 - _BLURRED_PROTOTYPE) * prototypes + _BLURRED_PROTOTYPE * prototypes.mean(axis=0)
+    directions = np.log(np.maximum(blurred, _LEAST_SHARE))
+    nearest = (p @ directions.T).argmax(axis=1)
+    radius = float(np.quantile(np.linalg.norm(p - prototypes[nearest], axis=1), _UNCLIPPED))
+    return Sketch(prototypes, directions, max(radius, _LEAST_SHARE), population.sizes.max_size)
+
+
+def _moments(
+    sketch: Sketch, counts: NDArray[np.int64], gradients: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Mean, derivative and variance of simulated clients' sketches.
+
+    The derivative of an expectation is a covariance with the score, E[y s'].
+    """
+    joined, values = _sketched_by(sketch, counts)
+    n, width = values.shape
+    mean = np.zeros((sketch.n_groups, width))
+    square, jacobian = np.zeros_like(mean), np.zeros((*mean.shape, gradients.shape[1]))
+    order = np.argsort(joined, kind="stable")
+    ends = np.searchsorted(joined[order], np.arange(sketch.n_groups + 1))
+    for g in range(sketch.n_groups):
+        some = order[ends[g] : ends[g + 1]]
+        mine = values[some]
+        mean[g], square[g] = mine.sum(axis=0) / n, (mine**2).sum(axis=0) / n
+        jacobian[g] = mine.T @ gradients[some] / n
+    variance = np.maximum(square - mean**2, 0.1 / n)
+    return mean.ravel(), jacobian.reshape(mean.size, -1), variance.ravel()
+
+
+def _sketched_by(
+    sketch: Sketch, counts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Which row of a sketch each simulated client is in, and its (n_clients, C + 2) numbers there."""
+    n = counts.sum(axis=1, keepdims=True)
+    p = counts / n
+    joined = (p @ sketch.directions.T).argmax(axis=1)
+    rest = p - sketch.prototypes[joined]
+    long = np.linalg.norm(rest, axis=1, keepdims=True)
+    rest *= np.minimum(1.0, sketch.radius / np.maximum(long, 1e-300)) / sketch.radius
+    pairs = (counts * (counts - 1.0)).sum(axis=1) / np.maximum(n * (n - 1.0), 1.0)[:, 0]
+    of_clients, of_rest, of_pairs = np.sqrt(SKETCH_PARTS)
+    ones = np.full(len(p), of_clients)
+    return joined, np.column_stack([ones, of_rest * rest, of_pairs * pairs])
+
+
+def starts(
+    n_components: int,
+    n_starts: int,
+    sketched: Sketched,
+    population: ClientTotals,
+    rng: np.random.Generator,
+) -> list[Mixture]:
+    """Mixtures of K components to climb from, of three kinds in turn.
+
+    Matches of the sketch (the best, then those least like it), groups with a broad component, and groups
+    of its cells. Matches and groups lead to the best optimum of real tables, where a broad component
+    stays small; on the paper's truths, which have one, it is the broad ones that find it.
+    """
+    k, cells = n_components, sketched.cells(n_components)
+    plain = [grouped(k, cells, population, rng) for _ in range(max(n_starts, 2))]
+    broad = [with_broad(grouped(k, cells, population, rng), population) for _ in plain]
+    origins = [equal_means(k, population, rng), plain[0], *broad[:2]]
+    (_, best), *others = sorted(
+        (sketched.matched(m, population, rng) for m in origins), key=lambda fit: fit[0]
+    )
+    matched = [best, *sorted((m for _, m in others), key=lambda m: -_unlikeness(m, best))]
+    in_turn = [kind for kinds in zip_longest(matched, broad, plain) for kind in kinds]
+    return [start for start in in_turn if start is not None][:n_starts]
+
+
+def _unlikeness(one: Mixture, other: Mixture) -> float:
+    """How different two mixtures are in their weights and concentrations, component by component."""
+    weights = np.abs(np.sort(one.weights) - np.sort(other.weights)).sum()
+    logs = np.log(np.sort(one.concentrations)) - np.log(np.sort(other.concentrations))
+    return float(weights + np.abs(logs).mean())
+
+
+def equal_means(n_components: int, population: ClientTotals, rng: np.random.Generator) -> Mixture:
+    """Components of one mean that differ in concentration."""
+    single = population.single.alphas[0]
+    scales = np.geomspace(*_SPREAD, n_components)[:, None]
+    jitter = np.exp(0.05 * rng.standard_normal((n_components, len(single))))
+    weights = np.full(n_components, 1 / n_components)
+    return population.capped(Mixture(weights, scales * single * jitter))
+
+
+def grouped(
+    n_components: int, cells: Cells, population: ClientTotals, rng: np.random.Generator
+) -> Mixture:
+    """A component for each of K groups of cells, by weighted k-means of their means."""
+    k = n_components
+    _, joined = k_means(np.sqrt(cells.means), k, rng, cells.sizes)
+    alpha_0 = population.single.concentrations[0]
+    weights, alphas = np.zeros(k), np.zeros((k, len(population.proportions)))
+    for i in range(k):
+        mine = np.flatnonzero(joined == i)
+        weights[i] = cells.sizes[mine].sum()
+        if not len(mine):
+            alphas[i] = population.single.alphas[0]
+            continue
+        shares = cells.sizes[mine] / weights[i]
+        mean, kappa = shares @ cells.means[mine], shares @ cells.agreement[mine]
+        noise = np.sqrt(((shares * cells.agreement_noise[mine]) ** 2).sum())
+        squares = (mean**2).sum()
+        # Not more concentrated than noise can tell, nor less than the clients as a whole.
+        rho = max((kappa - squares) / (1 - squares), 2 * noise, 1 / (population.cap + 1))
+        rho = min(rho, 1 / (1 + 1.5 * alpha_0))
+        mean = (1 - _BLURRED) * mean + _BLURRED * population.proportions
+        alphas[i] = mean * (1 / rho - 1)
+    weights = np.maximum(weights / weights.sum(), _LEAST_WEIGHT)
+    return population.capped(Mixture(weights / weights.sum(), alphas))
+
+
+def with_broad(start: Mixture, population: ClientTotals) -> Mixture:
+    """The same with its smallest component broad, for clients that are like no group."""
+    i = int(start.weights.argmin())
+    weights, alphas = start.weights.copy(), start.alphas.copy()
+    weights[i] = max(weights[i], _BROAD_WEIGHT)
+    alpha_0 = max(_BROAD * population.single.concentrations[0], _LEAST_BROAD)
+    alphas[i] = population.proportions * alpha_0
+    return Mixture(weights / weights.sum(), alphas)

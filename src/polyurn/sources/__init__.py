@@ -1,0 +1,1 @@
+"""Where clients and points come from: files, as commands, sweeps and reports take them."""

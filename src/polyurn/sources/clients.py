@@ -1,0 +1,284 @@
+"""Where clients come from: a table, or a folder of packed ones, read as histograms.
+
+What is taken from a table instead of being declared is said, and what is wrong with it is an error with
+the name of the file and the line.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from polyurn.client.bins import Bins
+from polyurn.client.counting import Histograms
+from polyurn.client.layout import NO_COLUMNS, Columns, Layout, column_text
+from polyurn.client.tables import layout_histograms, observed_categories, table_layout
+from polyurn.counts import check_counts, client_sizes, digest, drop_empty
+from polyurn.errors import CountsError, FileError, ParameterError, RowError
+from polyurn.model.mdm import MDM
+from polyurn.storage.models import Saved
+from polyurn.storage.provenance import DataProvenance
+from polyurn.storage.shards import ShardFolder, draw_clients, is_shard_folder, open_shards
+from polyurn.storage.table_files import read_table, row_location
+from polyurn.wording import counted
+
+if TYPE_CHECKING:
+    from polyurn.wire import Aggregator
+
+Say: TypeAlias = Callable[[str], None]
+Declared: TypeAlias = int | tuple[str, ...] | None
+
+_TOGETHER = 65_536  # packed clients that are scored together
+_COMPARED = 50_000  # packed clients that stand for all of them, at the most
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read tables.
+
+    `asked` are the columns that options name; `remembered`, those of a model file or an earlier table;
+    `elsewhere`, those that are read for something else, as features.
+    """
+
+    say: Say
+    asked: Columns = NO_COLUMNS
+    remembered: Columns = NO_COLUMNS
+    drop_empty: bool = False
+    elsewhere: Sequence[str] = ()
+
+    def like(self, saved: Saved[MDM]) -> "Reading":
+        """The same, with the columns of the table that an MDM was fitted to."""
+        data = saved.provenance.data
+        if not isinstance(data, DataProvenance):
+            return self
+        return replace(self, remembered=Columns(data.client, data.category, data.count))
+
+    def after(self, table: "ClientTable") -> "Reading":
+        """The same, for tables that need not have the columns of the first."""
+        return replace(self, asked=NO_COLUMNS, remembered=table.columns, elsewhere=())
+
+
+@dataclass(frozen=True, eq=False)
+class ClientTable(Histograms):
+    """The histograms of a table's clients; without `named`, their ids are not known."""
+
+    path: Path
+    columns: Columns
+    named: bool = True
+
+    @property
+    def n_points(self) -> int:
+        return int(client_sizes(self.counts).sum())
+
+    @property
+    def max_size(self) -> int:
+        """The most points of a client."""
+        return int(client_sizes(self.counts).max())
+
+    @property
+    def digest(self) -> str:
+        """A name for the histograms that others are not expected to have."""
+        return digest(self.counts)
+
+    @property
+    def provenance(self) -> DataProvenance:
+        """What a model that is fitted to them keeps of them: names and sums, no client."""
+        return _data_provenance(self)
+
+    def aggregator(
+        self, *, seed: int, sampling: Any, threads: int, scheduler: str | None = None
+    ) -> "Aggregator":
+        """The clients, played in this process."""
+        from polyurn.aggregate.local import LocalAggregator
+
+        if scheduler is not None:
+            raise ParameterError(
+                "--scheduler has no effect with a table: pack it with `polyurn pack`"
+            )
+        return LocalAggregator(self.counts, rng=seed, sampling=sampling, n_threads=threads)
+
+    def blocks(self) -> Iterator["sparse.csr_array[Any]"]:
+        """The histograms, in one piece."""
+        yield self.counts
+
+
+@dataclass(frozen=True, eq=False)
+class PackedClients:
+    """All clients of a folder of shards; what `ClientTable` is for a table."""
+
+    folder: ShardFolder
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    @property
+    def columns(self) -> Columns:
+        return Columns(self.folder.client, self.folder.category, self.folder.count)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.folder.n_clients, self.folder.n_categories
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        return self.folder.categories
+
+    @property
+    def n_points(self) -> int:
+        return self.folder.totals.n_points
+
+    @property
+    def max_size(self) -> int:
+        return self.folder.totals.max_size
+
+    @property
+    def digest(self) -> str:
+        return self.folder.digest
+
+    @property
+    def provenance(self) -> DataProvenance:
+        return _data_provenance(self)
+
+    def aggregator(
+        self, *, seed: int, sampling: Any, threads: int, scheduler: str | None = None
+    ) -> "Aggregator":
+        """The clients, played in this process or on a cluster."""
+        if scheduler is not None:
+            from polyurn.aggregate.dask import connected
+
+            return connected(scheduler, self.folder, rng=seed, sampling=sampling)
+        from polyurn.aggregate.shard_aggregator import ShardAggregator
+
+        return ShardAggregator(self.folder, rng=seed, sampling=sampling, n_threads=threads)
+
+    def blocks(self) -> Iterator["sparse.csr_array[Any]"]:
+        """The histograms, some clients at a time."""
+        for i, shard in enumerate(self.folder.shards):
+            rows = self.folder.rows(i)
+            for start in range(0, shard.n_clients, _TOGETHER):
+                some = np.arange(start, min(start + _TOGETHER, shard.n_clients), dtype=np.uint32)
+                yield rows.counts_of(some)
+
+
+def read_clients(path: Path, reading: Reading, declared: Declared = None) -> ClientTable:
+    """The histograms of a table's clients, checked."""
+    if is_shard_folder(path):
+        raise FileError(f"{path} holds packed clients: fit, score and compare read them")
+    read = histograms_of(read_table(path, on_remark=reading.say), path, reading, declared)
+    with naming(path):
+        if reading.drop_empty:
+            counts, kept = drop_empty(read.counts)
+            reading.say(f"left out {counted(read.shape[0] - len(kept), 'client')} without points")
+            read = replace(read, counts=sparse.csr_array(counts), clients=read.clients[kept])
+        check_counts(read.counts)
+    return read
+
+
+def read_all(
+    path: Path, reading: Reading, declared: Declared = None
+) -> "ClientTable | PackedClients":
+    """The clients of a table, or of a folder of packed ones."""
+    if not is_shard_folder(path):
+        return read_clients(path, reading, declared)
+    return PackedClients(_opened(path, reading, declared))
+
+
+def read_some(path: Path, reading: Reading, declared: Declared, *, seed: int) -> ClientTable:
+    """The clients of a table; of a folder of packed ones some, drawn at random, and that is said."""
+    read = read_all(path, reading, declared)
+    if isinstance(read, ClientTable):
+        return read
+    n = min(_COMPARED, read.shape[0])
+    counts, positions = draw_clients(read.folder, n, rng=seed)
+    if n < read.shape[0]:
+        some = f"{counted(n, 'client')} of {read.shape[0]:,}"
+        reading.say(f"{path}: {some}, drawn at random, stand for all")
+    return ClientTable(counts, positions, read.categories, path, read.columns, named=False)
+
+
+def histograms_of(
+    table: Any, path: Path, reading: Reading, declared: Declared | Bins = None
+) -> ClientTable:
+    """The histograms of a table that was read from `path`; without `declared`, of what it shows."""
+    with naming(path):
+        layout = table_layout(
+            table, reading.asked, remembered=reading.remembered, declared=declared,
+            elsewhere=reading.elsewhere,
+        )  # fmt: skip
+        for remark in layout.remarks:
+            reading.say(remark)
+        if declared is None:
+            declared = shown_categories(table, layout)
+            reading.say(_shown(declared))
+        found = layout_histograms(table, layout, declared)
+    return ClientTable(found.counts, found.clients, found.categories, path, layout.columns)
+
+
+def shown_categories(table: Any, layout: Layout) -> int | tuple[str, ...]:
+    """The categories that a table shows."""
+    if layout.category is None:
+        return layout.wide
+    return observed_categories(table, category=layout.category)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """What is wrong with a table, with the name of its file and the line."""
+    try:
+        yield
+    except RowError as error:
+        raise CountsError(f"{path}: {error.at(row_location(path, error.row))}") from None
+    except CountsError as error:
+        raise CountsError(f"{path}: {error}") from None
+
+
+def _data_provenance(read: "ClientTable | PackedClients") -> DataProvenance:
+    category = read.columns.category
+    return DataProvenance(
+        file=read.path.name,
+        n_clients=read.shape[0],
+        n_categories=read.shape[1],
+        n_points=read.n_points,
+        client=read.columns.client,
+        category=None if category is None else column_text(category),
+        count=read.columns.count,
+    )
+
+
+def _opened(path: Path, reading: Reading, declared: Declared) -> ShardFolder:
+    """The folder, if its categories are those that are declared, and nothing is asked of a table."""
+    asked = {
+        "--client": reading.asked.client, "--category": reading.asked.category,
+        "--count": reading.asked.count, "--drop-empty": reading.drop_empty or None,
+    }  # fmt: skip
+    for option, value in asked.items():
+        if value is not None:
+            raise ParameterError(
+                f"{option} has no effect with packed clients, {path}: leave it out"
+            )
+    folder = open_shards(path)
+    if declared is None:
+        reading.say(f"{counted(folder.n_categories, 'category')}, as {path} was packed")
+    elif declared not in (folder.n_categories, tuple(folder.categories)):
+        n = declared if isinstance(declared, int) else len(declared)
+        raise CountsError(
+            f"{path}: expected the {n} declared categories, got packed clients of "
+            f"{folder.n_categories} that are not the same; pack the tables with --categories"
+        )
+    return folder
+
+
+def _shown(categories: int | tuple[str, ...]) -> str:
+    """What to say about categories that were not declared."""
+    if isinstance(categories, tuple) and all(name.isdecimal() for name in categories):
+        return (
+            f"{counted(len(categories), 'category')} from the table, whose numbers are taken as names, "
+            "because most numbers up to the largest do not occur; declare them with --categories"
+        )
+    n = categories if isinstance(categories, int) else len(categories)
+    return f"{counted(n, 'category')}, from the table; declare them with --categories"

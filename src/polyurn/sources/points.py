@@ -1,0 +1,293 @@
+"""Where points come from: a table, or a NumPy archive, with the label and the features of each.
+
+What is taken from a file instead of being named is said. An archive has arrays called features, labels
+and clients; its labels and clients are read like columns of a table.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.client.columns import as_arrow, column_ids, distinct_values
+from polyurn.client.counting import category_names
+from polyurn.client.layout import find_column
+from polyurn.client.record_tables import list_columns, number_columns, table_features_of
+from polyurn.client.records import Records
+from polyurn.client.tables import category_codes, known_codes, observed_categories
+from polyurn.errors import CountsError, FileError, ParameterError, RowError
+from polyurn.model.style import Style
+from polyurn.model.style_coordinates import feature_rows, label_codes
+from polyurn.sources.clients import Declared, Say, naming
+from polyurn.storage.models import Saved, load_saved
+from polyurn.storage.npz_files import read_record_arrays
+from polyurn.storage.table_files import arrow, read_table
+from polyurn.typed.arrays import ids_of
+from polyurn.wording import counted, differing
+
+
+@dataclass(frozen=True, eq=False)
+class PointFile:
+    """A file of points, one row each.
+
+    `table` is a pyarrow.Table; that of an archive has columns "label" and, if there are any, "client",
+    and its features are `array`, of shape (n_points, ...).
+    """
+
+    path: Path
+    table: Any
+    array: NDArray[Any] | None = None
+
+    @classmethod
+    def read(cls, path: Path, say: Say | None = None) -> Self:
+        """Read a file, and check what an archive has."""
+        if not is_archive(path):
+            return cls(path, as_arrow(read_table(path, on_remark=say)))
+        arrays = read_record_arrays(path)
+        try:
+            labels = label_codes(arrays.labels, len(feature_rows(arrays.features)), n_labels=None)
+            columns: dict[str, Any] = {"label": labels}
+            if arrays.clients is not None:
+                columns["client"] = ids_of(arrays.clients, "clients")
+        except ParameterError as error:
+            raise CountsError(f"{path}: {error}") from None
+        if any(len(column) != len(labels) for column in columns.values()):
+            raise CountsError(f"{path}: expected a client for each of {len(labels):,} points")
+        return cls(path, arrow("reading points").table(columns), arrays.features)
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.table.column_names)
+
+    def refuse_names(self, asked: Mapping[str, object]) -> None:
+        """Refuse options that name columns of an archive, which has none."""
+        given = [option for option, value in asked.items() if value is not None]
+        if self.array is not None and given:
+            raise ParameterError(
+                f"{given[0]} has no effect with .npz files, whose arrays are called features, labels "
+                "and clients: leave it out"
+            )
+
+    def label_column(self, asked: str | None) -> str:
+        """The column with the label: the one that is asked for, or "label"."""
+        name = asked or "label"
+        if "," in name:  # several, which are crossed
+            return name
+        with naming(self.path):
+            return find_column(self.columns, name, option="--label")
+
+    def client_column(self, asked: str | None) -> str:
+        """The column with the client: the one that is asked for, or "client"."""
+        if self.array is not None and "client" not in self.columns:
+            raise FileError(
+                f"{self.path}: expected an array 'clients', which says whose each point is"
+            )
+        with naming(self.path):
+            return find_column(self.columns, asked or "client", option="--client")
+
+    def shown_labels(self, column: str | Sequence[str]) -> int | tuple[str, ...]:
+        """The labels that the points have: how many, or their names."""
+        if self.array is not None:
+            return max(2, int(np.max(self.table["label"], initial=0)) + 1)
+        with naming(self.path):
+            return observed_categories(self.table, category=column)
+
+    def codes(
+        self,
+        declared: int | tuple[str, ...],
+        column: str | Sequence[str],
+        lacks: str = "",
+        advice: str = "take proxy points of every label",
+    ) -> NDArray[np.int64]:
+        """The number of each point's label, shape (n_points,).
+
+        `lacks` begins the error about a label that nobody declared, "proxy.csv has no point", say, and
+        `advice` ends it.
+        """
+        with naming(self.path):
+            if lacks:
+                codes = known_codes(self.table, declared, category=column)
+                unknown = np.flatnonzero(codes < 0)
+                if len(unknown):
+                    raise RowError(
+                        f"column {column!r}: {lacks} of the labels of {len(unknown):,} of "
+                        f"{len(codes):,} rows, the first",
+                        int(unknown[0]),
+                        f"; leave these rows out, or {advice}",
+                    )
+            return category_codes(self.table, declared, category=column)
+
+    def features(self, names: Sequence[str] | None) -> NDArray[Any]:
+        """The features of all points, shape (n_points, n_features); of these columns of a table."""
+        if self.array is not None:
+            return feature_rows(self.array)
+        with naming(self.path):
+            return table_features_of(self.table, names or ())
+
+    def feature_columns(
+        self, asked: Sequence[str] | None, *, leave_out: Sequence[str], say: Say
+    ) -> tuple[str, ...] | None:
+        """The columns with features: those asked for, or all that hold numbers, and that is said."""
+        if asked is not None or self.array is not None:
+            return None if asked is None else tuple(asked)
+        with naming(self.path):
+            found, lists = number_columns(self.table, leave_out=leave_out), list_columns(self.table)
+            if not found and lists:
+                raise CountsError(
+                    "expected columns of numbers, got none; take the column of lists: --features "
+                    f"{lists[0]}"
+                )
+        say(f"{counted(len(found), 'feature')}, from {self.path}; name them with --features")
+        left = [name for name in self.columns if name not in (*leave_out, *found)]
+        if left:
+            say(
+                f"not taken as features, because not all values are finite numbers: {', '.join(left)}"
+            )
+        return found
+
+    def check_n_features(self, features: NDArray[Any], expected: int, like: Path) -> None:
+        """Stop at points that have more features, or fewer, than those of another file."""
+        if features.shape[1] != expected:
+            raise CountsError(
+                f"{self.path}: expected points of {counted(expected, 'feature')}, as in {like}, got "
+                f"{features.shape[1]:,}"
+            )
+
+    def records(
+        self, declared: int | tuple[str, ...], label: str, client: str, features: NDArray[Any]
+    ) -> Records:
+        """The points as records of their clients."""
+        labels = self.codes(declared, label)
+        with naming(self.path):
+            ids, owner = distinct_values(column_ids(self.table, client))
+            n_labels = len(category_names(declared))
+            return Records(features, labels, ids[owner], n_labels=n_labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points with features of shape (n_points, n_features), labels, and the names of both, if any."""
+
+    features: NDArray[Any]
+    labels: NDArray[np.int64]
+    declared: int | tuple[str, ...]
+    columns: tuple[str, ...] | None
+
+
+def read_points(
+    path: Path,
+    *,
+    label: str | None,
+    client: str | None = None,
+    features: Sequence[str] | None,
+    declared: Declared,
+    say: Say,
+) -> Points:
+    """The points of a file; labels and features that are not named are those that it shows."""
+    file = PointFile.read(path, say)
+    file.refuse_names({"--label": label, "--client": client, "--features": features})
+    if file.array is not None and isinstance(declared, tuple):
+        raise ParameterError("expected --categories as a number with .npz files, whose labels are")
+    column = file.label_column(label)
+    declared = file.shown_labels(column) if declared is None else declared
+    codes = file.codes(declared, column)
+    names = file.feature_columns(features, leave_out=(column, client or "client"), say=say)
+    return Points(file.features(names), codes, declared, names)
+
+
+def read_records(
+    proxy: Path,
+    clients: Path,
+    *,
+    label: str | None,
+    client: str | None,
+    features: Sequence[str] | None,
+    declared: Declared,
+    say: Say,
+) -> tuple[Points, Records]:
+    """Proxy points, and clients' records with the same labels and features."""
+    if is_archive(proxy) != is_archive(clients):
+        raise FileError(f"expected two tables or two .npz files, got {proxy} and {clients}")
+    points = read_points(
+        proxy, label=label, client=client, features=features, declared=declared, say=say
+    )
+    held = PointFile.read(clients, say)
+    column, whose = held.label_column(label), held.client_column(client)
+    if declared is None:
+        held.codes(points.declared, column, lacks=f"{proxy} has no point")
+    rows = held.features(points.columns)
+    held.check_n_features(rows, points.features.shape[1], proxy)
+    return points, held.records(points.declared, column, whose, rows)
+
+
+def styled_features(
+    file: PointFile, path: Path, columns: str | None, categories: Sequence[str]
+) -> tuple[Style, NDArray[Any]]:
+    """The style of a file, whose labels are these categories, and the points' features for it."""
+    saved = load_saved(path, Style)
+    if saved.categories is not None and tuple(saved.categories) != tuple(categories):
+        raise ParameterError(
+            f"expected clients with the labels of {path}, {differing(saved.categories, categories)}; "
+            "measure the style with the same labels (style --categories)"
+        )
+    file.refuse_names({"--features": columns})
+    features = file.features(style_columns(path, columns, file.path))
+    file.check_n_features(features, saved.model.space.n_features, path)
+    return saved.model, features
+
+
+def style_columns(path: Path, columns: str | None, where: Path) -> Sequence[str]:
+    """The columns in which a style is measured: those of the option, or of its file."""
+    if is_archive(where):
+        return ()
+    if columns is not None:
+        return [name.strip() for name in columns.split(",")]
+    names = load_saved(path, Style).features
+    if names is None:
+        raise ParameterError(
+            f"expected --features, columns of {where}: {path} does not say what its features are called"
+        )
+    return names
+
+
+def read_pictures(
+    path: Path,
+    style: Saved[Style],
+    *,
+    label: str | None,
+    features: Sequence[str] | None,
+    shape: str | None,
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Points as a report shows them, shape (n_points, ...): as an archive has them, or of this shape."""
+    file, column = PointFile.read(path), label or "label"
+    file.refuse_names({"--label": label, "--features": features})
+    if file.array is not None:  # whose labels are numbers, whatever they are called elsewhere
+        return _shaped(file.array, shape), file.codes(style.model.space.n_labels, column)
+    codes = file.codes(style.declared, column)
+    names = features or style.features
+    names = names or number_columns(file.table, leave_out=(column, "client"))
+    return _shaped(file.features(names), shape), codes
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file is a NumPy archive, by its name."""
+    return path.suffix == ".npz"
+
+
+def _shaped(features: NDArray[Any], shape: str | None) -> NDArray[Any]:
+    if shape is None:
+        return features
+    parts = shape.split(",")
+    if not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
+        raise ParameterError(f"expected --shape as whole numbers, 28,28 say, got {shape!r}")
+    lengths = tuple(int(part) for part in parts)
+    n_features = math.prod(features.shape[1:])
+    if math.prod(lengths) != n_features:
+        raise ParameterError(
+            f"expected --shape of {n_features} numbers, the features of a point, got {shape!r}"
+        )
+    return features.reshape(len(features), *lengths)

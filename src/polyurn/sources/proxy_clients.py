@@ -1,0 +1,202 @@
+"""Proxy points and the clients that are to hold them: read from files, with the same categories.
+
+Clients are those of a table, or drawn from an MDM file. Which points a client is given is
+`partitioning/assign.py`'s.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.client.columns import column_counts
+from polyurn.client.counting import category_names
+from polyurn.client.layout import category_columns, column_text
+from polyurn.client.tables import category_codes, known_codes, table_layout
+from polyurn.errors import CountsError
+from polyurn.memory import check_memory
+from polyurn.model.mdm import MDM
+from polyurn.model.populations import Oracle, Population
+from polyurn.sources.clients import (
+    Declared,
+    Reading,
+    Say,
+    naming,
+    read_clients,
+    shown_categories,
+)
+from polyurn.sources.points import PointFile
+from polyurn.storage.models import Saved
+from polyurn.storage.table_files import parquet_rows, read_table, table_batches
+from polyurn.wording import counted
+
+# Peak memory of `partition` grows by so many bytes with each proxy point, and with each point that a
+# client asks for (measured with 2 and 8 million of either, 20 points and 6.4 rows a client).
+_BYTES_PER_PROXY_POINT = 27
+_BYTES_PER_ASKED_POINT = 43
+# And with each feature of a proxy point, for a style (200,000 and 800,000 points of 16 features in a
+# column of lists: 41; in columns of their own they take 29).
+_BYTES_PER_FEATURE = 41
+# Less is not worth a sentence.
+_LARGE = 2**29
+
+
+@dataclass(frozen=True)
+class ProxyClients:
+    """Proxy data and the clients that are to hold them.
+
+    `labels` and `positions`, of shape (n_points,), are the category of each point that a client can
+    hold and its row. `counts`, of shape (n_clients, n_categories), and the ids in `clients` are None
+    for an MDM. `population` is who is drawn: the MDM, or clients of the table at random, unless others
+    replace them.
+    """
+
+    file: PointFile
+    labels: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    categories: tuple[str, ...]
+    population: Population
+    counts: Any = None
+    clients: NDArray[Any] | None = None
+
+    def drawn(self, n_clients: int, *, rng: int) -> "ProxyClients":
+        """So many clients of the population."""
+        return replace(self, counts=self.population.sample(n_clients, rng=rng))
+
+
+def read_proxy(
+    file: PointFile,
+    label_column: str | None,
+    clients: Path | Saved[MDM],
+    reading: Reading,
+    declared: Declared,
+    redraw_from: Saved[MDM] | None = None,
+) -> ProxyClients:
+    """The labels of the proxy data, and clients of a table or of an MDM with the same categories.
+
+    Where a client of a table cannot be served, others of `redraw_from` may take its place.
+    """
+    file.refuse_names({"--label-column": label_column})
+    model = clients if isinstance(clients, Saved) else redraw_from
+    if model is not None:
+        declared = model.declared
+    with naming(file.path):
+        column = _label_column(
+            file.columns, label_column, reading if model is None else reading.like(model)
+        )
+    if declared is None:
+        assert isinstance(clients, Path)
+        declared = _categories_of_both(file, column, clients, reading)
+    with naming(file.path):
+        codes, positions = _held(file.table, declared, column, reading.say)
+    if isinstance(clients, Saved):
+        return ProxyClients(file, codes, positions, category_names(declared), clients.model)
+    read = read_clients(clients, reading, declared)
+    population = Oracle(read.counts) if redraw_from is None else redraw_from.model
+    return ProxyClients(
+        file, codes, positions, read.categories, population, read.counts, read.clients
+    )
+
+
+def _categories_of_both(
+    file: PointFile, column: str | tuple[str, ...], clients: Path, reading: Reading
+) -> int | tuple[str, ...]:
+    """The categories that the proxy data and the clients show together, which is said."""
+    of_points = file.shown_labels(column)
+    with naming(clients):
+        table = read_table(clients)
+        of_clients = shown_categories(table, table_layout(table, reading.asked))
+    if isinstance(of_points, int) and isinstance(of_clients, int):
+        found: int | tuple[str, ...] = max(of_points, of_clients)
+    else:  # numbers with numbers, names with names
+        names = [names for names in (of_points, of_clients) if not isinstance(names, int)]
+        found = tuple(sorted(set().union(*names)))
+    n = len(category_names(found))
+    reading.say(f"{counted(n, 'category')}, from the tables; declare them with --categories")
+    return found
+
+
+def _label_column(
+    names: Sequence[str], asked: str | None, reading: Reading
+) -> str | tuple[str, ...]:
+    """The column of the proxy data with the category, or those that are crossed.
+
+    Asked for, or remembered by an MDM file, or called "label".
+    """
+    option = "--label-column"
+    if asked is None and reading.remembered.category is not None:
+        with suppress(CountsError):
+            found = category_columns(names, reading.remembered.category, option=option)
+            reading.say(f"the category is in column {column_text(found)!r}")
+            return found
+    return category_columns(names, "label" if asked is None else asked, option=option)
+
+
+def _held(
+    points: Any, categories: int | tuple[str, ...], column: str | tuple[str, ...], say: Say
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The category of each proxy point that a client can hold, and the rows in which they stand.
+
+    A value that is no category is more likely a mistake, and an error. A combination of crossed columns
+    that no client has is not: such points are left out, and that is said.
+    """
+    if not isinstance(column, tuple):
+        codes = category_codes(points, categories, category=column)
+        return codes, np.arange(len(codes))
+    codes = known_codes(points, categories, category=column)
+    positions = np.flatnonzero(codes >= 0)
+    if len(positions) == 0:
+        category_codes(points, categories, category=column)  # which says why
+    if len(positions) < len(codes):
+        left_out = counted(len(codes) - len(positions), "proxy point")
+        say(f"left out {left_out} of combinations that are no category of the clients")
+    return codes[positions], positions
+
+
+def say_memory(
+    labels: Path,
+    clients: Path,
+    count: str | None,
+    say: Say,
+    *,
+    n_features: int = 0,
+    n_asked: int | None = None,
+) -> None:
+    """Say how much memory a partition of Parquet files takes if it is much, before they are read.
+
+    `n_asked` points are what clients of an MDM file ask for; by default, every proxy point once. Text
+    files say nothing before they are read.
+    """
+    if labels.suffix != ".parquet" or clients.suffix not in (".parquet", ".json"):
+        return
+    n_proxy = parquet_rows(labels) or 0
+    if n_asked is None:
+        n_asked = n_proxy if clients.suffix == ".json" else _n_points(clients, count)
+    per_point = _BYTES_PER_PROXY_POINT + _BYTES_PER_FEATURE * n_features
+    n_bytes = per_point * n_proxy + _BYTES_PER_ASKED_POINT * n_asked
+    if n_bytes < _LARGE:
+        return
+    points = counted(n_proxy, "proxy point")
+    if n_features:
+        points += f" of {counted(n_features, 'feature')}"
+    what = f"{points} and {counted(n_asked, 'point')} that clients ask for"
+    say(f"{what} take about {n_bytes / 2**30:.1f} GiB of memory")
+    check_memory(n_bytes, what, "partition fewer clients at a time")
+
+
+def _n_points(clients: Path, count: str | None) -> int:
+    """How many points the clients of a Parquet file ask for."""
+    name, total = count or "count", 0
+    with naming(clients):
+        try:
+            for _, table in table_batches(clients, columns=[name]):
+                if name not in table.column_names:
+                    return parquet_rows(clients) or 0  # every row is one point
+                total += int(np.sum(column_counts(table, name)))
+        except ValueError:  # not a column of counts: whoever reads the table says what is wrong
+            return parquet_rows(clients) or 0
+    return total

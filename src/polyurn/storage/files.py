@@ -1,0 +1,161 @@
+"""Files on disk: read to their end if they are files at all, written whole or not at all.
+
+A file is written beside its place and moved there when it is whole. What is in one is the business of
+the module that reads or writes it.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, BinaryIO
+
+from polyurn.errors import FileError
+
+AGAIN = "write it again, or take a copy that is whole"  # what to do about a damaged file
+
+_PREFIX = ".polyurn-"  # of a file that is being written
+_LEFT = re.compile(re.escape(_PREFIX) + "[0-9a-f]{16}")
+_OLD = 3600.0  # seconds
+_OTHERS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write to a neighbour and move it into place, so that nothing half-written is ever seen.
+
+    A link is followed to its file; a pipe or a device is written to as it is.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            with open(path, "wb") as file:
+                write(file)
+            return
+        place = os.path.realpath(path)
+        neighbour = Path(place).with_name(f"{_PREFIX}{secrets.token_hex(8)}")
+        try:
+            with open(neighbour, "xb") as file:
+                write(file)
+            if os.path.exists(place):
+                shutil.copymode(place, neighbour)
+            os.replace(neighbour, place)
+        finally:
+            neighbour.unlink(missing_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise a `FileError` where nothing can be written: before the work, not after it."""
+    if os.path.isdir(path):
+        raise FileError(f"cannot write {path}: Is a directory")
+    try:
+        if os.path.isfile(path) or not os.path.exists(path):  # a pipe or device is there already
+            TemporaryFile(dir=os.path.dirname(os.path.realpath(path))).close()
+    except OSError as error:
+        raise FileError(f"cannot write {path}: {error.strerror}") from error
+
+
+def others_in(folder: str | os.PathLike[str]) -> list[str]:
+    """What is in a folder of ours besides files that a killed process left half-written.
+
+    Those that are older than an hour, so that nobody can be writing them, are removed.
+    """
+    others = []
+    for name in os.listdir(folder):
+        if not _LEFT.fullmatch(name):
+            others.append(name)
+            continue
+        with contextlib.suppress(
+            FileNotFoundError
+        ):  # it was being written, and is in its place now
+            path = os.path.join(folder, name)
+            if time.time() - os.lstat(path).st_mtime > _OLD:
+                os.unlink(path)
+    return others
+
+
+def own_folder(path: Path, mark: str) -> bool:
+    """Make a folder of ours, and say whether it has the file `mark` already; else it has to be empty."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        others = others_in(path)
+    except OSError as error:
+        raise FileError(f"cannot use {path}: {error.strerror}") from error
+    if others and mark not in others:
+        raise FileError(f"{path} holds something else; take an empty folder")
+    return mark in others
+
+
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Refuse to read what is not a file: a device may never end, and a pipe may never begin.
+
+    Examples
+    --------
+    >>> check_regular("/dev/zero")
+    Traceback (most recent call last):
+    ...
+    polyurn.errors.FileError: cannot read /dev/zero: expected a file, got a device
+    """
+    try:
+        kind = stat.S_IFMT(os.stat(path).st_mode)
+    except ValueError as error:  # a zero character, or half a surrogate pair
+        raise FileError(
+            f"cannot read {str(path)!a}: expected a name that a file can have"
+        ) from error
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from error
+    if kind == stat.S_IFDIR:
+        raise FileError(f"cannot read {path}: Is a directory")
+    if kind != stat.S_IFREG:
+        other = _OTHERS.get(kind, "something else")
+        first = "; write it to a file first" if kind == stat.S_IFIFO else ""
+        raise FileError(f"cannot read {path}: expected a file, got {other}{first}")
+
+
+def read_regular(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file."""
+    with open_regular(path) as file:
+        try:
+            return file.read()
+        except OSError as error:
+            raise FileError(f"cannot read {path}: {error.strerror}") from error
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """A file, open to be read; whoever asks closes it."""
+    check_regular(path)
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from error
+
+
+def read_secret(path: Path) -> bytes:
+    """The bytes of a file that nobody but its owner may read."""
+    data = read_regular(path)
+    if os.name == "posix" and path.stat().st_mode & 0o077:
+        raise FileError(f"others than its owner may read {path}: run chmod 600 on it")
+    return data
+
+
+def write_secret(path: Path, data: bytes) -> None:
+    """Write a file that nobody but its owner may read, in the place of any that is there."""
+    try:
+        path.unlink(missing_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise FileError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,74 @@
+"""Records in a NumPy archive (.npz): arrays `features` and `labels`, and `clients` where there are some.
+
+Records in tables are read by `table_files.py`.
+"""
+
+import errno
+import os
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.errors import FileError
+from polyurn.storage.files import AGAIN, open_regular
+from polyurn.typed.json_form import shown
+
+# What reading an archive with other bytes than were written can raise; a RuntimeError is a password.
+_DAMAGE = (
+    ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class RecordArrays:
+    """What an archive holds, all of length n_points; never shown in a repr."""
+
+    features: NDArray[Any]
+    labels: NDArray[Any]
+    clients: NDArray[Any] | None
+
+    def __repr__(self) -> str:
+        return f"RecordArrays(features{self.features.shape})"
+
+
+def read_record_arrays(path: str | os.PathLike[str]) -> RecordArrays:
+    """Read an archive; nothing in it is executed."""
+    path, arrays = Path(path), read_arrays(path)
+    missing = {"features", "labels"} - arrays.keys()
+    if missing:
+        raise FileError(
+            f"{path}: expected arrays 'features' and 'labels', got {', '.join(sorted(arrays)) or 'none'}"
+        )
+    return RecordArrays(arrays["features"], arrays["labels"], arrays.get("clients"))
+
+
+def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+    """The arrays of an archive by their names; nothing in it is executed."""
+    path = Path(path)
+    try:
+        with open_regular(path) as file:
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, np.ndarray):  # one array alone, whatever the file is called
+                raise _unreadable(path, "it is a single array")
+            arrays = {name: archive[name] for name in archive.files}
+    except _DAMAGE as error:
+        raise _unreadable(path, error) from error
+    except FileError:
+        raise
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # a place before the file's beginning
+            raise _unreadable(path, error.strerror or error) from error
+        raise FileError(f"cannot read {path}: {error.strerror or AGAIN}") from error
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # numpy gives bytes for what is no array
+            raise _unreadable(path, f"{shown(name)} is no array")
+    return arrays
+
+
+def _unreadable(path: Path, reason: object) -> FileError:
+    return FileError(f"{path} is not a readable .npz file of plain arrays: {reason}; {AGAIN}")

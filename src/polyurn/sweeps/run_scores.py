@@ -1,0 +1,235 @@
+"""What a run scores, and measures of simulated against true scores.
+
+A score is the mean of a run's last evaluations, or what one that diverged scores instead.
+
+A single evaluation swings with the cohort before it; by the mean of the last half, the true clients
+differ less from themselves (`experiments/which_score.py`). What it all means is `verdict.py`.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyurn.errors import ParameterError
+from polyurn.storage.run_log import FinishedRun
+
+LOSS = "loss"  # the test loss of the runs, the one metric of which less is better
+LAST = 0.5  # the share of the evaluations, the last ones, that a score is the mean of
+# The population of the noise floor: the true clients in another order, so that other cohorts meet.
+AGAIN = "again"
+
+
+@dataclass(frozen=True)
+class RunScore:
+    """What one run came to, in the metric's own direction; `reached`: its first round at the target."""
+
+    value: float
+    diverged: bool
+    reached: int | None = None
+
+
+# population → seed → settings as a text → score
+Scores = dict[str, dict[int, dict[str, RunScore]]]
+
+
+def score_runs(
+    runs: Iterable[FinishedRun],
+    metric: str,
+    *,
+    last: float = LAST,
+    target: float | None = None,
+    diverged_score: float | None = None,
+) -> Scores:
+    """The scores of runs by population, seed and settings; see `compare_sweeps`."""
+    whole = [run for run in runs if not run.pruned]
+    worst = worst_score(whole, metric, last=last) if diverged_score is None else diverged_score
+    scores: Scores = {}
+    for run in whole:
+        value = score(run, metric, last=last)
+        reached = None if target is None else round_reached(run, metric, target)
+        by_seed = scores.setdefault(run.population, {}).setdefault(run.seed, {})
+        by_seed[settings_key(run)] = RunScore(
+            worst if value is None else value, value is None, reached
+        )
+    return scores
+
+
+def settings_key(run: FinishedRun) -> str:
+    """The settings of a run as a text."""
+    return json.dumps(run.settings.to_json(), sort_keys=True)
+
+
+def score(run: FinishedRun, metric: str, *, last: float = LAST) -> float | None:
+    """The mean of a run's last evaluations; None if it diverged.
+
+    A run counts as diverged, too, where one of them is not a finite number. `last` is the share of the
+    evaluations, rounded up, and at least one.
+
+    Examples
+    --------
+    >>> from polyurn.training.fedavg import FedAvg
+    >>> settings = FedAvg(n_rounds=3, cohort_size=1)
+    >>> curve = {"accuracy": [0.2, 0.5, 0.7]}
+    >>> run = FinishedRun("true", 0, settings, "workers", [1, 2, 3], [3.0, 2.0, 1.0], curve,
+    ...                 {"accuracy": 0.7}, None, 0.0)
+    >>> score(run, "accuracy"), score(run, "loss", last=1.0)
+    (0.6, 2.0)
+    """
+    curve = _curve(run, metric)
+    # 0.07 of 100 evaluations are seven, not eight, although 0.07 * 100 is a little more.
+    n = max(1, math.ceil(last * len(curve) - 1e-9))
+    values = [value for value in curve[-n:] if value is not None and math.isfinite(value)]
+    if run.diverged or len(values) < n:
+        return None
+    return math.fsum(values) / n
+
+
+def worst_score(runs: Iterable[FinishedRun], metric: str, *, last: float = LAST) -> float:
+    """What a run that diverged scores among these: see `compare_sweeps`."""
+    whole = (run for run in runs if not run.pruned)
+    found = (score(run, metric, last=last) for run in whole)
+    values = [direction(metric) * value for value in found if value is not None]
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    if metric != LOSS and low >= 0:
+        return 0.0
+    return direction(metric) * (low - (high - low or 1.0))
+
+
+def round_reached(run: FinishedRun, metric: str, target: float) -> int | None:
+    """The first evaluated round whose metric reaches the target; None if none does, or if it diverged.
+
+    Examples
+    --------
+    >>> from polyurn.training.fedavg import FedAvg
+    >>> settings = FedAvg(n_rounds=30, cohort_size=1)
+    >>> curve = {"accuracy": [0.2, 0.5, 0.7]}
+    >>> run = FinishedRun("true", 0, settings, "workers", [10, 20, 30], [3.0, 2.0, 1.0], curve,
+    ...                 {"accuracy": 0.7}, None, 0.0)
+    >>> round_reached(run, "accuracy", 0.5), round_reached(run, "loss", 1.5)
+    (20, 30)
+    """
+    sign = direction(metric)
+    if run.diverged:
+        return None
+    for position, value in zip(run.rounds, _curve(run, metric), strict=False):
+        if value is not None and sign * value >= sign * target:
+            return position
+    return None
+
+
+def direction(metric: str) -> int:
+    """1 if more of the metric is better, -1 if less is."""
+    return -1 if metric == LOSS else 1
+
+
+def _curve(run: FinishedRun, metric: str) -> Sequence[float | None]:
+    if metric == LOSS:
+        return run.loss
+    if metric not in run.metrics:
+        known = ", ".join([*run.metrics, LOSS])
+        raise ParameterError(f"runs have no metric {metric!r}; expected {known}")
+    return run.metrics[metric]
+
+
+# ------------------------------------------------------------------------ simulated against true
+
+
+@dataclass(frozen=True, eq=False)
+class SeedPairs:
+    """What two populations scored with the same settings under one seed, lists of length n_settings.
+
+    `best` is what the best of all true runs of the seed scored, also of those without a counterpart.
+    """
+
+    settings: list[str]
+    simulated: list[RunScore]
+    true: list[RunScore]
+    best: float
+
+    def values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The simulated and the true scores, each of shape (n_settings,)."""
+        a, b = ([one.value for one in part] for part in (self.simulated, self.true))
+        return np.array(a), np.array(b)
+
+
+def pair(
+    simulated: Mapping[int, Mapping[str, RunScore]],
+    true: Mapping[int, Mapping[str, RunScore]],
+    *,
+    sign: int,
+) -> tuple[list[SeedPairs], int]:
+    """The pairs of each seed that has any, and the number of runs without a counterpart.
+
+    Scores are given by seed and settings; `sign` is the metric's `direction`.
+    """
+    found, n_missing = [], 0
+    for seed in sorted(set(simulated) | set(true)):
+        here, there = simulated.get(seed, {}), true.get(seed, {})
+        n_missing += len(set(here) ^ set(there))
+        common = sorted(set(here) & set(there))
+        if common:
+            best = sign * max(sign * one.value for one in there.values())
+            found.append(
+                SeedPairs(common, [here[s] for s in common], [there[s] for s in common], best)
+            )
+    return found, n_missing
+
+
+def mean_scores(pairs: list[SeedPairs]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Simulated and true scores, means over the seeds that both have, each of shape (n_settings,)."""
+    sums: dict[str, list[tuple[float, float]]] = {}
+    for one in pairs:
+        for key, a, b in zip(one.settings, one.simulated, one.true, strict=True):
+            sums.setdefault(key, []).append((a.value, b.value))
+    means = np.array([np.mean(values, axis=0) for values in sums.values()]).reshape(-1, 2)
+    return means[:, 0], means[:, 1]
+
+
+def mean_difference(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """The mean over settings of |a - b|; NaN without any.
+
+    Examples
+    --------
+    >>> mean_difference(np.array([0.5, 0.25]), np.array([0.25, 0.5]))
+    0.25
+    """
+    return float(np.abs(a - b).mean()) if len(a) else math.nan
+
+
+def rounds_apart(pairs: SeedPairs) -> float:
+    """How many rounds apart both reach the target, mean over settings; NaN where never both do."""
+    apart = [
+        abs(a.reached - b.reached)
+        for a, b in zip(pairs.simulated, pairs.true, strict=True)
+        if a.reached is not None and b.reached is not None
+    ]
+    return float(np.mean(apart)) if apart else math.nan
+
+
+def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Spearman's rank correlation; NaN where it is not defined."""
+    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return math.nan
+    from scipy import stats  # half a second, which no other command should wait for
+
+    return float(stats.spearmanr(a, b).statistic)
+
+
+def regret(
+    simulated: NDArray[np.float64], true: NDArray[np.float64], *, best: float | None = None
+) -> float:
+    """What is lost on the true clients by the choice that looks best on the simulated ones.
+
+    More is better here. Among equal choices the mean counts, as if one were drawn.
+
+    Examples
+    --------
+    >>> regret(np.array([0.5, 0.9, 0.9]), np.array([0.8, 0.7, 0.5])).__round__(3)
+    0.2
+    """
+    chosen = true[simulated == simulated.max()].mean()
+    return float((true.max() if best is None else best) - chosen)

@@ -1,0 +1,252 @@
+"""Who holds what in a sweep, for each population and seed: as given, or drawn and cut from the data.
+
+Populations are given as values, or are the entries of a TOML file. Nothing is trained here.
+"""
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+from warnings import catch_warnings, simplefilter, warn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from polyurn.errors import ParameterError, StyleWarning
+from polyurn.model.mdm import MDM
+from polyurn.model.populations import IID, Dirichlet, Oracle, Population, SizesLike, Styled
+from polyurn.model.style import Style
+from polyurn.partitioning.assign import has_points, held_categories, partition
+from polyurn.partitioning.result import Partition
+from polyurn.sources.clients import Reading, read_clients
+from polyurn.storage.models import Saved, load_saved
+from polyurn.storage.partitions import load_partition
+from polyurn.sweeps.categories import agreed_names, lacking_categories
+from polyurn.sweeps.config import ClientsConfig, SweepConfig
+from polyurn.sweeps.run_scores import AGAIN
+from polyurn.training.examples import Examples, check_clients
+
+# The clients that a seed has.
+ClientsOfSeed: TypeAlias = Callable[[int], Partition]
+# Clients with their points, a function of the seed that gives them theirs anew, or a population.
+Clients: TypeAlias = Partition | ClientsOfSeed | Population
+# The histograms that clients of a seed ask for, drawn from a stream of its own.
+_Asked: TypeAlias = Callable[[int, np.random.Generator], Any]
+_TABLES = (".csv", ".tsv", ".gz", ".parquet")
+
+_DRAWS, _ORDER = 6, 7  # these random streams are not those of training/schedule.py
+
+
+def clients_by_seed(
+    populations: Mapping[str, Clients],
+    data: Examples,
+    *,
+    seeds: Iterable[int],
+    n_clients: int | None,
+    true: str,
+    noise_floor: bool = False,
+) -> dict[tuple[str, int], Partition]:
+    """The clients of each population under each seed, checked, by (name, seed).
+
+    A population is drawn anew for each seed, by default as many clients as `true` has. They are given
+    points of `data` by their labels, those of a `Styled` population also by features. `noise_floor`
+    adds the true clients in another order as "again", unless there is such a population.
+    """
+    if n_clients is None and isinstance(of_true := populations.get(true), Partition):
+        n_clients = len(of_true)
+    seeds = list(seeds)
+    found = {
+        (name, seed): _held(name, clients, data, seed=seed, n_clients=n_clients)
+        for name, clients in populations.items()
+        for seed in seeds
+    }
+    if noise_floor and true in populations and AGAIN not in populations:
+        found |= {(AGAIN, seed): in_another_order(found[true, seed], seed) for seed in seeds}
+    return found
+
+
+def in_another_order(clients: Partition, seed: int) -> Partition:
+    """The same clients in another order, so that others meet in the cohorts of the same seed.
+
+    Examples
+    --------
+    >>> again = in_another_order(Partition.from_lists([[0, 2], [1], [3, 4, 5]]), seed=0)
+    >>> sorted(held.tolist() for held in again)
+    [[0, 2], [1], [3, 4, 5]]
+    """
+    order = np.random.default_rng((_ORDER, seed)).permutation(len(clients))
+    offsets = np.concatenate([[0], np.cumsum(clients.sizes[order])])
+    indices = np.concatenate([clients[i] for i in order.tolist()])
+    return Partition(offsets, indices, ids=None if clients.ids is None else clients.ids[order])
+
+
+def _held(
+    name: str, clients: Clients, data: Examples, *, seed: int, n_clients: int | None
+) -> Partition:
+    if isinstance(clients, Population):
+        if n_clients is None:
+            raise ParameterError(f"{name}: expected n_clients, how many clients to draw")
+        drawing, cutting = streams(name, seed)
+        counts = clients.sample(n_clients, rng=drawing)
+        style, features = None, None
+        if isinstance(clients, Styled):
+            style = clients.style
+            features = data.features if clients.features is None else clients.features
+        return partition(data.labels, counts, style=style, features=features, rng=cutting)
+    held = clients(seed) if callable(clients) else clients
+    return check_clients(held, n_points=len(data), name=name)
+
+
+def streams(name: str, seed: int) -> list[np.random.Generator]:
+    """Two random streams: for drawing a population's clients, and for giving them points.
+
+    Populations have streams of their own, or they would have the same sizes in the same order.
+    """
+    word = zlib.crc32(name.encode())
+    return np.random.default_rng((_DRAWS, seed, word)).spawn(2)
+
+
+# ------------------------------------------------------------------------ entries of a TOML file
+
+
+@dataclass(frozen=True)
+class Models:
+    """The MDM and style files that the entries of a sweep name, by entry; each is read once."""
+
+    mdms: Mapping[str, Saved[MDM]]
+    styles: Mapping[str, Saved[Style]]
+    category_names: tuple[str, ...] | None
+
+    def n_categories(self, codes: NDArray[np.int64]) -> int:
+        """How many categories the models or the data have, whichever are more."""
+        known = [saved.model.n_categories for saved in self.mdms.values()]
+        return max([int(codes.max()) + 1, *known])
+
+
+def read_models(config: SweepConfig) -> Models:
+    """Read the files, whose categories have to have the same names."""
+    mdms, styles = {}, {}
+    found: list[tuple[str, str, Sequence[str] | None]] = []
+    for name, entry in config.clients.items():
+        if entry.mdm is not None:
+            mdms[name] = load_saved(config.folder / entry.mdm)
+            found.append((name, entry.mdm, mdms[name].categories))
+        if entry.style is not None:
+            styles[name] = load_saved(config.folder / entry.style, Style)
+            found.append((name, entry.style, styles[name].categories))
+    return Models(mdms, styles, agreed_names(found))
+
+
+@dataclass(frozen=True, eq=False)
+class CodedPoints:
+    """The points that clients are given: the category of each, and whether none was held out."""
+
+    codes: NDArray[np.int64]
+    models: Models
+    folder: Path
+    is_whole: bool
+
+    def clients(
+        self,
+        name: str,
+        entry: ClientsConfig,
+        owners: NDArray[Any] | None,
+        features: NDArray[Any] | None,
+        earlier: Mapping[str, ClientsOfSeed],
+    ) -> ClientsOfSeed:
+        """The clients of one entry, which the data or a file may have for every seed."""
+        if owners is not None:
+            owned = Partition.by_owner(owners)
+            return lambda _: owned
+        if entry.partition is not None:
+            if not self.is_whole:
+                raise ParameterError("a partition needs data with test points of their own")
+            kept = load_partition(self.folder / entry.partition)
+            check_clients(kept, n_points=len(self.codes), name=entry.partition)
+            return lambda _: kept
+        counts = self._counts(name, entry, earlier)
+        style = self.models.styles[name].model if name in self.models.styles else None
+
+        def drawn(seed: int) -> Partition:
+            drawing, cutting = streams(name, seed)
+            asked = sparse.csr_array(held_categories(counts(seed, drawing), self.codes))
+            shape = asked.shape[0], max(asked.shape[1], int(self.codes.max()) + 1)
+            wide = sparse.csr_array((asked.data, asked.indices, asked.indptr), shape)
+            with catch_warnings():
+                simplefilter("ignore", StyleWarning)  # it does not know whose clients they are
+                done = partition(self.codes, wide, style=style, features=features, rng=cutting)
+            report = None if done.report is None else done.report.style
+            if report is not None and report.remark is not None:
+                warn(f"[clients.{name}] {report.remark}", StyleWarning, stacklevel=2)
+            return done
+
+        return drawn
+
+    def lacking(self, name: str) -> str:
+        """What to say about an MDM's categories of which the data have no points; "" if none."""
+        if name not in self.models.mdms:
+            return ""
+        asked = self.models.mdms[name].model.mean()
+        return lacking_categories(
+            asked, has_points(self.codes, len(asked)), self.models.category_names
+        )
+
+    def _counts(
+        self, name: str, entry: ClientsConfig, earlier: Mapping[str, ClientsOfSeed]
+    ) -> _Asked:
+        n_categories, n_clients = self.models.n_categories(self.codes), entry.n_clients
+        if name in self.models.mdms:
+            mdm = self.models.mdms[name].model
+            return lambda _, rng: mdm.sample(n_clients or 1, rng=rng)
+        path = self.folder / str(entry.oracle)
+        if entry.oracle is not None and path.suffix in _TABLES:
+            declared = self.models.category_names or n_categories
+            known = read_clients(path, Reading(lambda _: None), declared).counts
+            return lambda _, rng: _some_of(known, n_clients, rng)
+        if not isinstance(entry.like, str):
+            alone = _baseline(entry, self.codes, n_categories, None)
+            return lambda _, rng: alone.sample(n_clients or 1, rng=rng)
+        if entry.like not in earlier:
+            others = f"one of {', '.join(earlier)}" if earlier else "one that stands above it"
+            raise ParameterError(
+                f"no population {entry.like!r} stands before it in the file; expected {others}"
+            )
+        other = earlier[entry.like]
+
+        def drawn(seed: int, rng: np.random.Generator) -> Any:
+            like = other(seed)
+            if entry.oracle is not None:
+                return _some_of(like.histograms(self.codes, n_categories), n_clients, rng)
+            population = _baseline(entry, self.codes, n_categories, like)
+            return population.sample(n_clients or len(like), rng=rng)
+
+        return drawn
+
+
+def _some_of(counts: Any, n_clients: int | None, rng: np.random.Generator) -> Any:
+    """All of these clients in their order, or so many of them at random."""
+    return counts if n_clients is None else Oracle(counts).sample(n_clients, rng=rng)
+
+
+def _baseline(
+    entry: ClientsConfig, codes: NDArray[np.int64], n_categories: int, like: Partition | None
+) -> Population:
+    """IID clients, or those of one Dirichlet; like others, or as large as the entry says."""
+    sizes: SizesLike = [int(entry.like or 0)] if like is None else like.sizes
+    if entry.kind == "iid" and like is not None:
+        return IID.like(like.histograms(codes, n_categories))
+    if entry.kind != "dirichlet":
+        return IID.proxy(codes, n_categories=n_categories, sizes=sizes)
+    # alpha_j = alpha C p_j, where the C categories are those that the data have points of.
+    assert entry.dirichlet is not None
+    proxy = np.bincount(codes, minlength=n_categories)
+    frequent = (proxy > 0).astype(np.int64)
+    if entry.marginal == "proxy":
+        frequent = proxy
+    elif entry.marginal == "clients":
+        assert like is not None
+        frequent = like.histograms(codes, n_categories).sum(axis=0)
+    alpha = entry.dirichlet * np.count_nonzero(proxy) * frequent / frequent.sum()
+    return Dirichlet(alpha, sizes)

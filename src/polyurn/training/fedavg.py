@@ -1,0 +1,153 @@
+"""What federated averaging is told: a frozen value.
+
+Settings are plain numbers and texts, so that they are the same in Python, JSON and TOML. No torch
+here: nothing is trained.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
+from numbers import Real
+from typing import Any, Literal
+
+from polyurn.errors import ParameterError
+from polyurn.typed.arguments import checked
+from polyurn.typed.json_form import shown
+
+EngineName = Literal["auto", "workers", "batched"]
+
+# Of the 32-bit floats that models have; a larger rate could only diverge.
+LARGEST_RATE = 1e38
+
+# A sweep may train settings that differ in nothing else side by side: they see the same cohorts
+# and the same batches.
+COLUMN_FIELDS = frozenset(
+    {
+        "local_learning_rate",
+        "server_learning_rate",
+        "weighting",
+        "proximal",
+        "server_optimizer",
+        "server_options",
+    }
+)
+
+
+@checked
+@dataclass(frozen=True)
+class FedAvg:
+    """Settings of federated averaging.
+
+    Attributes
+    ----------
+    n_rounds : int
+    cohort_size : int
+        Clients per round, drawn without replacement.
+    local_epochs : int
+        Passes of a client over its points.
+    local_learning_rate : float
+        Of the clients' SGD.
+    batch_size : int
+        A client's last batch of an epoch may be smaller. In a model with batch norm, a last single
+        point joins the batch before it, and a client with one point keeps the running statistics.
+    server_learning_rate : float
+        Passed to the server optimiser as `lr`.
+    weighting : {"points", "uniform"}
+        The mean of the clients' updates is weighted by their points, or not.
+    proximal : float
+        μ of FedProx: clients also minimise μ/2 ‖w - w_server‖². 0 is FedAvg.
+    server_optimizer : str
+        A class of `torch.optim`, which sees minus the mean update as its gradient. "SGD" with rate 1
+        is FedAvg; with server_options={"momentum": 0.9} it is FedAvgM; "Adam" is FedAdam.
+    server_options : mapping
+        The optimiser's other arguments.
+    evaluate_every : int
+        The test points are looked at every so many rounds, and after the last one.
+
+    Examples
+    --------
+    >>> settings = FedAvg(n_rounds=100, cohort_size=50, local_learning_rate=0.05)
+    >>> settings.with_changes({"local_epochs": 5}).local_epochs
+    5
+    >>> settings.with_changes({"local_epoch": 5})
+    Traceback (most recent call last):
+    ...
+    polyurn.errors.ParameterError: FedAvg has no setting 'local_epoch'; did you mean 'local_epochs'?
+    """
+
+    n_rounds: int
+    cohort_size: int
+    local_epochs: int = 1
+    local_learning_rate: float = 0.1
+    batch_size: int = 10
+    server_learning_rate: float = 1.0
+    weighting: Literal["points", "uniform"] = "points"
+    proximal: float = 0.0
+    server_optimizer: str = "SGD"
+    server_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    evaluate_every: int = 10
+
+    def __post_init__(self) -> None:
+        for name in ("n_rounds", "cohort_size", "local_epochs", "batch_size", "evaluate_every"):
+            value = getattr(self, name)
+            if not 1 <= value < 2**63:
+                raise ParameterError(
+                    f"expected {name} as an integer of at least 1 and below 2**63, got {shown(value)}"
+                )
+        for name in ("local_learning_rate", "server_learning_rate", "proximal"):
+            value, least = getattr(self, name), "of at least 0" if name == "proximal" else "above 0"
+            if not is_number(value) or value < 0 or (value == 0 and name != "proximal"):
+                raise ParameterError(f"expected {name} {least} and finite, got {shown(value)}")
+            if value > LARGEST_RATE:
+                raise ParameterError(f"expected {name} of at most 1e+38, got {shown(value)}")
+        if "lr" in self.server_options:
+            raise ParameterError(
+                "expected server_options as a mapping without 'lr', which is server_learning_rate"
+            )
+        options = {name: plain(value) for name, value in self.server_options.items()}
+        object.__setattr__(self, "server_options", options)
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as JSON values, in the order of the fields."""
+        return asdict(self) | {"server_options": dict(self.server_options)}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "FedAvg":
+        """The settings that `to_json` wrote; unknown names are an error."""
+        check_names(document)
+        missing = [name for name in ("n_rounds", "cohort_size") if name not in document]
+        if missing:
+            raise ParameterError(f"FedAvg needs {' and '.join(missing)}")
+        return cls(**document)
+
+    def with_changes(self, changes: Mapping[str, Any]) -> "FedAvg":
+        """The same settings with some of them changed."""
+        check_names(changes)
+        return replace(self, **changes)
+
+    def evaluates(self, round_: int) -> bool:
+        """Whether the test points are looked at after this round, counted from 1."""
+        return round_ % self.evaluate_every == 0 or round_ == self.n_rounds
+
+
+def check_names(names: Mapping[str, Any]) -> None:
+    """Raise a `ParameterError` that says the nearest setting, if one of the names is none."""
+    known = [item.name for item in fields(FedAvg)]
+    for name in names:
+        if name not in known:
+            near = get_close_matches(str(name), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
+            raise ParameterError(f"FedAvg has no setting {shown(name)}; {hint}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number, and not True or False."""
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    # False for NaN, and for an integer that no float can hold.
+    return is_real and bool(abs(value) <= sys.float_info.max)
+
+
+def plain(value: Any) -> Any:
+    """A number of numpy as Python has it; all else as it is."""
+    return value.item() if isinstance(value, Real) and hasattr(value, "item") else value

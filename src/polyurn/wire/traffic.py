@@ -1,0 +1,171 @@
+"""Traffic between a server and the nodes of a federation, as a value that a model's file keeps.
+
+Counts, names of nodes and reasons only, no number of an answer. `federation/aggregator.py` counts.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from polyurn.typed.json_form import Count, Finite
+from polyurn.wording import counted, in_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundTraffic:
+    """The messages of one round, all its attempts together.
+
+    Attributes
+    ----------
+    number : int
+        From 1. A resumed run continues the numbers of the earlier run, whose rounds are not kept.
+    kind : str
+        What was asked, e.g. "survey" or "batch of 4 expect".
+    n_numbers : int
+        In one answer.
+    n_nodes : int
+        In the sum; 0 if there was no sum.
+    n_attempts, bytes_down, bytes_up : int
+        The bytes are those of messages to nodes and of their replies, without what the transport adds.
+    seconds : float
+        From the first message to the sum.
+    """
+
+    number: Count
+    kind: str
+    n_numbers: Count
+    n_nodes: Count
+    n_attempts: Count
+    bytes_down: Count
+    bytes_up: Count
+    seconds: Finite
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeTraffic:
+    """What one node contributed, and why not more.
+
+    Attributes
+    ----------
+    node : int
+    name : str
+    n_summed : int
+        Rounds whose sum it was in.
+    excluded : str or None
+        Why it was excluded from further rounds.
+    refused : tuple of (str, int)
+        Reasons why a reply was not used, its own refusals among them, and how often.
+    """
+
+    node: Count
+    name: str
+    n_summed: Count = 0
+    excluded: str | None = None
+    refused: tuple[tuple[str, Count], ...] = ()
+
+    @property
+    def n_refused(self) -> int:
+        """Replies that were not used."""
+        return sum(times for _, times in self.refused)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """All messages in the rounds of one aggregator.
+
+    Attributes
+    ----------
+    secure : bool
+        Whether the server saw sums only, or every node's answer.
+    clients_per_node : int
+        The declared largest number of clients of a node.
+    n_asks : int
+        Exchanges: a plain sum takes one, a secure one five.
+    n_timeouts : int
+        Exchanges in which a node did not reply in time.
+    rounds : tuple of RoundTraffic
+        Those in which a node was asked.
+    nodes : tuple of NodeTraffic
+        All that have a name or ever connected.
+
+    Examples
+    --------
+    >>> asked = RoundTraffic(
+    ...     number=1, kind="survey", n_numbers=30, n_nodes=1, n_attempts=1, bytes_down=200,
+    ...     bytes_up=300, seconds=0.5)
+    >>> traffic = Traffic(
+    ...     secure=False, clients_per_node=50, n_asks=1, n_timeouts=0, rounds=(asked,),
+    ...     nodes=(NodeTraffic(node=7, name="ward 7", n_summed=1),))
+    >>> traffic.line
+    'plain sums over 1 node: 1 round, 300 B up, 200 B down'
+    """
+
+    secure: bool
+    clients_per_node: Count
+    n_asks: Count
+    n_timeouts: Count
+    rounds: tuple[RoundTraffic, ...]
+    nodes: tuple[NodeTraffic, ...]
+
+    def named(self, names: Mapping[int, str]) -> "Traffic":
+        """The same with names of nodes, and entries for named nodes that never connected."""
+        known = {node.node: node for node in self.nodes}
+        absent = {node: NodeTraffic(node=node, name=name) for node, name in names.items()}
+        both = sorted({**absent, **known}.items())
+        nodes = tuple(replace(one, name=names.get(node, one.name)) for node, one in both)
+        return replace(self, nodes=nodes)
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def sums(self) -> tuple[RoundTraffic, ...]:
+        """The rounds that ended in a sum."""
+        return tuple(one for one in self.rounds if one.n_nodes > 0)
+
+    @property
+    def n_rounds(self) -> int:
+        return len(self.sums)
+
+    @property
+    def n_attempts(self) -> int:
+        """The number of sums that were begun."""
+        return sum(one.n_attempts for one in self.rounds)
+
+    @property
+    def bytes_down(self) -> int:
+        return sum(one.bytes_down for one in self.rounds)
+
+    @property
+    def bytes_up(self) -> int:
+        return sum(one.bytes_up for one in self.rounds)
+
+    @property
+    def seconds(self) -> float:
+        return sum(one.seconds for one in self.rounds)
+
+    @property
+    def summed(self) -> tuple[int, ...]:
+        """The nodes that were in a sum."""
+        return tuple(one.node for one in self.nodes if one.n_summed)
+
+    @property
+    def n_earlier(self) -> int:
+        """The number of rounds of an earlier run, which are not kept here."""
+        return max(self.rounds[0].number - 1, 0) if self.rounds else 0
+
+    @property
+    def n_numbers(self) -> int:
+        """The most numbers that a node sent in all rounds together, one answer in each attempt."""
+        return sum(one.n_numbers * one.n_attempts for one in self.rounds)
+
+    @property
+    def line(self) -> str:
+        """A summary in one line of a terminal."""
+        n_summed = max((one.n_nodes for one in self.sums), default=self.n_nodes)
+        of = f"{n_summed} of " if n_summed < self.n_nodes else ""
+        return (
+            f"{'secure' if self.secure else 'plain'} sums over {of}{counted(self.n_nodes, 'node')}: "
+            f"{counted(self.n_rounds, 'round')}, {in_bytes(self.bytes_up)} up, "
+            f"{in_bytes(self.bytes_down)} down"
+        )

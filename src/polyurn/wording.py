@@ -1,0 +1,79 @@
+"""Words of messages, tables and pages: numbers with their nouns, bytes, times and lists of names."""
+
+from collections.abc import Sequence
+
+
+def counted(n: float, one: str, many: str = "") -> str:
+    """A whole number and its noun, singular or plural, with commas between thousands.
+
+    Parameters
+    ----------
+    n : float
+    one : str
+        What one is called, with its verb if it has one.
+    many : str
+        What several are called, if it is not `one` with -s or -ies.
+
+    Examples
+    --------
+    >>> counted(1, "component"), counted(0, "category"), counted(12_345, "held-out client")
+    ('1 component', '0 categories', '12,345 held-out clients')
+    >>> counted(1, "client holds", "clients hold")
+    '1 client holds'
+    """
+    return f"{n:,.0f} {one if n == 1 else many or _plural(one)}"
+
+
+def in_bytes(n: int) -> str:
+    """A number of bytes in the largest unit that it fills; a kB is a thousand.
+
+    Examples
+    --------
+    >>> in_bytes(812), in_bytes(48_000), in_bytes(2_390_104), in_bytes(12 * 10**9)
+    ('812 B', '48.0 kB', '2.4 MB', '12.0 GB')
+    """
+    if n < 1_000:
+        return f"{n} B"
+    for unit, size in (("kB", 10**3), ("MB", 10**6)):
+        if n < 999.95 * size:  # 999.96 would be shown as 1000.0
+            return f"{n / size:.1f} {unit}"
+    return f"{n / 10**9:,.1f} GB"
+
+
+def in_time(seconds: float) -> str:
+    """A time for which somebody waited.
+
+    Examples
+    --------
+    >>> in_time(3.21), in_time(119), in_time(1_500), in_time(7_200)
+    ('3.2 s', '119 s', '25 min', '2.0 h')
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7_200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3_600:,.1f} h"
+
+
+def differing(expected: Sequence[str], got: Sequence[str]) -> str:
+    """How two lists of names differ, in so few of them that both can be shown.
+
+    Examples
+    --------
+    >>> differing(["cat", "dog"], ["dog", "cat"])
+    "in its order, number 0 being 'cat', got 'dog'"
+    >>> differing(["cat", "dog"], ["cat", "dog", "owl"])
+    "2 of them, got 3, 'owl' among them"
+    """
+    if len(expected) != len(got):
+        other = next(n for n in (*expected, *got) if (n in expected) != (n in got))
+        lack = "not " if other in expected else ""
+        return f"{len(expected):,} of them, got {len(got):,}, {other!r} {lack}among them"
+    k = next(k for k, names in enumerate(zip(expected, got, strict=True)) if len(set(names)) == 2)
+    return f"in its order, number {k} being {expected[k]!r}, got {got[k]!r}"
+
+
+def _plural(noun: str) -> str:
+    return f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"

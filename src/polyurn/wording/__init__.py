@@ -1,1 +1,0 @@
-"""How numbers and nouns are said in messages, tables and pages."""

@@ -1,0 +1,196 @@
+"""Populations against clients that were held out, and the classifier that tells them apart."""
+
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from comparison_cases import HELD_OUT, QUICK, TRUTH
+from polyurn import IID, MDM, Sizes, compare, split_clients
+from polyurn.comparison.likeness import two_sample_auc
+from polyurn.errors import CountsError, MissingDependencyError, ParameterError
+
+OTHER = MDM([1.0], [[50.0, 1.0, 1.0]], Sizes.constant(6))
+
+IID_CLIENTS = IID([0.3, 0.3, 0.4], sizes=[4])
+
+
+# -------------------------------------------------------------------------- the verdict
+
+
+def test_the_truth_is_indistinguishable_and_another_population_is_not():
+    verdict = compare({"truth": TRUTH, "other": OTHER}, HELD_OUT, n_splits=500, rng=1)
+    truth, other = verdict["truth"], verdict["other"]
+    floors = verdict.floors
+    assert floors.energy.low < truth.energy_ratio < floors.energy.high
+    assert floors.sliced_wasserstein.low < truth.sliced_wasserstein_ratio
+    assert truth.sliced_wasserstein_ratio < floors.sliced_wasserstein.high
+    assert floors.sizes.low < truth.size_ratio < floors.sizes.high
+    assert truth.auc.low < 0.5 < truth.auc.high
+    assert other.energy_ratio > 5 * floors.energy.high
+    assert other.sliced_wasserstein_ratio > 2 * floors.sliced_wasserstein.high
+    assert other.size_ratio > 2 * floors.sizes.high
+    assert other.auc.low > 0.7
+    assert other.log_likelihood.value < truth.log_likelihood.value
+
+
+def test_the_log_likelihood_is_that_of_all_held_out_clients():
+    row = compare({"mdm": TRUTH}, HELD_OUT, max_clients=20, rng=0, **QUICK)["mdm"]
+    assert row.n_clients == 20
+    assert row.log_likelihood.value == pytest.approx(TRUTH.logpmf(HELD_OUT).mean())
+    given_size = TRUTH.logpmf_given_size(HELD_OUT)
+    assert row.log_likelihood_given_size.value == pytest.approx(given_size.mean())
+    error = 1.96 * given_size.std(ddof=1) / np.sqrt(150)
+    assert row.log_likelihood_given_size.low == pytest.approx(given_size.mean() - error)
+
+
+def test_tables_sparse_tables_and_whatever_can_be_sampled_are_populations():
+    counts = IID_CLIENTS.sample(80, rng=0)
+    verdict = compare(
+        {"dense": counts, "sparse": sparse.csr_array(counts), "iid": IID_CLIENTS, "mdm": TRUTH},
+        HELD_OUT,
+        n_clients=60,
+        rng=0,
+        **QUICK,
+    )
+    assert [row.n_clients for row in verdict.rows] == [80, 80, 60, 60]
+    dense, other = verdict["dense"], verdict["sparse"]
+    assert dense.energy_ratio == pytest.approx(other.energy_ratio)
+    assert [row.log_likelihood is None for row in verdict.rows] == [True, True, True, False]
+    assert [row.dispersion is None for row in verdict.rows] == [True, True, True, False]
+
+
+def test_the_same_seed_gives_the_same_verdict():
+    first, again, other = (
+        compare({"mdm": TRUTH}, HELD_OUT, rng=seed, **QUICK).to_dict() for seed in (3, 3, 4)
+    )
+    assert first == again != other
+
+
+def test_a_population_that_holds_the_held_out_clients_is_found_out():
+    mdm = MDM([1.0], [[0.6, 0.9, 0.3]], Sizes.constant(200))
+    held_out = mdm.sample(80, rng=7)
+    part = np.concatenate([held_out[:40], mdm.sample(40, rng=8)])
+    verdict = compare({"part": part, "mdm": mdm}, held_out, rng=0, **QUICK)
+    assert verdict["part"].n_shared >= 40
+    said = [
+        sentence for sentence in verdict.sentences() if "held-out clients themselves" in sentence
+    ]
+    assert len(said) == 1
+    assert said[0].startswith("population 'part'")
+    assert "AUC may be far below 0.5" in said[0]
+
+
+def test_few_points_make_twins_by_chance_and_nothing_is_said():
+    small = MDM([1.0], [[1.0, 1.0]], Sizes.constant(3))
+    verdict = compare({"mdm": small}, small.sample(60, rng=1), rng=0, **QUICK)
+    assert verdict["mdm"].n_shared == verdict.n_twins == 60
+    assert not any("themselves" in sentence for sentence in verdict.sentences())
+
+
+# ------------------------------------------------------------------------- held out
+
+
+def test_a_comparison_with_clients_that_were_fitted_says_so():
+    ids = list(range(150))
+    verdict = compare({"mdm": TRUTH}, HELD_OUT, clients=ids, fitted=ids[50:], rng=0, **QUICK)
+    assert verdict.n_fitted == 100
+    said = "compared with the clients that were fitted: 100 of 150 are not held out"
+    assert said in str(verdict)
+    assert verdict.to_dict()["standing"] == said
+
+
+def test_what_nobody_said_is_not_guessed():
+    verdict = compare({"mdm": TRUTH}, HELD_OUT, rng=0, **QUICK)
+    assert verdict.n_fitted is None
+    assert "not known" in verdict.standing
+
+
+# ------------------------------------------------------------------------ refusals
+
+
+def test_a_function_is_no_population():
+    with pytest.raises(ParameterError, match=r"population 'a': expected a population, .* function"):
+        compare({"a": lambda n, rng: HELD_OUT}, HELD_OUT, rng=0, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("populations", "to", "words"),
+    [
+        ({"a": [[1, 2]] * 20}, HELD_OUT, "population 'a': expected 3 categories"),
+        ({"a": np.zeros((0, 3), dtype=int)}, HELD_OUT, "population 'a': expected at least one"),
+        ({"a": [[1, 2, 3], [0, 0, 0]] * 10}, HELD_OUT, "population 'a': 10 of 20 clients hold no"),
+        ({"a": [[1, 2, 3]] * 9}, HELD_OUT, "at least 10 clients of population 'a', got 9"),
+        ({"a": IID_CLIENTS}, HELD_OUT[:9], "at least 10 clients to compare with, got 9"),
+        ({"a": IID_CLIENTS}, np.zeros((0, 3), dtype=int), "expected at least one client"),
+        ({"a": IID_CLIENTS}, HELD_OUT / 2, "fractions"),
+        ({"a": IID_CLIENTS}, np.ones((20, 4), dtype=int), "population 'a': expected 4 categories"),
+    ],
+)
+def test_populations_that_cannot_be_compared_are_refused_in_a_line(populations, to, words):
+    with pytest.raises(CountsError, match=words):
+        compare(populations, to, rng=0, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"n_splits": 10}, "n_splits of at least 100, got 10"),
+        ({"n_directions": 0}, "n_directions of at least 1"),
+        ({"n_bootstrap": 3}, "n_bootstrap of at least 100"),
+        ({"n_folds": 1}, "n_folds of 0, or 2 to 10, got 1"),
+        ({"max_clients": 5}, "max_clients of at least 10"),
+        ({"n_clients": 0}, "n_clients of at least 10"),
+        ({"fitted": [1]}, "fitted= needs clients="),
+        ({"clients": [1], "fitted": [1]}, "expected 150 client ids, got 1"),
+    ],
+)
+def test_settings_out_of_range_are_refused_in_a_line(settings, words):
+    with pytest.raises(ParameterError, match=words):
+        compare({"mdm": TRUTH}, HELD_OUT, rng=0, **{**QUICK, **settings})
+
+
+def test_a_comparison_needs_populations_and_a_split_brings_its_own_ids():
+    with pytest.raises(ParameterError, match="at least one population"):
+        compare({}, HELD_OUT)
+    split = split_clients(HELD_OUT, rng=0)
+    with pytest.raises(ParameterError, match="a ClientSplit says who was fitted"):
+        compare({"mdm": TRUTH}, split, fitted=[1])
+    with pytest.raises(ParameterError, match="between 0 and 1"):
+        split_clients(HELD_OUT, held_out=1.0)
+    with pytest.raises(CountsError, match="at least two clients"):
+        split_clients([[1, 2]])
+
+
+def test_clients_of_the_same_kind_cannot_be_told_apart():
+    # 12 trials at about 95 %: fewer than 9 by chance in 1 of 300.
+    rng = np.random.default_rng(0)
+    found = [two_sample_auc(*rng.random((2, 100, 3)), rng=seed) for seed in range(12)]
+    assert sum(auc.low <= 0.5 <= auc.high for auc in found) >= 9
+    assert 0.4 < np.mean([auc.value for auc in found]) < 0.6
+
+
+def test_what_only_trees_can_see_is_seen():
+    """Same marginals and the same correlation, zero; one kind keeps out of the corners."""
+    rng = np.random.default_rng(1)
+    square = rng.uniform(-1, 1, (300, 2))
+    cross = square * np.where(rng.random((300, 1)) < 0.5, [1.0, 0.05], [0.05, 1.0])
+    auc = two_sample_auc(cross, square, rng=0)
+    assert auc.low > 0.7
+
+
+def test_clients_that_share_nothing_are_always_told_apart():
+    x = np.random.default_rng(0).random((40, 2))
+    assert two_sample_auc(x, x + 2, rng=0).value == 1.0
+
+
+def test_the_same_seed_gives_the_same_answer():
+    x, y = np.random.default_rng(0).random((2, 50, 2))
+    assert two_sample_auc(x, y, rng=3) == two_sample_auc(x, y, rng=3)
+
+
+def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    with pytest.raises(MissingDependencyError, match=r"polyurn\[sklearn\]"):
+        two_sample_auc(np.ones((10, 2)), np.ones((10, 2)), rng=0)

@@ -1,0 +1,338 @@
+"""Runs with a guarantee, over nodes that a grid plays: what is charged, and what is refused."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from federation_jobs import job_of
+from played_federations import OnDisk, histograms_of, records_of
+from polyurn.errors import (
+    BudgetError,
+    FileError,
+    MissingDependencyError,
+    NodesError,
+    ParameterError,
+)
+from polyurn.federation.server_process import perform, reporters
+from polyurn.model.style import Style
+from polyurn.privacy.accounting import epsilon_of
+from polyurn.storage.ledger_file import LedgerFile
+from polyurn.storage.models import load_saved
+
+GUARANTEE = {"epsilon": 1.0, "delta": 1e-6, "trust": "distributed", "components": (1,)}
+
+
+@pytest.fixture
+def here(tmp_path, clock):
+    return OnDisk(tmp_path, clock)
+
+
+def charges(place):
+    return LedgerFile(place).read()[1:]
+
+
+def asked_of(here, number):
+    """Every kind of question that a node has sent numbers for."""
+    log = (here.made.node(f"node-{number}") / "questions.log").read_text().splitlines()
+    return {line.split(" | ")[2] for line in log if " mask " in line or " plain " in line}
+
+
+def test_a_private_fit_is_charged_before_and_says_what_it_guarantees(here):
+    folder = here.job(**GUARANTEE)
+    perform(here.exchange, folder)
+    saved = load_saved(folder.result)
+    guarantee = saved.provenance.privacy.guarantee
+    assert (round(guarantee.epsilon, 6), guarantee.delta) == (1.0, 1e-6)
+    assert guarantee.trust == "distributed"
+    assert "differentially private for one client" in saved.provenance.privacy_in_words
+    spent = charges(here.made.ledger)
+    assert len(spent) == guarantee.n_rounds == saved.provenance.fit.n_rounds
+    assert epsilon_of([charge.sigma for charge in spent], 1e-6) == pytest.approx(1.0)
+    assert {charge.trust for charge in spent} == {"distributed"}
+
+
+def test_nodes_are_asked_for_nothing_but_sums_with_noise_of_their_own(here):
+    perform(here.exchange, here.job(**GUARANTEE))
+    assert {kind.split()[0] for number in (1, 2, 3) for kind in asked_of(here, number)} == {
+        "noised"
+    }
+
+
+def test_a_private_choice_of_k_is_charged_once_for_all_k(here):
+    folder = here.job(**{**GUARANTEE, "components": (1, 2), "selects": True})
+    perform(here.exchange, folder)
+    provenance = load_saved(folder.result).provenance
+    assert provenance.privacy.guarantee.epsilon == pytest.approx(1.0)
+    assert [one["n_components"] for one in provenance.more["candidates"]] == [1, 2]
+    assert provenance.selection is None
+
+
+@pytest.mark.parametrize(
+    ("secure", "trust"), [(True, "central"), (True, "local"), (False, "central"), (False, "local")]
+)
+def test_whoever_adds_the_noise_is_named(tmp_path, clock, secure, trust):
+    here = OnDisk(tmp_path, clock, policy="secure_only = false\n")
+    folder = here.job(**{**GUARANTEE, "secure": secure, "trust": trust})
+    perform(here.exchange, folder)
+    assert load_saved(folder.result).provenance.privacy.guarantee.trust == trust
+
+
+def test_a_run_without_a_guarantee_says_so_and_charges_nothing(here):
+    folder = here.job()
+    perform(here.exchange, folder)
+    assert load_saved(folder.result).provenance.privacy_in_words.startswith("no guarantee")
+    assert not here.made.ledger.exists()
+
+
+def test_a_run_that_the_ledger_cannot_pay_to_its_end_asks_nobody(here):
+    perform(here.exchange, here.job(**GUARANTEE))
+    n_sent, spent = len(here.grid.sent), charges(here.made.ledger)
+    with pytest.raises(
+        BudgetError, match=r"would bring epsilon to 1\.1\d* of 1 .*--ledger-epsilon"
+    ):
+        perform(here.exchange, here.job(**{**GUARANTEE, "epsilon": 0.5}))
+    assert (len(here.grid.sent), charges(here.made.ledger)) == (n_sent, spent)
+
+
+def test_a_raised_budget_pays_a_second_run_and_both_are_counted(here):
+    perform(here.exchange, here.job(**GUARANTEE))
+    folder = here.job(**{**GUARANTEE, "epsilon": 0.5, "ledger_epsilon": 2.0})
+    perform(here.exchange, folder)
+    guarantee = load_saved(folder.result).provenance.privacy.guarantee
+    assert guarantee.epsilon == pytest.approx(0.5)
+    assert guarantee.total_epsilon > 1.0
+    with pytest.raises(ParameterError, match="never lowered"):
+        perform(here.exchange, here.job(**{**GUARANTEE, "ledger_epsilon": 1.5}))
+    with pytest.raises(ParameterError, match="expected delta 1e-06"):
+        perform(here.exchange, here.job(**{**GUARANTEE, "delta": 1e-7}))
+
+
+def cut_after(grid, n_rounds):
+    """The SuperLink is gone after so many secure sums; call what is returned, and it is back."""
+    n_pushes, push = 0, grid.push_messages
+
+    def fail_later(messages):
+        nonlocal n_pushes
+        n_pushes += 1
+        if n_pushes > 5 * n_rounds:
+            raise ConnectionError("no SuperLink")
+        return push(messages)
+
+    def back():
+        grid.push_messages = push
+
+    grid.push_messages = fail_later
+    return back
+
+
+def test_a_run_that_goes_on_knows_what_it_spent_before_it_was_cut_off(here, tmp_path):
+    job = {**GUARANTEE, "checkpoint": str(tmp_path / "rounds")}
+    back = cut_after(here.grid, 2)
+    with pytest.raises(ConnectionError):
+        perform(here.exchange, here.job(**job))
+    back()
+    assert len(charges(here.made.ledger)) == 3
+    with pytest.raises(BudgetError, match=r"nothing was asked.*--ledger-epsilon"):
+        perform(here.exchange, here.job(**job))  # the third round would be charged a second time
+    assert len(charges(here.made.ledger)) == 3
+    folder = here.job(**job, ledger_epsilon=2.0)
+    perform(here.exchange, folder)
+    spent = charges(here.made.ledger)
+    guarantee = load_saved(folder.result).provenance.privacy.guarantee
+    spent = [entry for entry in spent if hasattr(entry, "run")]
+    assert len({charge.run for charge in spent}) == 1
+    assert guarantee.n_rounds == len(spent) == 5
+    assert guarantee.epsilon == guarantee.total_epsilon > 1.0
+
+
+def test_rounds_that_another_ledger_was_charged_for_are_not_gone_on_from(here, tmp_path):
+    job = {**GUARANTEE, "checkpoint": str(tmp_path / "rounds")}
+    back = cut_after(here.grid, 2)
+    with pytest.raises(ConnectionError):
+        perform(here.exchange, here.job(**job))
+    back()
+    here.made.ledger.unlink()
+    with pytest.raises(FileError, match=r"has 0 charges of the run in .* which has 2 rounds"):
+        perform(here.exchange, here.job(**job))
+
+
+def test_a_sum_over_too_few_nodes_has_no_answer_and_is_charged(tmp_path, clock):
+    here = OnDisk(tmp_path, clock, n_nodes=4, n_clients=5)
+    for node in list(here.grid.nodes.values())[:2]:
+        node.answer = None  # connected, and silent
+    with pytest.raises(NodesError):
+        perform(here.exchange, here.job(**GUARANTEE, ledger_epsilon=9.0, retries=0))
+    assert len(charges(here.made.ledger)) == 1
+
+
+def test_a_round_that_is_begun_again_may_use_the_budget_up(tmp_path, clock):
+    here = OnDisk(tmp_path, clock, n_clients=5)
+    fails, push = here.grid.nodes[101], here.grid.push_messages
+    fails.error = "only once"
+
+    def recover(messages):
+        if here.grid.sent:
+            fails.error = None
+        return push(messages)
+
+    here.grid.push_messages = recover
+    with pytest.raises(BudgetError, match="or raise the budget with --ledger-epsilon"):
+        perform(here.exchange, here.job(**GUARANTEE))
+    assert [charge.what for charge in charges(here.made.ledger)][:2] == ["survey"] * 2
+
+
+def test_before_the_first_private_round_nodes_have_time_to_come(here):
+    late = here.grid.nodes[103]
+    late.is_there = False
+
+    def come():
+        late.is_there = True
+
+    here.grid.clock.on_sleep = come
+    perform(here.exchange, here.job(**GUARANTEE))
+    assert asked_of(here, 3)
+
+
+def test_owners_who_demand_noise_keep_an_account_of_their_own(tmp_path, clock):
+    here = OnDisk(tmp_path, clock, policy="most_epsilon = 1.2\ndelta = 1e-6\n")
+    perform(here.exchange, here.job(**GUARANTEE))
+    own = [charges(here.made.node(f"node-{i}") / "privacy.ledger") for i in (1, 2, 3)]
+    server = [charge.sigma for charge in charges(here.made.ledger)]
+    for account in own:
+        np.testing.assert_allclose([charge.sigma for charge in account], server)
+    with pytest.raises(NodesError, match="refused: 1, 2, 3"):
+        perform(here.exchange, here.job(**GUARANTEE, ledger_epsilon=9.0, retries=0))
+
+
+@pytest.mark.parametrize("policy", ["least_noise = 1.0\n", "most_epsilon = 2.0\n"])
+@pytest.mark.parametrize("settings", [{}, {**GUARANTEE, "trust": "central"}])
+def test_owners_who_demand_noise_do_not_take_a_servers_word_for_it(
+    tmp_path, clock, policy, settings
+):
+    here = OnDisk(tmp_path, clock, policy=policy, n_clients=5)
+    with pytest.raises(NodesError, match="refused: 1, 2, 3"):
+        perform(here.exchange, here.job(**settings, retries=0))
+
+
+def test_central_noise_that_cannot_be_drawn_is_said_before_anything_is_charged(here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "opendp", None)
+    with pytest.raises(MissingDependencyError, match="central noise needs opendp"):
+        perform(here.exchange, here.job(**{**GUARANTEE, "trust": "central"}))
+    assert charges(here.made.ledger) == []
+
+
+def test_on_a_ring_a_node_counts_its_neighbourhood_only():
+    n_reporters, n_colluding = reporters(400, job_of("fed"))
+    assert 2 < n_colluding < n_reporters < 0.7 * 400
+
+
+def test_too_few_reporters_for_so_many_who_may_collude_is_said():
+    with pytest.raises(ParameterError, match=r"at least 6 of 20 nodes.*larger min_fraction"):
+        reporters(20, job_of("fed", min_fraction=0.1))
+
+
+# ------------------------------------------------------------------------------------------- styles
+
+# With so much budget the noise is small beside sixty clients.
+STYLE = {"epsilon": 200.0, "delta": 1e-6, "trust": "distributed"}
+
+
+@pytest.fixture
+def with_records(tmp_path, clock):
+    return OnDisk(tmp_path, clock, held=records_of(3)[1])
+
+
+def test_a_private_style_is_charged_once_and_says_what_it_guarantees(with_records):
+    here = with_records
+    folder = here.style_job(**STYLE)
+    perform(here.exchange, folder)
+    saved = load_saved(folder.result, Style)
+    guarantee = saved.provenance.privacy.guarantee
+    assert guarantee.epsilon == pytest.approx(200.0)
+    assert (guarantee.n_rounds, guarantee.trust) == (1, "distributed")
+    (charge,) = charges(here.made.ledger)
+    assert (charge.what, charge.trust) == ("style", "distributed")
+    assert asked_of(here, 2) == {"noised bounded_style"}
+    assert saved.model.n_clients == pytest.approx(60, abs=2)
+
+
+def test_a_style_and_a_mixture_are_charged_to_the_same_ledger(with_records):
+    here = with_records
+    perform(here.exchange, here.job(**GUARANTEE, ledger_epsilon=210.0))
+    n_sent = len(here.grid.sent)
+    with pytest.raises(BudgetError, match=r"would bring epsilon to .* of 210 .*nothing was asked"):
+        perform(here.exchange, here.style_job(**{**STYLE, "epsilon": 210.0}))
+    assert len(here.grid.sent) == n_sent
+    folder = here.style_job(**STYLE)
+    perform(here.exchange, folder)
+    guarantee = load_saved(folder.result, Style).provenance.privacy.guarantee
+    assert guarantee.epsilon == pytest.approx(200.0)
+    assert guarantee.total_epsilon > 200.0
+
+
+def test_a_second_style_beyond_the_budget_asks_nobody(with_records):
+    here = with_records
+    perform(here.exchange, here.style_job(**STYLE))
+    n_sent = len(here.grid.sent)
+    with pytest.raises(BudgetError, match=r"nothing was asked.*--ledger-epsilon"):
+        perform(here.exchange, here.style_job(**STYLE))
+    assert len(here.grid.sent) == n_sent
+    assert len(charges(here.made.ledger)) == 1
+
+
+def test_a_style_that_too_many_nodes_refuse_is_not_asked_and_charged_again(tmp_path, clock):
+    _, parts = records_of(2)
+    here = OnDisk(tmp_path, clock, held=[*parts, histograms_of(20, 3)])
+    with pytest.raises(NodesError, match=r"no sum in 1 attempt: .*refused: 3 \(it has histograms"):
+        perform(here.exchange, here.style_job(**STYLE, ledger_epsilon=900.0))
+    assert len(charges(here.made.ledger)) == 1
+
+
+def test_a_style_that_the_budget_does_not_allow_to_begin_again_says_why_there_was_no_sum(
+    with_records,
+):
+    here = with_records
+    here.grid.nodes[103].error = "it fails"
+    with pytest.raises(BudgetError) as error:
+        perform(here.exchange, here.style_job(**STYLE))
+    said = str(error.value)
+    assert said.startswith("no sum: ")
+    assert "refused: 3 (the transport says that it failed); begun again, style" in said
+    assert said.endswith("raise the budget with --ledger-epsilon")
+
+
+@pytest.mark.parametrize("trust", ["central", "local"])
+def test_whoever_adds_the_noise_of_a_style_is_named(with_records, trust):
+    folder = with_records.style_job(**{**STYLE, "epsilon": 2000.0, "trust": trust})
+    perform(with_records.exchange, folder)
+    assert load_saved(folder.result, Style).provenance.privacy.guarantee.trust == trust
+
+
+def test_owners_who_demand_noise_are_asked_for_their_style_on_the_same_account(tmp_path, clock):
+    policy = "most_epsilon = 250.0\ndelta = 1e-6\n"
+    here = OnDisk(tmp_path, clock, policy=policy, held=records_of(3)[1])
+    with pytest.raises(
+        NodesError, match=r"refused: 1, 2, 3 \(it answers with its own noise only\)"
+    ):
+        perform(here.exchange, here.style_job(retries=0))
+    perform(here.exchange, here.style_job(**STYLE))
+    own = charges(here.made.node("node-1") / "privacy.ledger")
+    assert [charge.what for charge in own] == ["noised bounded_style"]
+    spent = "the question would cost more privacy than its owner allows"
+    with pytest.raises(NodesError, match=rf"refused: 1, 2, 3 \({spent}\)"):
+        perform(here.exchange, here.style_job(**STYLE, ledger_epsilon=900.0, retries=0))
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        ("most_numbers = 15\n", "the question asks for too many numbers"),
+        ("rounds_per_day = 0\n", "it was asked too often in a day"),
+        ("least_noise = 0.5\n", "it answers with its own noise only"),
+    ],
+)
+def test_a_policy_holds_for_questions_about_style_too(tmp_path, clock, policy, why):
+    here = OnDisk(tmp_path, clock, policy=policy, held=records_of(3)[1])
+    with pytest.raises(NodesError, match=rf"refused: 1, 2, 3 \({why}\)"):
+        perform(here.exchange, here.style_job(retries=0))

@@ -1,0 +1,208 @@
+"""The ServerApp: from a job in a folder to a model or a reason, over nodes that a grid plays."""
+
+import doctest
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flwr.app import Context, RecordDict
+
+import polyurn as pu
+from played_federations import OnDisk, histograms_of, records_of
+from polyurn.errors import FileError, NodesError
+from polyurn.federation.flower.server_app import main
+from polyurn.federation.server_process import perform
+from polyurn.model.style import Style
+from polyurn.storage.models import load_saved
+from style_cases import whole_space
+
+
+@pytest.fixture
+def here(tmp_path, clock):
+    return OnDisk(tmp_path, clock)
+
+
+def events(folder):
+    _, *lines = (folder.path / "job.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_a_fit_ends_in_a_model_that_says_how_it_came_about(here):
+    folder = here.job(command="polyurn federation run fed")
+    perform(here.exchange, folder)
+    saved = load_saved(folder.result)
+    assert saved.provenance.command == "polyurn federation run fed"
+    assert saved.provenance.fit.n_clients == 60
+    crossed = saved.provenance.traffic
+    assert crossed.secure
+    assert [(node.node, node.name) for node in crossed.nodes] == [
+        (1, "node-1"), (2, "node-2"), (3, "node-3"),
+    ]  # fmt: skip
+    assert all(node.n_summed == crossed.n_rounds for node in crossed.nodes)
+    assert [event["number"] for event in events(folder)] == list(range(1, 1 + len(events(folder))))
+
+
+def test_a_selection_ends_in_a_model_and_its_table(here):
+    folder = here.job(selects=True, components=(1, 2), max_rounds=5)
+    perform(here.exchange, folder)
+    assert load_saved(folder.result).provenance.selection.n_held_out > 0
+    assert all("running" in event for event in events(folder))
+
+
+def test_a_run_that_was_cut_off_goes_on_from_its_checkpoint_to_the_same_model(here, tmp_path):
+    whole = here.job()
+    perform(here.exchange, whole)
+    checkpoint = str(tmp_path / "rounds")
+    cut = here.job(checkpoint=checkpoint)
+    n_pushes, push = 0, here.grid.push_messages
+
+    def fail_later(messages):
+        nonlocal n_pushes
+        n_pushes += 1
+        if n_pushes > 5 * 2:  # stages of a secure sum, for two rounds
+            raise ConnectionError("no SuperLink")
+        return push(messages)
+
+    here.grid.push_messages = fail_later
+    with pytest.raises(ConnectionError):
+        perform(here.exchange, cut)
+    here.grid.push_messages = push
+    resumed = here.job(checkpoint=checkpoint)
+    perform(here.exchange, resumed)
+    assert events(resumed)[0] == {"kept": 2}
+    one, other = (load_saved(folder.result).model for folder in (whole, resumed))
+    np.testing.assert_allclose(one.alphas, other.alphas, rtol=1e-9)
+    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-9)
+
+
+# ------------------------------------------------------------------------- questions about style
+
+
+@pytest.fixture
+def with_records(tmp_path, clock):
+    """A federation of three nodes that allow plain questions, and all their records."""
+    whole, parts = records_of(3)
+    return OnDisk(tmp_path, clock, policy="secure_only = false\n", held=parts), whole
+
+
+def assert_near(style, expected, rtol):
+    assert style.n_clients == expected.n_clients
+    for name in ("mean", "shared", "by_label", "within"):
+        got, wanted = getattr(style, name), getattr(expected, name)
+        np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol * np.abs(wanted).max())
+
+
+# Both add up each node's clients first: in a plain sum nothing but the order of additions is another.
+# A secure one rounds each node's numbers to fixed point.
+@pytest.mark.parametrize(("secure", "rtol"), [(False, 1e-12), (True, 1e-9)])
+@pytest.mark.parametrize("label_effect", [False, True])
+def test_a_style_over_nodes_is_that_of_all_their_records(with_records, secure, rtol, label_effect):
+    here, whole = with_records
+    folder = here.style_job(
+        secure=secure, label_effect=label_effect, features=("x", "y"), command="polyurn ..."
+    )
+    perform(here.exchange, folder)
+    saved = load_saved(folder.result, Style)
+    expected = pu.fit_style(pu.LocalAggregator(whole), whole_space(2), label_effect=label_effect)
+    assert_near(saved.model, expected, rtol)
+    assert (saved.model.label_effect is None) == (not label_effect)
+    assert saved.features == ("x", "y")
+    assert saved.provenance.command == "polyurn ..."
+    assert saved.provenance.privacy_in_words.startswith("no guarantee")
+    crossed = saved.provenance.traffic
+    assert (crossed.secure, crossed.n_rounds, crossed.n_asks) == (secure, 1, 5 if secure else 1)
+    assert [node.n_summed for node in crossed.nodes] == [1, 1, 1]
+
+
+def test_a_style_over_one_plain_node_is_that_of_its_records_to_the_last_bit(tmp_path, clock):
+    whole, parts = records_of(1)
+    here = OnDisk(tmp_path, clock, policy="secure_only = false\n", held=parts)
+    folder = here.style_job(secure=False, min_nodes=1)
+    perform(here.exchange, folder)
+    style = load_saved(folder.result, Style).model
+    assert style == pu.fit_style(pu.LocalAggregator(whole), whole_space(2))
+
+
+def test_a_node_with_histograms_only_is_named_and_harms_nobody(tmp_path, clock):
+    whole, parts = records_of(3)
+    here = OnDisk(tmp_path, clock, held=[*parts, histograms_of(20, 4)])
+    folder = here.style_job()
+    perform(here.exchange, folder)
+    saved = load_saved(folder.result, Style)
+    assert_near(saved.model, pu.fit_style(pu.LocalAggregator(whole), whole_space(2)), 1e-9)
+    last = saved.provenance.traffic.nodes[3]
+    reason = "it has histograms only, and the question about style needs records"
+    assert (last.name, last.n_summed, last.refused) == ("node-4", 0, ((reason, 1),))
+    assert saved.provenance.traffic.n_attempts == 1
+
+
+def test_too_few_nodes_with_records_are_one_line_that_says_who_lacks_what(tmp_path, clock):
+    _, parts = records_of(2)
+    held = parts[1].of(np.arange(20))
+    wide = pu.Records(np.c_[held.features, held.labels], held.labels, held.owner, n_labels=10)
+    here = OnDisk(tmp_path, clock, held=[histograms_of(20, 1), parts[0], wide])
+    folder = here.style_job(retries=0)
+    with pytest.raises(NodesError):
+        main(here.grid, context_of(folder))
+    assert folder.failure.endswith(
+        "refused: 1 (it has histograms only, and the question about style needs records), 3 (its "
+        "records have another number of features than the style space)"
+    )
+    assert not folder.result.exists()
+
+
+def context_of(folder):
+    return context_with({"job": str(folder.path)})
+
+
+def context_with(config):
+    return Context(run_id=7, node_id=1, node_config={}, state=RecordDict(), run_config=config)
+
+
+def test_what_goes_wrong_is_written_down_before_it_is_raised(here):
+    for node in list(here.grid.nodes.values())[:2]:
+        node.is_there = False
+    folder = here.job()
+    with pytest.raises(NodesError):
+        main(here.grid, context_of(folder))
+    assert folder.failure == "1 of 3 nodes are connected after 60 s, 3 are needed"
+    assert folder.pid.read_text() == f"{os.getpid()}\n"
+    assert not folder.result.exists()
+
+
+def test_a_job_whose_submission_was_interrupted_asks_nobody(here):
+    folder = here.job()
+    folder.fail("interrupted")
+    main(here.grid, context_of(folder))
+    assert here.grid.sent == []
+    assert not folder.result.exists()
+
+
+def test_an_error_that_is_not_ours_is_written_down_too(here):
+    here.grid.push_messages = lambda messages: 1 / 0
+    folder = here.job()
+    with pytest.raises(ZeroDivisionError):
+        main(here.grid, context_of(folder))
+    assert folder.failure.startswith("the server's side failed: ZeroDivisionError")
+
+
+def test_a_job_that_is_damaged_is_said(here):
+    folder = here.job()
+    (folder.path / "job.jsonl").write_text("{}\n")
+    with pytest.raises(FileError):
+        main(here.grid, context_of(folder))
+    assert "job.jsonl" in folder.failure
+
+
+def test_the_serverapp_that_the_guide_shows_learns_a_model(here, tmp_path):
+    guide = Path(__file__).parents[3] / "docs" / "guides" / "federation.md"
+    section = guide.read_text(encoding="utf-8").split("### Your own ServerApp\n")[1]
+    known = {"pu": pu}
+    for example in doctest.DocTestParser().get_examples(section):
+        exec(example.source, known)
+    config = {"federation": str(here.made.path), "output": str(tmp_path / "mdm.json")}
+    known["main"](here.grid, context_with(config))
+    assert pu.load(tmp_path / "mdm.json").n_components == 2
+    assert {message.metadata.dst_node_id for message in here.grid.sent} == set(here.grid.nodes)

@@ -1,0 +1,96 @@
+"""A run as files: what is asked for, what happens meanwhile, and what came of it."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from federation_jobs import job_of, style_job_of
+from polyurn.errors import FileError
+from polyurn.federation.jobs import JobFolder
+
+JOB = job_of("fed")
+
+
+def test_a_job_is_read_as_it_was_written(tmp_path):
+    assert JobFolder.make(tmp_path / "runs", JOB).read() == JOB
+    chosen = replace(
+        JOB, selects=True, components=(), cohort_size=5, checkpoint="rounds", command="c"
+    )
+    folder = JobFolder.make(tmp_path / "runs", chosen)
+    assert JobFolder(folder.path).read() == chosen
+
+
+def test_what_a_job_asks_for_is_known_by_its_file(tmp_path):
+    style = style_job_of("fed", label_effect=True)
+    for job in (style, JOB):
+        read = JobFolder.make(tmp_path / "runs", job).read()
+        assert type(read) is type(job)
+        assert read == job
+
+
+def test_every_run_has_a_folder_of_its_own(tmp_path):
+    (tmp_path / "notes").mkdir()
+    names = [JobFolder.make(tmp_path, JOB).path.name for _ in range(3)]
+    assert names == ["0001", "0002", "0003"]
+    (tmp_path / "0041").mkdir()
+    assert JobFolder.make(tmp_path, JOB).path.name == "0042"
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path):
+    (tmp_path / "runs").write_text("a file")
+    with pytest.raises(FileError, match="cannot write"):
+        JobFolder.make(tmp_path / "runs", JOB)
+
+
+def test_events_come_as_they_are_told_and_none_where_there_is_no_new_one(tmp_path):
+    folder = JobFolder.make(tmp_path, JOB)
+    events = folder.events()
+    assert next(events) is None
+    folder.tell({"round": 1})
+    folder.tell({"round": 2, "log_likelihood": None})
+    told = [next(events) for _ in range(3)]
+    assert told == [{"round": 1}, {"round": 2, "log_likelihood": None}, None]
+
+
+def test_half_a_line_is_no_event_until_it_is_whole(tmp_path):
+    folder = JobFolder.make(tmp_path, JOB)
+    events = folder.events()
+    with open(folder.path / "job.jsonl", "a", encoding="utf-8") as file:
+        file.write('{"rou')
+        file.flush()
+        assert next(events) is None
+        file.write('nd": 1}\n')
+    assert next(events) == {"round": 1}
+
+
+def test_a_failure_is_kept_with_its_reason(tmp_path):
+    folder = JobFolder.make(tmp_path, JOB)
+    assert folder.failure is None
+    folder.fail("too few nodes")
+    assert JobFolder(folder.path).failure == "too few nodes"
+    events = folder.events()
+    assert [next(events), next(events)] == [{"failed": "too few nodes"}, None]
+
+
+def test_a_job_that_is_not_there_is_named_and_nothing_is_made(tmp_path):
+    with pytest.raises(FileError, match=r"cannot read .*job\.jsonl"):
+        JobFolder(tmp_path).read()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "polyurn.job", "version": 3}'])
+def test_a_damaged_job_is_named(tmp_path, text):
+    folder = JobFolder.make(tmp_path, JOB)
+    (folder.path / "job.jsonl").write_text(text)
+    with pytest.raises(FileError, match=r"job\.jsonl"):
+        folder.read()
+
+
+@pytest.mark.parametrize("asks", ["weather", None, []], ids=str)
+def test_a_job_that_asks_for_something_else_is_damaged(tmp_path, asks):
+    folder = JobFolder.make(tmp_path, JOB)
+    path = folder.path / "job.jsonl"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "asks": asks}) + "\n")
+    with pytest.raises(FileError, match=r"job\.jsonl is damaged: asks: expected mixture or style"):
+        folder.read()

@@ -1,0 +1,158 @@
+"""The sections about a model, and the numbers behind their figures."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyurn import MDM, SizeBins, Sizes
+from polyurn.model.paper_truths import truth
+from polyurn.report.model_section import (
+    candidate_rows,
+    choice_section,
+    components_section,
+    distinctive_rows,
+    path_rows,
+    profile_rows,
+    size_rows,
+    summary_rows,
+)
+from polyurn.server.fit_results import Selection, StartPath
+from polyurn.storage.models import Saved
+from polyurn.storage.provenance import Provenance
+from polyurn.typed.json_form import from_json, to_json
+from report_material import fitted, gathered, runs, selection
+from strategies import mdms
+
+
+@given(mdms())
+def test_the_shares_of_every_component_sum_to_one(mdm):
+    rows = profile_rows(mdm, [str(j) for j in range(mdm.n_categories)])
+    for k in range(mdm.n_components):
+        mine = [row["share"] for row in rows if row["component"] == str(k + 1)]
+        assert sum(mine) == pytest.approx(1.0)
+
+
+@given(mdms())
+def test_weights_are_those_of_the_model_and_sizes_end_at_one(mdm):
+    rows = summary_rows(mdm, [str(j) for j in range(mdm.n_categories)])
+    assert [row["weight"] for row in rows] == mdm.weights.tolist()
+    curve = size_rows(mdm)
+    for k in {row["component"] for row in curve}:
+        shares = [row["share"] for row in curve if row["component"] == k]
+        assert shares == sorted(shares)
+        assert shares[-1] == pytest.approx(1.0)
+
+
+def one_component(sizes):
+    return MDM([1.0], [[1.0, 1.0]], sizes)
+
+
+def test_clients_who_all_hold_20_points_jump_at_20_and_not_at_the_end_of_the_bin():
+    bins = SizeBins([1, 19, 23, 40], fine=[1, 19, 20, 21, 23, 40], shares=[1, 0, 1, 0, 1])
+    rows = size_rows(one_component(Sizes(bins, [[0.0, 1.0, 0.0]])))
+    assert [(row["size"], row["share"]) for row in rows] == [(19, 0.0), (20, 1.0)]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 2_000))
+def test_few_rows_draw_the_sizes_up_to_one_level_and_large_steps_exactly(seed, max_size):
+    rng = np.random.default_rng(seed)
+    masses = rng.dirichlet(np.full(max_size, 0.3))
+    masses[rng.integers(max_size)] += 1.0
+    mdm = one_component(Sizes(SizeBins.exact(max_size), [masses / masses.sum()]))
+    rows = size_rows(mdm)
+    assert len(rows) <= 200
+    true = np.cumsum(mdm.sizes.table()[0])
+    drawn = np.zeros(max_size + 1)
+    for row in rows:  # a step after each row
+        drawn[row["size"] :] = row["share"]
+    assert (drawn <= true + 1e-9).all()
+    assert (true - drawn <= 1 / 180 + 1e-9).all()
+    largest = 1 + int(np.argmax(masses))
+    assert drawn[largest] == pytest.approx(true[largest], abs=1e-9)
+    assert rows[-1]["share"] == pytest.approx(1.0)
+
+
+def test_a_category_that_only_one_component_holds_tells_most():
+    alphas = [[4.0, 4.0, 0.0], [4.0, 1.0, 3.0]]
+    mdm = MDM([0.5, 0.5], alphas, Sizes.constant(5, n_components=2))
+    rows = distinctive_rows(mdm, ["both", "mostly", "only"])
+    assert rows[0]["category"] == "only"
+    parts = {row["category"]: row["part"] for row in rows}
+    assert sum(parts.values()) == pytest.approx(1.0)
+
+
+def test_nothing_tells_a_single_component_apart():
+    assert distinctive_rows(truth("low/1"), [str(j) for j in range(10)]) == []
+
+
+def test_the_candidates_are_the_selection_s_with_95_percent_intervals():
+    rows = candidate_rows(selection())
+    for row, candidate in zip(rows, selection().candidates, strict=True):
+        assert row["log_likelihood"] == candidate.log_likelihood
+        assert row["high"] - row["low"] == pytest.approx(2 * 1.96 * candidate.standard_error)
+    assert [row["n_components"] for row in rows if row["chosen"]] == [selection().n_components]
+
+
+def test_the_start_that_is_best_in_the_last_round_wins():
+    left = StartPath(1, 1, (-9.0, -1.0))  # better, and gone: those may have been other clients
+    stayed = [StartPath(2, 1, (-9.0, -5.0, -4.0)), StartPath(3, 2, (-6.0, -4.5))]
+    rows = path_rows([left, *stayed])
+    assert {row["start"] for row in rows if row["winner"]} == {2}
+    assert len(rows) == 7
+    assert path_rows([]) == []
+
+
+def test_a_round_in_which_a_client_was_impossible_is_not_drawn():
+    rows = path_rows([StartPath(1, 1, (-math.inf, -5.0)), StartPath(2, 1, (-math.inf,))])
+    assert [(row["start"], row["round"]) for row in rows] == [(1, 2)]
+
+
+def kept(**records):
+    return gathered(Saved(selection().mdm, None, Provenance(**records)))
+
+
+def test_a_fit_shows_its_rounds():
+    section = choice_section(gathered(fitted()))
+    assert (section.name, [figure.name for figure in section.figures]) == ("rounds", ["paths"])
+    rows = section.figures[0].panels[0].spec["datasets"]["rows"]
+    best = max(row["log_likelihood"] for row in rows)
+    assert best == pytest.approx(fitted().log_likelihoods[-1], abs=1e-6)
+
+
+def test_a_selection_shows_its_table_and_the_rounds_of_the_chosen_number():
+    section = choice_section(gathered(selection()))
+    assert section.name == "choice"
+    assert [figure.name for figure in section.figures] == ["candidates", "paths"]
+    assert f"of K = {selection().n_components};" in section.figures[1].says
+
+
+def test_what_there_is_no_record_of_is_left_out():
+    assert choice_section(gathered(selection().mdm)) is None
+    quiet = tuple(replace(one, starts={}) for one in fitted().rounds)
+    assert choice_section(kept(fit=replace(fitted(), rounds=quiet))) is None
+    quiet = tuple(replace(one, starts={}) for one in selection().rounds)
+    without = choice_section(kept(selection=replace(selection(), rounds=quiet, paths=())))
+    assert [figure.name for figure in without.figures] == ["candidates"]
+    assert components_section(gathered(runs=runs())) is None
+
+
+def test_a_candidate_under_which_a_held_out_client_is_impossible_is_in_the_table_only():
+    record = selection()
+    never = replace(record.candidates[0], log_likelihood=-math.inf, behind=math.inf)
+    choice = replace(record, candidates=(never, *record.candidates[1:]))
+    read = from_json(Selection, json.loads(json.dumps(to_json(choice))), parsed={"mdm": choice.mdm})
+    assert to_json(read) == to_json(choice)
+    figure = choice_section(kept(selection=choice)).figures[0]
+    drawn = figure.panels[0].spec["datasets"]["rows"]
+    assert [row["n_components"] for row in drawn] == [2]
+    assert figure.table.rows[0][1] == "-inf"
+
+
+def test_rounds_that_ended_without_a_word_are_shown():
+    section = choice_section(kept(fit=replace(fitted(), stopped="")))
+    assert section.name == "rounds"

@@ -1,0 +1,182 @@
+"""Traffic on the wire: its section, and the rows of rounds and nodes, however many there are."""
+
+from dataclasses import replace
+
+import pytest
+
+from polyurn.report.traffic_section import (
+    MOST_KINDS,
+    MOST_NODES,
+    MOST_ODD,
+    OTHER,
+    round_rows,
+    shown_nodes,
+    traffic_section,
+    what_the_server_saw,
+)
+from report_material import KINDS, federated, gathered, saved, traffic_case
+
+
+def test_questions_that_differ_in_their_numbers_only_are_of_one_kind():
+    asked = [row["asked"] for row in round_rows(traffic_case())]
+    assert asked == ["survey, score", "group", "expect", "expect", "expect", "expect, score"]
+
+
+def test_there_are_no_more_kinds_than_shapes_however_many_a_file_has():
+    kinds = [(f"question {chr(97 + i)}", 5) for i in range(MOST_KINDS + 4)]
+    asked = [row["asked"] for row in round_rows(traffic_case(kinds=kinds))]
+    assert len(set(asked)) == MOST_KINDS
+    assert asked[-5:] == [OTHER] * 5
+    as_many = [row["asked"] for row in round_rows(traffic_case(kinds=kinds[:MOST_KINDS]))]
+    assert OTHER not in as_many
+
+
+def test_the_rows_of_the_rounds_add_up_to_all_bytes():
+    record = traffic_case()
+    rows = round_rows(record)
+    assert sum(row["up"] for row in rows) == record.bytes_up
+    assert sum(row["down"] for row in rows) == record.bytes_down
+
+
+@pytest.mark.parametrize("n_nodes", [3, MOST_NODES])
+def test_every_node_of_a_small_federation_has_a_row(n_nodes):
+    record = traffic_case(n_nodes)
+    shown = shown_nodes(record)
+    assert (shown.own, shown.alike, shown.more) == (record.nodes, (), ())
+
+
+@pytest.mark.parametrize("odd", [0, 4, MOST_ODD, 60])
+def test_of_a_large_federation_each_node_is_shown_or_counted_once(odd):
+    record = traffic_case(500, odd=odd)
+    shown = shown_nodes(record)
+    assert len(shown.own) == min(odd, MOST_ODD)
+    assert len(shown.more) == max(odd - MOST_ODD, 0)
+    assert all(node.excluded or node.refused for node in (*shown.own, *shown.more))
+    assert sorted((*shown.own, *shown.alike, *shown.more), key=lambda n: -n.node) == [*record.nodes]
+
+
+def test_benched_nodes_come_before_those_whose_replies_were_not_used():
+    shown = shown_nodes(traffic_case(500, odd=4))
+    assert [node.excluded is None for node in shown.own] == [False, False, True, True]
+
+
+def test_the_smallest_sum_is_said_and_rounds_without_one_do_not_count():
+    record = traffic_case(8, odd=2)
+    assert what_the_server_saw(record).startswith("sums only, over 6 nodes at least:")
+    lost = replace(record.rounds[1], n_nodes=0)
+    rounds = (record.rounds[0], lost, *record.rounds[2:])
+    after = replace(record, rounds=rounds)
+    assert what_the_server_saw(after).startswith("sums only, over 6 nodes at least:")
+
+
+def test_a_plain_sum_is_called_what_it_is():
+    said = what_the_server_saw(traffic_case(secure=False))
+    assert said.startswith("every node’s answer")
+    assert "histogram can be read off" in said
+
+
+def section(record):
+    return traffic_section(gathered(federated(record)))
+
+
+def test_a_model_that_was_not_fitted_over_a_federation_has_no_such_section():
+    assert traffic_section(gathered(saved())) is None
+
+
+@pytest.mark.parametrize(
+    ("secure", "words"),
+    [(True, "saw sums over nodes, and no node’s answer."), (False, "saw every node’s answer.")],
+)
+def test_what_the_server_saw_is_said_first(secure, words):
+    found = section(traffic_case(secure=secure))
+    assert found.lead.endswith(words)
+    assert found.facts[0][0] == "What the server saw"
+
+
+def test_what_a_node_sent_at_most_is_said_and_that_sums_are_no_differential_privacy():
+    record = traffic_case()
+    facts = dict(section(record).facts)
+    assert "15,118 numbers in one answer" in facts["What a node sent at most"]
+    assert f"{record.n_numbers:,} in all" in facts["What a node sent at most"]
+    assert "50 clients at most" in facts["What a node sent at most"]
+    assert facts["What that does not promise"].startswith(
+        "differential privacy: sums are no guarantee"
+    )
+
+
+def test_rounds_exchanges_and_timeouts_are_said():
+    said = dict(section(traffic_case()).facts)["Rounds"]
+    assert "6 sums in 7 attempts, over 6 to 8 nodes each; 35 exchanges of messages" in said
+    assert "1 of them ended at its timeout" in said
+    never = dict(section(traffic_case(odd=0)).facts)["Rounds"]
+    assert "none of which ended at its timeout" in never
+
+
+def test_bytes_are_said_in_all_and_for_each_node():
+    first = replace(traffic_case().rounds[0], bytes_up=8_000_000, bytes_down=4_000)
+    record = replace(traffic_case(), rounds=(first,))
+    said = dict(section(record).facts)["Bytes"]
+    assert said.startswith("8.0 MB from nodes and 4.0 kB to them; for each of the 8 nodes")
+    assert "1.0 MB and 500 B, on average" in said
+
+
+def test_a_resumed_run_says_which_rounds_are_not_in_it():
+    record = traffic_case()
+    rounds = record.rounds[2:]
+    said = dict(section(replace(record, rounds=rounds)).facts)["Rounds"]
+    assert said.endswith(
+        "2 rounds were before the run was resumed, and what was sent then is not known here."
+    )
+
+
+def test_a_run_that_asked_nobody_has_neither_chart_nor_table():
+    found = section(traffic_case(kinds=()))
+    assert (found.figures, found.tables) == ((), ())
+    assert dict(found.facts)["Rounds"].startswith("0 sums in 0 attempts; 0 exchanges")
+
+
+def test_both_charts_draw_every_round_and_each_kind_has_a_colour_and_a_shape_of_its_own():
+    (figure,) = section(traffic_case()).figures
+    assert [panel.title for panel in figure.panels] == ["from nodes", "to nodes"]
+    for panel in figure.panels:
+        assert len(panel.spec["datasets"]["rows"]) == len(KINDS)
+        heads = panel.spec["layer"][1]["encoding"]
+        for channel in ("color", "shape"):
+            assert heads[channel]["scale"]["domain"] == [
+                "survey, score", "group", "expect", "expect, score",
+            ]  # fmt: skip
+            assert len(set(heads[channel]["scale"]["range"])) == 4
+    assert len(figure.table.rows) == len(KINDS)
+    assert "“survey”: how clients vary" in figure.says
+
+
+def test_a_round_without_a_sum_says_so_in_the_table():
+    record = traffic_case()
+    rounds = (*record.rounds[:-1], replace(record.rounds[-1], n_nodes=0))
+    (figure,) = section(replace(record, rounds=rounds)).figures
+    assert figure.table.rows[-1][3] == "no sum"
+
+
+def test_the_table_of_nodes_says_who_was_benched_and_why_and_whose_replies_were_not_used():
+    (table,) = section(traffic_case(3)).tables
+    assert table.caption == "The 3 nodes"
+    assert table.rows == (
+        ("ward 1", "1", "it did not reply in time", "–"),
+        ("ward 2", "1", "–", "a reply to an earlier message (3×), it answered twice (1×)"),
+        ("ward 3", "6", "–", "–"),
+    )
+
+
+def test_the_table_of_many_nodes_ends_with_the_others_together():
+    (table,) = section(traffic_case(500, odd=60)).tables
+    assert table.caption.startswith("The 500 nodes; a row each for those that were excluded")
+    assert len(table.rows) == 12
+    more, others = table.rows[-2:]
+    assert more[0] == "50 more of these"
+    assert more[2:] == (
+        "it did not reply in time (20×)",
+        "a reply to an earlier message (90×), it answered twice (30×)",
+    )
+    assert others == ("440 others", "6", "–", "–")
+    (calm,) = section(traffic_case(500, odd=0)).tables
+    assert calm.rows == (("500 nodes", "6", "–", "–"),)

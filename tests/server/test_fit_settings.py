@@ -1,0 +1,63 @@
+"""Settings out of range, and size models by name."""
+
+import pytest
+
+from polyurn import SizeBins
+from polyurn.errors import ParameterError
+from polyurn.server.fit_settings import Policy, Settings, check_model, size_bins
+
+USUAL = {
+    "n_components": 2, "n_categories": 3, "size_prior": 1.0, "category_prior": 1e-3,
+}  # fmt: skip
+
+
+def check(**settings):
+    model = {name: settings.pop(name, value) for name, value in USUAL.items()}
+    check_model(**model)
+    Settings(**settings)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"n_components": 0}, "n_components of 1 to 65535, got 0"),
+        ({"n_categories": -1}, "n_categories of at least 2, got -1"),
+        ({"n_components": 2**16}, "n_components of 1 to 65535"),
+        ({"max_rounds": 2}, "max_rounds from 3 to 1000000, got 2"),
+        ({"max_rounds": 10**20}, "max_rounds from 3 to 1000000, got 10{20}"),
+        ({"tol": 0.0}, "tol above 0, got 0.0"),
+        ({"tol": float("nan")}, "tol above 0, got nan"),
+        ({"max_upload": 0}, "max_upload of at least 1, got 0"),
+        ({"patience": -1}, "patience of at least 0 rounds, got -1"),
+        ({"size_prior": -1.0}, "finite size_prior of at least 0, got -1"),
+        ({"category_prior": float("inf")}, "finite category_prior of at least 0, got inf"),
+        ({"policy": Policy(starts=0)}, "the policy's starts above 0, got 0"),
+        ({"policy": Policy(finalists=0)}, "the policy's finalists above 0, got 0"),
+        ({"policy": Policy(recombined=-1)}, "the policy's recombined of at least 0, got -1"),
+        ({"policy": Policy(dampings=())}, r"the policy's dampings above 0, got \(\)"),
+        ({"policy": Policy(safety=float("nan"))}, "the policy's safety above 0, got nan"),
+    ],
+)
+def test_a_setting_out_of_range_is_refused_by_name(setting, message):
+    with pytest.raises(ParameterError, match=message):
+        check(**setting)
+
+
+@pytest.mark.parametrize(
+    "setting", [{}, {"patience": 0}, {"max_rounds": 3}, {"size_prior": 0.0}, {"patience": 10**20}]
+)
+def test_settings_in_range_pass(setting):
+    check(**setting)
+
+
+def test_a_size_model_is_named_or_given():
+    assert size_bins("exact", 50) == SizeBins.exact(50)
+    assert size_bins("binned", 50) == size_bins("shared", 50) == SizeBins.logarithmic(50)
+    assert size_bins(given := SizeBins([1, 9, 51]), 50) is given
+
+
+def test_other_size_models_are_refused():
+    with pytest.raises(ParameterError, match="'exact', 'binned', 'shared' or SizeBins, got 'some'"):
+        size_bins("some", 50)
+    with pytest.raises(ParameterError, match="end at max_size 50, got 9"):
+        size_bins(SizeBins.exact(9), 50)

@@ -123,10 +123,11 @@ def _saying_how_to_raise() -> Iterator[None]:
 
 
 def _event(done: Round | SelectionRound) -> dict[str, Any]:
-    """A round as an event: the fields that a file keeps, and the state of a selection."""
+    """A round as an event: the fields that a file keeps, its clients, and the state of a selection."""
+    event = {**to_json(done), "n_clients": done.n_clients}
     if isinstance(done, SelectionRound):
-        return {**to_json(done), "values": dict(done.values), "running": done.running}
-    return to_json(done)
+        event |= {"values": dict(done.values), "running": done.running}
+    return event
 
 
 # -------------------------------------------------------------------------------- a guarantee

@@ -147,6 +147,7 @@ def _rounds(job: MixtureJob) -> Iterator[Callable[[dict[str, Any]], None]]:
                 if not kept(event):
                     values = {int(k): value for k, value in event["values"].items()}
                     shown = {"values": values, "running": tuple(event["running"])}
+                    shown["n_clients"] = event["n_clients"]
                     on_round(from_json(SelectionRound, event, parsed=shown))
 
             yield on_selection
@@ -158,6 +159,6 @@ def _rounds(job: MixtureJob) -> Iterator[Callable[[dict[str, Any]], None]]:
 
         def on_fit(event: dict[str, Any]) -> None:
             if not kept(event):
-                on_fit_round(from_json(Round, event))
+                on_fit_round(from_json(Round, event, parsed={"n_clients": event["n_clients"]}))
 
         yield on_fit

@@ -1,3 +1,4 @@
+import gc
 import os
 import signal
 import threading
@@ -96,6 +97,8 @@ def test_the_command_asks_the_cluster_of_a_scheduler(run, cluster, folder):
     there = run(*fit, "--scheduler", cluster.scheduler_address)
     assert there.code == 0
     assert there.json() == run(*fit).json()
+    gc.collect()  # the command's connection ends: its thread draws from `random`, under later tests
+    assert sum(thread.name == "IO loop" for thread in threading.enumerate()) <= 1  # the cluster's
 
 
 def test_what_is_no_client_of_a_cluster_is_refused(folder):

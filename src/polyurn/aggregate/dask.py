@@ -6,6 +6,7 @@ the bits that one machine gets. Workers have to see the folder under the same pa
 """
 
 import os
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -142,6 +143,8 @@ def connected(
 ) -> DaskAggregator:
     """The clients of a folder on the cluster whose scheduler has this address.
 
+    The connection lasts as long as what is returned.
+
     Raises
     ------
     ParameterError
@@ -158,7 +161,9 @@ def connected(
             f"expected the address of a Dask scheduler, as tcp://host:8786, got {address!r}, where "
             "none answers"
         ) from error
-    return DaskAggregator(client, folder, rng=rng, sampling=sampling)
+    clients = DaskAggregator(client, folder, rng=rng, sampling=sampling)
+    weakref.finalize(clients, client.close)
+    return clients
 
 
 @dataclass(frozen=True, eq=False, repr=False)

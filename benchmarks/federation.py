@@ -26,6 +26,7 @@ from polyurn.federation.flower.processes import alive, end_processes, keep_pid
 from polyurn.federation.folder import FederationFolder, set_up
 from polyurn.federation.jobs import JobFolder, MixtureJob
 from polyurn.federation.one_machine import federation_here, free_port
+from polyurn.federation.policy import NodePolicy
 from polyurn.federation.owned_node import warm_up
 from polyurn.model.paper_truths import truth
 from polyurn.storage.models import load_saved
@@ -35,6 +36,8 @@ from polyurn.wire.traffic import Traffic
 N_CLIENTS, N_ROUNDS = 100, 6
 CASES = tuple((n, kind) for n in (4, 8, 16) for kind in ("plain", "secure"))
 IDLE = 30.0  # seconds that the idle SuperLink is watched
+
+OPEN = NodePolicy(secure_only=False, allow_exact=True)
 
 
 def main() -> None:
@@ -110,7 +113,7 @@ def ours(n_nodes: int) -> Iterator[FederationFolder]:
     counts = truth("medium/3").sample(n_nodes * N_CLIENTS, rng=1)
     with TemporaryDirectory() as folder:
         parts = [counts[i::n_nodes] for i in range(n_nodes)]
-        with federation_here(Path(folder) / "f", parts, max_size=20, secure_only=False) as place:
+        with federation_here(Path(folder) / "f", parts, max_size=20, policy=OPEN) as place:
             yield place
 
 
@@ -121,7 +124,7 @@ def stock(n_nodes: int) -> Iterator[FederationFolder]:
     with TemporaryDirectory() as folder:
         place = set_up(
             Path(folder) / "f", address=f"localhost:{free_port()}", categories=10, max_size=20,
-            clients_per_node=N_CLIENTS, n_nodes=n_nodes, secure_only=False,
+            clients_per_node=N_CLIENTS, n_nodes=n_nodes, policy=OPEN,
         )  # fmt: skip
         pids = [place.node(node.name) / "node.pid" for node in place.read().nodes]
         try:

@@ -1,6 +1,6 @@
 """Whole federations in this process, for the tests: nodes on real files, some of which misbehave."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 
 import numpy as np
@@ -19,7 +19,12 @@ from polyurn.wire import encode_statistics
 from polyurn.wire.codec import decode_query
 
 STAGES = ("advertise", "share", "mask", "confirm", "reveal")
-OPEN = NodePolicy(secure_only=False)
+ALL_METHODS = ("fit", "fit_private", "fit_style", "fit_paper", "feature_differences")
+# Policies that allow more than an owner's does, for what is not about policies.
+EXACT = NodePolicy(
+    questions=ALL_METHODS, allow_exact=True, fewest_clients=1, most_epsilon=0.0, least_noise=0.0
+)
+OPEN = replace(EXACT, secure_only=False)
 
 
 @cache
@@ -35,13 +40,15 @@ class Federation:
     answer to a message; None leaves the node as it is.
     """
 
-    def __init__(self, folder, n_nodes, n_clients=25, *, policy=OPEN, faults=None, name="medium/2"):
+    def __init__(
+        self, folder, n_nodes, n_clients=25, *, policy=OPEN, faults=None, name="medium/2", max_size=20
+    ):
         self.keys = signing_keys(n_nodes)
         self.ids = sorted(self.keys)
         self.roster = Roster({node: key.public for node, key in self.keys.items()})
         self.counts = truth(name).sample(n_nodes * n_clients, rng=5)
         self.names = [f"client {i}" for i in range(len(self.counts))]
-        self.n_clients, self.folder, self.policy = n_clients, folder, policy
+        self.n_clients, self.folder, self.policy, self.max_size = n_clients, folder, policy, max_size
         self.memories = {node: {} for node in self.ids}
         self.nodes = {node: self.node(place) for place, node in enumerate(self.ids)}
         self.exchange = InProcessExchange(
@@ -69,6 +76,8 @@ class Federation:
             "signer": self.keys[number],
             "roster": self.roster,
             "memory": self.memories[number],
+            "max_size": self.max_size,
+            "clients_per_node": self.n_clients,
             "rng": place,
         }
         rows = self.rows(place)
@@ -115,7 +124,9 @@ class RecordFederation(Federation):
 
     def __init__(self, folder, world, n_nodes, **options):
         self.records = world.records
-        super().__init__(folder, n_nodes, world.records.n_clients // n_nodes, **options)
+        largest = int(world.records.sizes.max())
+        n_clients = world.records.n_clients // n_nodes
+        super().__init__(folder, n_nodes, n_clients, max_size=largest, **options)
 
     def node(self, place, **options):
         rows = self.rows(place)
@@ -124,7 +135,7 @@ class RecordFederation(Federation):
         return Node(
             self.ids[place], mine, ids=self.names[rows], key=self.key(place), policy=self.policy,
             log=NodeLogFile(self.log(place)), signer=self.keys[self.ids[place]], roster=self.roster,
-            memory=self.memories[self.ids[place]],
+            memory=self.memories[self.ids[place]], max_size=self.max_size, clients_per_node=self.n_clients,
         )  # fmt: skip
 
 

@@ -1,9 +1,12 @@
 """Fits over nodes against fits on the same clients, and nodes that are silent, hostile or gone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from federations import (
+    EXACT,
     STAGES,
     Federation,
     RecordFederation,
@@ -35,7 +38,6 @@ from polyurn.federation.messages import (
     SealedShares,
     tag_of,
 )
-from polyurn.federation.policy import NodePolicy
 from polyurn.federation.roster import Roster
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.private_aggregator import PrivateAggregator
@@ -464,7 +466,7 @@ def test_a_server_that_puts_another_question_to_all_nodes_but_one_gets_nothing_o
     tmp_path,
 ):
     """The others' answers would be 0, and the sum that of one node."""
-    federation = Federation(tmp_path, 6, 2, policy=NodePolicy(narrowest_part=0.0))
+    federation = Federation(tmp_path, 6, 2, policy=replace(EXACT, narrowest_part=0.0))
     alone = federation.ids[0]
 
     def lied_to(node):
@@ -501,7 +503,7 @@ def test_nodes_that_are_not_in_the_roster_take_no_part_in_secure_sums(tmp_path):
 def test_nodes_that_answer_in_secure_sums_only_refuse_a_plain_question_and_are_asked_it_once(
     tmp_path,
 ):
-    federation = Federation(tmp_path, 5, 2, policy=NodePolicy())
+    federation = Federation(tmp_path, 5, 2, policy=EXACT)
     clients = federation.aggregator()
     with pytest.raises(
         NodesError, match="no sum in 1 attempt: 0 of 5 nodes answered, 4 are needed"
@@ -523,7 +525,7 @@ def test_a_sum_that_fails_for_another_reason_is_begun_again_though_a_node_refuse
         return crash(stage, message, honest) if len(seen) == 1 else honest(stage, message)
 
     def strict(stage, message, honest):
-        return federation.node(0, policy=NodePolicy()).answer(stage, message)
+        return federation.node(0, policy=EXACT).answer(stage, message)
 
     federation = Federation(tmp_path, 5, 2, faults={0: strict, 1: fails_once})
     clients = federation.aggregator()
@@ -532,7 +534,7 @@ def test_a_sum_that_fails_for_another_reason_is_begun_again_though_a_node_refuse
 
 
 def test_nodes_that_demand_larger_sums_take_no_part(tmp_path):
-    federation = Federation(tmp_path, 5, 2, policy=NodePolicy(fewest=6))
+    federation = Federation(tmp_path, 5, 2, policy=replace(EXACT, fewest=6))
     clients = federation.aggregator(secure=True, retries=0)
     with pytest.raises(NodesError, match="0 nodes are left, 4 are needed"):
         clients.aggregate(QUERY, None)
@@ -540,13 +542,13 @@ def test_nodes_that_demand_larger_sums_take_no_part(tmp_path):
     assert clients.refused == dict.fromkeys(federation.ids, why)
 
 
-def test_nodes_with_more_clients_than_declared_do_not_answer(tmp_path):
+def test_nodes_with_which_another_number_of_clients_was_declared_do_not_answer(tmp_path):
     federation = Federation(tmp_path, 5, 2)
     for secure in (False, True):
         clients = federation.aggregator(secure=secure, clients_per_node=1, retries=0)
         with pytest.raises(NodesError):
             clients.aggregate(QUERY, None)
-        why = {"it holds more clients than were declared": 1}
+        why = {"the number of clients of a node is not the one that was declared to it": 1}
         assert clients.refused == dict.fromkeys(federation.ids, why)
 
 

@@ -5,19 +5,18 @@ row of the table in `client/answers.py`. Codec, checks, bounds, secure sums, pol
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
 import pytest
 
-from federations import Federation
+from federations import EXACT, Federation
 from polyurn import answer
 from polyurn.client import answers
 from polyurn.errors import InputError, MessageError, ParameterError
 from polyurn.federation import node
 from polyurn.federation.messages import Refusal
-from polyurn.federation.policy import NodePolicy
 from polyurn.typed.declared import AtLeast, Floats, Shape
 from polyurn.wire import Batch, Part, Query, Statistics, decode_query, encode_query
 from polyurn.wire.query import check_answer
@@ -109,9 +108,12 @@ def test_no_client_sends_more_than_its_bounds():
 
 
 def test_a_policy_knows_its_size_and_its_numbers():
-    assert NodePolicy(largest_max_size=19).objection(QUERY, secure=True) is Refusal.TOO_LARGE_SIZE
-    assert NodePolicy(most_numbers=20).objection(QUERY, secure=True) is Refusal.TOO_MANY_NUMBERS
-    assert NodePolicy().objection(QUERY, secure=True) is None
+    def objection(policy, max_size=20):
+        return policy.objection(QUERY, secure=True, max_size=max_size, clients_per_node=25)
+
+    assert objection(EXACT, max_size=19) is Refusal.OTHER_SIZE
+    assert objection(replace(EXACT, most_numbers=20)) is Refusal.TOO_MANY_NUMBERS
+    assert objection(EXACT) is None
 
 
 @pytest.mark.parametrize("secure", [False, True])

@@ -2,6 +2,7 @@
 
 import re
 import secrets
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from federations import STAGES, Federation, opened, question_of
+from federations import EXACT, OPEN, STAGES, Federation, opened, question_of
 from polyurn import Records, SizeBins, Sizes, StyleSpace, answer
 from polyurn.errors import FileError, InputError, NodesError
 from polyurn.federation.aggregator import FederatedAggregator, Terms
@@ -18,7 +19,6 @@ from polyurn.federation.messages import Ask, Invitation, Refusal, tag_of
 from polyurn.federation.node import MOST_OPEN, Node
 from polyurn.federation.node_log import NodeLogFile
 from polyurn.federation.participant import Participant
-from polyurn.federation.policy import NodePolicy
 from polyurn.storage.ledger_file import open_ledger
 from polyurn.wire import (
     Batch,
@@ -40,9 +40,10 @@ QUERY = Survey(10, SizeBins.exact(20), pairs=False)
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 
 
-def question(federation, query=QUERY, *, clients_per_node=25, body=b"", place=0):
+def question(federation, query=QUERY, *, clients_per_node=None, body=b"", place=0):
     data = query if isinstance(query, bytes) else encode_query(query)
-    return Ask(clients_per_node, data, body).encode(
+    declared = federation.n_clients if clients_per_node is None else clients_per_node
+    return Ask(declared, data, body).encode(
         tag=secrets.token_bytes(16), node=federation.ids[place]
     )
 
@@ -84,29 +85,25 @@ def test_buckets_survive_a_restart_and_another_order_of_the_table(tmp_path):
 # ------------------------------------------------------------------------------------ its policy
 
 REFUSED = {
-    "secure only": (NodePolicy(), QUERY, 25, Refusal.SECURE_ONLY),
-    "sizes": (
-        NodePolicy(secure_only=False, largest_max_size=19),
-        QUERY,
-        25,
-        Refusal.TOO_LARGE_SIZE,
-    ),
+    "secure only": (EXACT, QUERY, 25, Refusal.SECURE_ONLY),
+    "sizes": (OPEN, Survey(10, SizeBins.exact(19), pairs=False), 25, Refusal.OTHER_SIZE),
     "numbers": (
-        NodePolicy(secure_only=False, most_numbers=40),
+        replace(OPEN, most_numbers=40),
         QUERY,
         25,
         Refusal.TOO_MANY_NUMBERS,
     ),
     "part": (
-        NodePolicy(secure_only=False, narrowest_part=0.1),
+        replace(OPEN, narrowest_part=0.1),
         Part(QUERY, 0.5, 0.55),
         25,
         Refusal.TOO_NARROW_PART,
     ),
-    "clients": (NodePolicy(secure_only=False), QUERY, 24, Refusal.TOO_MANY_CLIENTS),
-    "categories": (NodePolicy(secure_only=False), Contrast(2, 2), 25, Refusal.OTHER_CATEGORIES),
-    "never": (NodePolicy(secure_only=False, rounds_per_day=0), QUERY, 25, Refusal.TOO_OFTEN),
-    "bytes": (NodePolicy(secure_only=False), b"no query", 25, Refusal.UNREADABLE),
+    "fewer clients": (OPEN, QUERY, 24, Refusal.OTHER_CLIENTS),
+    "more clients": (OPEN, QUERY, 26, Refusal.OTHER_CLIENTS),
+    "categories": (OPEN, Contrast(2, 2), 25, Refusal.OTHER_CATEGORIES),
+    "never": (replace(OPEN, rounds_per_day=0), QUERY, 25, Refusal.TOO_OFTEN),
+    "bytes": (OPEN, b"no query", 25, Refusal.UNREADABLE),
 }
 
 
@@ -139,7 +136,7 @@ def test_a_node_without_a_key_takes_no_part_in_secure_sums(tmp_path):
 
 
 def test_rounds_of_a_day_are_counted_over_restarts_and_come_back_the_next_day(tmp_path):
-    federation = Federation(tmp_path, 1, policy=NodePolicy(secure_only=False, rounds_per_day=3))
+    federation = Federation(tmp_path, 1, policy=replace(OPEN, rounds_per_day=3))
 
     def ask_at(when):
         node = federation.node(0, clock=lambda: when)
@@ -151,17 +148,16 @@ def test_rounds_of_a_day_are_counted_over_restarts_and_come_back_the_next_day(tm
     assert ask_at(NOW + timedelta(hours=24, minutes=2)) is Refusal.TOO_OFTEN
 
 
-def test_a_question_without_an_answer_counts_as_a_round(tmp_path):
-    """Else a server could find out how large the largest client is, one max_size after the other."""
-    federation = Federation(tmp_path, 1, policy=NodePolicy(secure_only=False, rounds_per_day=2))
-    small = Survey(10, SizeBins.exact(3), pairs=False)
-    refusals = [asked(federation.node(0), question(federation, small)).refusal for _ in range(3)]
-    assert refusals == [Refusal.NO_ANSWER, Refusal.NO_ANSWER, Refusal.TOO_OFTEN]
+def test_a_question_that_fails_counts_as_a_round(tmp_path, monkeypatch):
+    federation = Federation(tmp_path, 1, policy=replace(OPEN, rounds_per_day=2))
+    monkeypatch.setattr("polyurn.federation.node.answer_rows", broken)
+    refusals = [asked(federation.node(0), question(federation)).refusal for _ in range(3)]
+    assert refusals == [Refusal.FAILED, Refusal.FAILED, Refusal.TOO_OFTEN]
 
 
 def test_rounds_that_are_begun_at_once_do_not_exceed_the_limit(tmp_path):
     """Both are begun before either has looked at a client."""
-    federation = Federation(tmp_path, 3, 2, policy=NodePolicy(rounds_per_day=1))
+    federation = Federation(tmp_path, 3, 2, policy=replace(EXACT, rounds_per_day=1))
     inner = federation.aggregator(secure=True, retries=0)
     begun = []
 
@@ -230,15 +226,16 @@ def test_an_owner_who_cannot_be_told_does_not_make_the_error_leave(tmp_path, mon
     assert federation.log(0).read_text().endswith("refused: it failed\n")
 
 
-def test_all_that_depends_on_the_clients_data_has_one_code(tmp_path):
+def test_clients_that_some_question_would_be_refused_for_keep_the_node_from_beginning(tmp_path):
     federation = Federation(tmp_path, 1)
-    bins = SizeBins.exact(20)
-    masses = np.zeros((1, 20))
-    masses[0, 0] = 1.0  # everybody has one point: impossible
-    impossible = Expect(Parameters(np.ones(1), np.ones((1, 10)), Sizes(bins, masses)))
-    for query in (impossible, Survey(10, SizeBins.exact(3), pairs=False)):
-        reply = asked(federation.node(0), question(federation, query))
-        assert (reply.refusal, reply.body) == (Refusal.NO_ANSWER, b"")
+    for settings, why in (
+        ({"max_size": 19}, "at most 19 points a client, got one with 20"),
+        ({"clients_per_node": 24}, "at most 24 clients in a node, got 25"),
+        ({"policy": replace(OPEN, fewest_clients=26)}, "at least 26 clients .* exact sums, got 25"),
+        ({"policy": replace(OPEN, most_epsilon=1.0)}, "a ledger with a policy"),
+    ):
+        with pytest.raises(InputError, match=why):
+            federation.node(0, **settings)
 
 
 def test_neither_clients_nor_keys_are_shown_in_a_repr(tmp_path):
@@ -295,7 +292,7 @@ def test_the_log_says_what_was_asked_when_and_what_became_of_it(tmp_path):
         "2026-11-17 12:00:00 UTC | confirm | part of 1 survey | 0 numbers sent | answered",
         "2026-11-17 12:00:00 UTC | reveal | part of 1 survey | 0 numbers sent | answered",
         "2026-11-17 12:00:00 UTC | plain | survey | 0 numbers sent | refused: "
-        "its clients have no answer to the question",
+        "max_size is not the one that was declared to it",
     ]
 
 
@@ -425,7 +422,7 @@ PRIVATE = Scaled(Initialise(1, 10, SizeBins.exact(20)))
 
 
 def test_a_node_that_answers_with_noise_only_refuses_every_other_question(tmp_path):
-    federation = Federation(tmp_path, 1, policy=NodePolicy(secure_only=False, least_noise=2.0))
+    federation = Federation(tmp_path, 1, policy=replace(OPEN, least_noise=2.0, allow_exact=False))
     node = federation.node(0)
     for query in (QUERY, PRIVATE, Batch((PRIVATE,))):
         assert asked(node, question(federation, query)).refusal is Refusal.PRIVATE_ONLY
@@ -450,11 +447,12 @@ def test_noise_in_shares_is_refused_outside_of_a_secure_sum(tmp_path):
 
 
 def test_an_owner_who_fears_colluding_nodes_does_not_count_their_shares(tmp_path):
-    policy = NodePolicy(least_noise=2.0, majority=0.75)
+    policy = replace(EXACT, least_noise=2.0, majority=0.75)
+    declared = {"max_size": 20, "clients_per_node": 25}
     enough = Noised(PRIVATE, 2.0, "distributed", n_reporters=10, n_colluding=5)
-    assert policy.objection(enough, secure=True) is None
+    assert policy.objection(enough, secure=True, **declared) is None
     too_trusting = Noised(PRIVATE, 2.0, "distributed", n_reporters=10, n_colluding=4)
-    assert policy.objection(too_trusting, secure=True) is Refusal.TOO_LITTLE_NOISE
+    assert policy.objection(too_trusting, secure=True, **declared) is Refusal.TOO_LITTLE_NOISE
 
 
 def test_the_owners_budget_holds_whatever_the_server_says(tmp_path):
@@ -464,7 +462,6 @@ def test_the_owners_budget_holds_whatever_the_server_says(tmp_path):
     assert asked(node, query).refusal is None
     again = federation.node(0, ledger=open_ledger(tmp_path / "ledger", epsilon=1.0, delta=1e-6))
     assert asked(again, query).refusal is Refusal.BUDGET_SPENT
-    assert asked(again, question(federation, QUERY)).refusal is Refusal.PRIVATE_ONLY
 
 
 def test_what_a_node_was_asked_with_noise_is_in_its_log(tmp_path):
@@ -481,7 +478,8 @@ def test_a_node_with_records_answers_a_question_about_style(tmp_path):
     federation = Federation(tmp_path, 1)
     node = Node(
         federation.ids[0], world.records, ids=world.records.ids.tolist(), key=bytes(32),
-        policy=NodePolicy(secure_only=False), log=NodeLogFile(tmp_path / "style.log"),
+        policy=OPEN, log=NodeLogFile(tmp_path / "style.log"), max_size=60,
+        clients_per_node=25,
     )  # fmt: skip
     reply = asked(node, question(federation, query))
     got = decode_statistics(reply.body, query).to_vector()
@@ -492,7 +490,7 @@ def test_a_node_with_records_answers_a_question_about_style(tmp_path):
     "query", [StyleMoments(whole_space()), Part(StyleMoments(whole_space()), 0, 1)]
 )
 def test_a_node_with_histograms_only_refuses_it_in_one_clear_line(tmp_path, query):
-    federation = Federation(tmp_path, 1, policy=NodePolicy(secure_only=False))
+    federation = Federation(tmp_path, 1, policy=OPEN)
     reply = asked(federation.node(0), question(federation, query))
     assert reply.refusal is Refusal.NO_RECORDS
     assert (
@@ -505,7 +503,7 @@ def test_a_space_of_another_number_of_features_is_refused_before_any_record_is_l
     log = NodeLogFile(tmp_path / "style.log")
     node = Node(
         federation.ids[0], world.records, ids=world.records.ids.tolist(), key=bytes(32),
-        policy=NodePolicy(secure_only=False), log=log,
+        policy=OPEN, log=log, max_size=60, clients_per_node=25,
     )  # fmt: skip
     reply = asked(node, question(federation, StyleMoments(whole_space(3, 4))))
     assert reply.refusal is Refusal.OTHER_FEATURES
@@ -523,6 +521,7 @@ def test_a_space_that_only_some_points_overflow_in_does_not_tell_whether_they_ar
     federation = Federation(tmp_path, 1)
     node = Node(
         federation.ids[0], records, ids=records.ids.tolist(), key=bytes(32),
-        policy=NodePolicy(secure_only=False), log=NodeLogFile(tmp_path / "style.log"),
+        policy=OPEN, log=NodeLogFile(tmp_path / "style.log"), max_size=60,
+        clients_per_node=25,
     )  # fmt: skip
     assert asked(node, question(federation, StyleMoments(space))).refusal is None

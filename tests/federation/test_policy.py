@@ -1,11 +1,13 @@
 """What an owner allows, question by question."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from polyurn import SizeBins
+from federations import ALL_METHODS, EXACT
+from polyurn import SizeBins, Sizes
 from polyurn.errors import ParameterError
 from polyurn.federation.messages import Refusal
 from polyurn.federation.policy import NodePolicy
@@ -14,6 +16,7 @@ from polyurn.server.feature_choice import N_GROUPS
 from polyurn.wire import (
     Batch,
     Expect,
+    Group,
     Initialise,
     Parameters,
     Part,
@@ -24,30 +27,78 @@ from polyurn.wire import (
 from wire_cases import QUERIES
 
 MDM = truth("medium/2")
+BINS = SizeBins([1, 10])
 SURVEY = Survey(10, SizeBins.exact(20), pairs=False)
 
 
+def objection(query, *, secure=True, max_size=None, **limits):
+    """Of a policy that allows exact sums, but for the given limits."""
+    size = query.max_size if max_size is None else max_size
+    policy = replace(EXACT, **limits)
+    return policy.objection(query, secure=secure, max_size=size, clients_per_node=25)
+
+
 def test_a_plain_question_is_refused_unless_the_owner_allows_it():
-    assert NodePolicy().objection(SURVEY, secure=False) is Refusal.SECURE_ONLY
-    assert NodePolicy().objection(SURVEY, secure=True) is None
-    assert NodePolicy(secure_only=False).objection(SURVEY, secure=False) is None
+    assert objection(SURVEY, secure=False) is Refusal.SECURE_ONLY
+    assert objection(SURVEY, secure=True) is None
+    assert objection(SURVEY, secure=False, secure_only=False) is None
+
+
+def test_a_question_without_noise_is_refused_unless_the_owner_allows_it():
+    assert objection(SURVEY, allow_exact=False) is Refusal.PRIVATE_ONLY
+    assert NodePolicy().allow_exact is False
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_the_limit_of_sizes_holds_in_every_kind_of_question(name):
+def test_the_declared_size_holds_in_every_kind_of_question(name):
     """All have a max_size of 12, but for a contrast and questions about style, which have none."""
     without = name in ("contrast", "part-outside") or "style" in name
-    for largest, is_fine in ((12, True), (11, without)):
-        policy = NodePolicy(largest_max_size=largest, narrowest_part=0.0)
-        refusal = policy.objection(QUERIES[name], secure=True)
-        assert refusal is (None if is_fine else Refusal.TOO_LARGE_SIZE)
+    for declared, is_fine in ((12, True), (11, without), (13, without)):
+        refusal = objection(QUERIES[name], max_size=declared, narrowest_part=0.0)
+        if is_fine:
+            assert refusal is not Refusal.OTHER_SIZE
+        else:
+            assert refusal is Refusal.OTHER_SIZE
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_question_of_a_method_that_the_owner_does_not_allow_is_refused(name):
+    query = QUERIES[name]
+    methods = {leaf.method for leaf, _, _ in query.leaves()}
+    others = tuple(method for method in ALL_METHODS if method not in methods)
+    assert objection(query, max_size=12, questions=others) is Refusal.NOT_APPROVED
+
+
+def test_parameters_under_which_a_client_has_no_answer_are_refused_whoever_the_clients_are():
+    """A node that fails only where such a client is would say that it is there."""
+    for parameters in (
+        Parameters(np.ones(1), np.array([[1.0, 0.0]]), Sizes(BINS, [[1.0]])),
+        Parameters(np.ones(1), np.array([[2e6, 1.0]]), Sizes(BINS, [[1.0]])),
+        Parameters(np.ones(1), np.ones((1, 2)), Sizes(SizeBins([1, 3, 10]), [[1.0, 0.0]])),
+        Parameters(np.ones(1), np.ones((1, 2)),
+                   Sizes(SizeBins([1, 10], fine=[1, 2, 10], shares=[1.0, 0.0]), [[1.0]])),
+    ):  # fmt: skip
+        assert objection(Expect(parameters)) is Refusal.NOT_APPROVED
+    fine = Parameters(np.ones(1), np.ones((1, 2)), Sizes(BINS, [[1.0]]))
+    assert objection(Expect(fine)) is None
 
 
 def test_the_limit_of_numbers_is_exact():
     n = SURVEY.n_numbers
-    assert NodePolicy(most_numbers=n).objection(SURVEY, secure=True) is None
-    refusal = NodePolicy(most_numbers=n - 1).objection(SURVEY, secure=True)
-    assert refusal is Refusal.TOO_MANY_NUMBERS
+    assert objection(SURVEY, most_numbers=n) is None
+    assert objection(SURVEY, most_numbers=n - 1) is Refusal.TOO_MANY_NUMBERS
+
+
+def test_the_limits_of_components_and_parameters_are_exact():
+    sizes = Sizes(SizeBins([1, 21]), np.ones((2, 1)))
+    query = Expect(Parameters(MDM.weights, MDM.alphas, sizes))
+    k, size = len(MDM.weights), MDM.alphas.size
+    assert objection(query, most_components=k, most_parameters=size) is None
+    assert objection(query, most_components=k - 1) is Refusal.TOO_MANY_NUMBERS
+    assert objection(query, most_parameters=size - 1) is Refusal.TOO_MANY_NUMBERS
+    group = Group(np.zeros((3, 12)), np.zeros(3), SizeBins.exact(20))
+    assert objection(group, most_components=3) is None
+    assert objection(group, most_components=2) is Refusal.TOO_MANY_NUMBERS
 
 
 @pytest.mark.parametrize(
@@ -70,7 +121,7 @@ def test_the_limit_of_numbers_is_exact():
     ],
 )
 def test_a_part_may_not_be_narrower_than_the_limit_however_it_is_nested(query, is_fine):
-    refusal = NodePolicy(narrowest_part=0.1).objection(query, secure=True)
+    refusal = objection(query, narrowest_part=0.1)
     assert refusal is (None if is_fine else Refusal.TOO_NARROW_PART)
 
 
@@ -80,15 +131,14 @@ def test_the_parts_that_fits_selections_and_features_ask_are_allowed(narrowest):
     groups = Batch(tuple(Part(SURVEY, low, high) for low, high in itertools.pairwise(edges)))
     fitted = Part(Batch((SURVEY, Part(SURVEY, 0.0, 0.03))), 0.0, 0.8)
     for query in (groups, Batch((fitted, Part(SURVEY, 0.8, 1.0)))):
-        assert NodePolicy(narrowest_part=narrowest).objection(query, secure=True) is None
+        assert objection(query, narrowest_part=narrowest) is None
 
 
 def test_a_question_of_many_narrow_parts_is_refused_where_the_owner_says_so():
     """It would single out clients, however many nodes are in the sum."""
     tiny = Survey(10, SizeBins([1, 21]), pairs=False)
     many = Batch(tuple(Part(tiny, i / 900, (i + 1) / 900) for i in range(900)))
-    policy = NodePolicy(narrowest_part=0.02)
-    assert policy.objection(many, secure=True) is Refusal.TOO_NARROW_PART
+    assert objection(many, narrowest_part=0.02) is Refusal.TOO_NARROW_PART
 
 
 @pytest.mark.parametrize(
@@ -99,6 +149,7 @@ def test_a_question_of_many_narrow_parts_is_refused_where_the_owner_says_so():
         ({"majority": 0.4}, "majority from 0.5"),
         ({"narrowest_part": 2.0}, "narrowest_part as a number from 0 to 1"),
         ({"secure_only": "no"}, "secure_only as True or False"),
+        ({"questions": ("guess",)}, "questions of .*fit_private.*, got guess"),
     ],
 )
 def test_a_policy_out_of_range_is_refused(settings, why):

@@ -8,10 +8,13 @@ from polyurn.federation.policy import NodePolicy, read_policy
 
 def test_a_file_has_the_names_of_the_policy(tmp_path):
     (tmp_path / "policy.toml").write_text(
-        "secure_only = false\nlargest_max_size = 500\nmost_numbers = 10\nnarrowest_part = 0.5\n"
+        "questions = ['fit']\nsecure_only = false\nmost_numbers = 10\nnarrowest_part = 0.5\n"
         "fewest = 5\nmajority = 0.6\nrounds_per_day = 7\n"
     )
-    expected = NodePolicy(False, 500, 10, 0.5, 5, 0.6, 7)
+    expected = NodePolicy(
+        questions=("fit",), secure_only=False, most_numbers=10, narrowest_part=0.5, fewest=5,
+        majority=0.6, rounds_per_day=7,
+    )  # fmt: skip
     assert read_policy(tmp_path / "policy.toml") == expected
 
 
@@ -23,7 +26,7 @@ def test_what_a_file_does_not_say_is_as_strict_as_ever(tmp_path):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("secure_olny = true", "expected secure_only, .* got 'secure_olny'"),
+        ("secure_olny = true", "expected questions, secure_only, .* got 'secure_olny'"),
         ("secure_only = 1", "secure_only: expected true or false, got 1"),
         ("fewest = 2.5", "fewest: expected an integer of at least 2, got 2.5"),
         ("fewest = 1", "fewest: expected an integer of at least 2, got 1"),

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from federations import Federation, opened
+from federations import EXACT, Federation, opened
 from polyurn import SizeBins, answer
 from polyurn.federation.exchange import InProcessExchange
 from polyurn.federation.masking import FixedPoint
 from polyurn.federation.messages import MaskedVector, tag_of
-from polyurn.federation.policy import NodePolicy
 from polyurn.wire import Batch, Part, Survey, node_bounds
 
 SURVEY = Survey(10, SizeBins.exact(20), pairs=True)
@@ -27,7 +26,7 @@ class Recorded:
 
     def __init__(self, folder, counts=None):
         folder.mkdir()
-        federation = Federation(folder, N_NODES, N_CLIENTS, policy=NodePolicy())
+        federation = Federation(folder, N_NODES, N_CLIENTS, policy=EXACT)
         if counts is not None:
             federation.counts[federation.rows(PLACE)] = counts
         nodes = {node: federation.node(place) for place, node in enumerate(federation.ids)}

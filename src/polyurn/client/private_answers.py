@@ -1,7 +1,8 @@
 """Answers that noise can protect: each client's vector is computed, cut to norm 1, and added.
 
 `wire/private_queries.py` says what is sent and proves that its norm is at most 1. `unit_rows` enforces
-it for any query, so that the guarantee does not depend on what the server sends. Clients draw from fresh
+it for any query, so that the guarantee does not depend on what the server sends. A client's vector has
+the same bits whoever else is asked: each row is computed by itself, without BLAS. Clients draw from fresh
 entropy here, never from a seed: with a known stream, removing one client would change what all others
 draw, and the sum by more than its own vector.
 """
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from polyurn.client.cohort import Cohort
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM, mixture_logpmf
+from polyurn.model.rising_factorials import digamma_rise
 from polyurn.model.scores import log_likelihoods, responsibilities, scores
 from polyurn.privacy.noise import Noise, discrete_gaussian, noised
 from polyurn.typed.declared import Floats
@@ -39,8 +41,8 @@ from polyurn.wire.private_queries import SKETCH_PARTS, SURVEY_PARTS
 
 Ints = NDArray[np.int64]
 
-# Clients whose vectors are held at once.
-_BLOCK_CLIENTS, _SCALED_BLOCK = 8_192, 2_048
+# Clients whose vectors are held at once, and the most numbers of these vectors: 128 MB.
+_BLOCK_CLIENTS, _BLOCK_NUMBERS = 8_192, 2**24
 
 
 def answer_private(query: Bounded | Scaled[Any], cohort: Cohort) -> Statistics:
@@ -51,7 +53,7 @@ def answer_private(query: Bounded | Scaled[Any], cohort: Cohort) -> Statistics:
     if isinstance(query, Scaled):  # a client larger than the declared size sends zeros
         cohort = replace(cohort, members=cohort.members[cohort.sizes <= cast(int, query.max_size)])
         scales = query.scales
-    for some in cohort.blocks(_BLOCK_CLIENTS if scales is None else _SCALED_BLOCK):
+    for some in cohort.blocks(max(1, min(_BLOCK_CLIENTS, _BLOCK_NUMBERS // query.n_numbers))):
         counts = some.counts().toarray().astype(np.int64, copy=False)
         # What a hostile query makes infinite or NaN is sent as 0.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -85,7 +87,8 @@ def _vectors(query: Query[Any], counts: Ints, rng: np.random.Generator) -> Float
             return _update(mdm, counts)
         case Scaled(Initialise() as inner):
             return _initialise(inner, counts, rng)
-    counts = _thinned(counts, cast(int, query.max_size), rng)
+    most = cast(int, query.max_size)
+    counts = _thinned(counts, most, rng)
     match query:
         case BoundedSurvey(_, bins):
             of_clients, of_pairs, of_size, of_p = np.sqrt(SURVEY_PARTS)
@@ -102,13 +105,13 @@ def _vectors(query: Query[Any], counts: Ints, rng: np.random.Generator) -> Float
             table[np.arange(len(counts)), joined] = rows
             return table.reshape(len(counts), -1)
         case WhitenedScore(mixture, whitener, clip):
-            return _clipped(scores(mixture, counts) @ whitener, clip) / clip
+            return _clipped(_products(scores(mixture, counts, max_size=most), whitener), clip) / clip
         case Differences(mixtures, clips):
-            first, *others = (log_likelihoods(mixture, counts) for mixture in mixtures)
+            first, *others = (log_likelihoods(one, counts, max_size=most) for one in mixtures)
             gains = (np.column_stack(others) - first[:, None]) / clips
             return np.asarray(np.clip(gains, -1.0, 1.0) / np.sqrt(len(others)))
         case SizeMembership(mixture, bins):
-            omega = responsibilities(mixture, counts)
+            omega = responsibilities(mixture, counts, max_size=most)
             return _in_bins(omega, bins.locate(counts.sum(axis=1)), bins.n_bins)
         case _:
             raise ParameterError(f"no client knows how to answer a {type(query).__name__}")
@@ -118,7 +121,7 @@ def _sketch_rows(query: Sketch, counts: Ints) -> tuple[Ints, Floats]:
     """Each client's prototype, and its row of the table, shape (n_clients, n_categories + 2)."""
     of_clients, of_rest, of_pairs = np.sqrt(SKETCH_PARTS)
     p = _shares(counts)
-    joined = (p @ query.directions.T).argmax(axis=1)
+    joined = _products(p, query.directions.T).argmax(axis=1)
     rest = _clipped(p - query.prototypes[joined], query.radius) * (of_rest / query.radius)
     ones = np.full(len(p), of_clients)
     return joined, np.column_stack([ones, rest, of_pairs * _agreement(counts)])
@@ -153,9 +156,18 @@ def _thinned(counts: Ints, max_size: int, rng: np.random.Generator) -> Ints:
     return counts
 
 
+def _products(rows: Floats, matrix: Floats) -> Floats:
+    """rows @ matrix, row by row."""
+    from polyurn.model.model_kernels import row_products
+
+    return np.asarray(row_products(rows, np.ascontiguousarray(matrix)))
+
+
 def _clipped(vectors: Floats, longest: float) -> Floats:
     """Rows scaled down to a norm of at most `longest`."""
-    norms = np.linalg.norm(vectors, axis=1)
+    from polyurn.model.model_kernels import row_norms
+
+    norms = row_norms(vectors)
     return np.asarray(vectors * np.minimum(1.0, longest / np.maximum(norms, 1e-300))[:, None])
 
 
@@ -182,20 +194,11 @@ def _update(mdm: MDM, counts: Ints) -> Floats:
     omega = np.exp(joint - joint.max(axis=1, keepdims=True))
     omega /= omega.sum(axis=1, keepdims=True)
     size_counts = _in_bins(omega, mdm.sizes.bins.locate(sizes), mdm.sizes.bins.n_bins)
-    rises = _rises(mdm.alphas, counts.max())  # (K, C, largest count + 1)
-    numerators = omega[:, :, None] * rises[:, np.arange(counts.shape[1]), counts].swapaxes(0, 1)
-    totals = _rises(mdm.alphas.sum(axis=1, keepdims=True), sizes.max())[:, 0]
-    denominators = omega * totals[:, sizes].T
+    there = np.where(mdm.alphas > 0, mdm.alphas, np.inf)  # no rise where α is 0
+    numerators = omega[:, :, None] * digamma_rise(there, counts[:, None, :])
+    denominators = omega * digamma_rise(mdm.alphas.sum(axis=1), sizes[:, None])
     unsent = np.zeros((n, 2))  # the number of clients, and the log-likelihood
     return np.hstack([unsent, omega, size_counts, numerators.reshape(n, -1), denominators])
-
-
-def _rises(alphas: Floats, most: int) -> Floats:
-    """ψ(c + α) - ψ(α) = Σ_{m<c} 1 / (α + m) for c up to `most`; 0 where α is."""
-    there = np.where(alphas > 0, alphas, np.inf)[..., None]
-    terms = 1 / (there + np.arange(most))
-    zeros = np.zeros((*alphas.shape, 1))
-    return np.concatenate([zeros, np.cumsum(terms, axis=-1)], axis=-1)
 
 
 # ----------------------------------------------------------------------------- the clients' own noise

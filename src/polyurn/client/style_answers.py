@@ -57,12 +57,18 @@ def _clipped(query: BoundedStyle, held: Held) -> NDArray[np.float64]:
 
 def _shrink(rows: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
     """The factors that scale rows down to a norm of at most `longest`, shape (n, 1)."""
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    from polyurn.model.model_kernels import row_norms
+
+    norms = row_norms(np.ascontiguousarray(rows))
     return np.asarray(np.minimum(1.0, longest / np.maximum(norms, _SMALLEST))[:, None])
 
 
 def _vectors(query: StyleMoments, held: Held) -> NDArray[np.float64]:
-    """One row for each client, shape (n_clients, n_numbers)."""
+    """One row for each client, shape (n_clients, n_numbers).
+
+    A row has the same bits whoever else is asked: sums over labels run in their order, not in one that
+    NumPy chooses by the shape of the whole.
+    """
     n_clients, n_labels, m = len(held.sizes), query.space.n_labels, query.space.n_directions
     # A space can be built so that one point overflows: a client that refused would reveal the point.
     z, far = query.space.located(held.features, held.labels, finite_only=False)
@@ -72,8 +78,12 @@ def _vectors(query: StyleMoments, held: Held) -> NDArray[np.float64]:
     sums = np.stack([np.bincount(cell, z[:, k], len(counts)) for k in range(m)], axis=1)
     per_label = sums / np.maximum(counts, 1.0)[:, None]  # z̄_l, and 0 where there are no points
     shares = counts.reshape(n_clients, n_labels) / sizes
-    z_bar = np.einsum("il,ilk->ik", shares, per_label.reshape(n_clients, n_labels, m))
-    apart = per_label.reshape(n_clients, n_labels, m) - z_bar[:, None]
+    means = [per_label[label::n_labels] for label in range(n_labels)]
+    z_bar = sum((shares[:, [i]] * mean for i, mean in enumerate(means)), np.zeros((n_clients, m)))
+    between_labels = np.zeros((n_clients, m * (m + 1) // 2))
+    for i, mean in enumerate(means):
+        apart = mean - z_bar
+        between_labels += shares[:, [i]] * triangle(apart[:, :, None] * apart[:, None, :])
     inside = z - per_label[cell]
     products = triangle(inside[:, :, None] * inside[:, None, :])
     within = np.stack([np.bincount(owner, p, n_clients) for p in products.T], axis=1)
@@ -85,7 +95,7 @@ def _vectors(query: StyleMoments, held: Held) -> NDArray[np.float64]:
         np.bincount(owner, far, n_clients)[:, None] / sizes,
         z_bar,
         triangle(z_bar[:, :, None] * z_bar[:, None, :]),
-        triangle(np.einsum("il,ilj,ilk->ijk", shares, apart, apart)),
+        between_labels,
         within / sizes,
     ]
     if query.label_effect:

@@ -118,6 +118,7 @@ def _learned_over_nodes(
     from polyurn.federation.jobs import MixtureJob
     from polyurn.federation.one_machine import federation_here
     from polyurn.federation.owned_node import warm_up
+    from polyurn.federation.policy import NodePolicy
     from polyurn.storage.models import load_saved
 
     folder = output.absolute().with_name(f"{output.stem}-federation")
@@ -125,7 +126,8 @@ def _learned_over_nodes(
         parts = demo.split(there, n_nodes)
         warm_up()  # once, before the nodes do it all at the same time
         with federation_here(
-            folder, parts, max_size=there.max_size, categories=there.categories, durable=False
+            folder, parts, max_size=there.max_size, categories=there.categories, durable=False,
+            policy=NodePolicy(allow_exact=True),
         ) as federation:
             say(f"  {counted(n_nodes, 'node')} have joined over TLS, files in {folder}")
             job = MixtureJob(

@@ -31,6 +31,7 @@ from polyurn.federation.certificates import (
     make_server,
     raw_secret,
 )
+from polyurn.federation.policy import NodePolicy
 from polyurn.federation.roster import Roster
 from polyurn.storage.documents import load_document, read_document, save_document
 from polyurn.storage.files import read_regular, read_secret, write_secret, write_whole
@@ -39,20 +40,28 @@ from polyurn.typed.json_form import Count, shown, to_json
 MOST_NODES = 100_000
 FEDERATION = "federation.json"
 TRANSPORT_KEY, SIGNING_KEY = "transport.key", "signing.key"
+# What `init` writes for every owner; few federations have clients enough for narrower parts.
+OWNERS_POLICY = NodePolicy(narrowest_part=0.02)
 
 _POLICY = """\
 # What this node lets a server ask. It is yours: no message from the server changes it.
 # docs/guides/federation.md says what each line means.
+questions = {questions}  # of these methods
 secure_only = {secure_only:11}# answer in secure sums only: the server never sees your numbers alone
-largest_max_size = {max_size}
-most_numbers = 50000       # in one answer
-narrowest_part = 0.02      # of all clients; 0.001 serves from 20,000 clients on
-fewest = 3                 # nodes in a secure sum, yours included
-majority = 0.5             # which thresholds of a secure sum have to exceed
-rounds_per_day = 200       # questions put to your clients in any 24 hours
-least_noise = 0.0          # above 0: answer only with noise that you add, of at least this multiplier
-most_epsilon = 0.0         # above 0: your privacy budget for all time, kept in privacy.ledger
-delta = 1e-6               # of that budget
+allow_exact = {allow_exact:11}# true: also sums without noise, which a server that lies can make about one client
+fewest_clients = {fewest_clients:<8}# that this node must hold with allow_exact
+most_numbers = {most_numbers:<10}# in one answer
+most_bytes = {most_bytes:<12}# in one question
+most_parameters = {most_parameters:<7}# of mixtures in one question
+most_components = {most_components:<7}# of a mixture
+narrowest_part = {narrowest_part:<8}# of all clients; 0.001 serves from 20,000 clients on
+fewest = {fewest:<16}# nodes in a secure sum, yours included
+majority = {majority:<14}# which thresholds of a secure sum have to exceed
+neighbours = {neighbours:<12}# at least, in a sum over more than 100 nodes
+rounds_per_day = {rounds_per_day:<8}# questions put to your clients in any 24 hours
+least_noise = {least_noise:<11}# the least noise multiplier of a question
+most_epsilon = {most_epsilon:<10}# your privacy budget for all time, kept in privacy.ledger; 0: no limit
+delta = {delta:<17}# of that budget
 """
 
 _APP = {
@@ -276,11 +285,11 @@ def set_up(
     public: Sequence[NodeEntry] = (),
     hosts: Sequence[str] = (),
     features: Sequence[str] | None = None,
-    secure_only: bool = True,
+    policy: NodePolicy = OWNERS_POLICY,
 ) -> FederationFolder:
     """Make the folder of a federation, whole or not at all, where there is nothing yet.
 
-    The declarations are as in `Federation`. The keys of `n_nodes` nodes are made here, and whoever makes
+    The declarations are as in `Federation`; each node's folder begins with the policy. The keys of `n_nodes` nodes are made here, and whoever makes
     them could speak for these nodes; the owners of the `public` nodes made their own.
     """
     if n_nodes > MOST_NODES:  # before keys are made for all of them
@@ -308,7 +317,7 @@ def set_up(
     _ = federation.roster  # refuses invalid public keys before anything is written
     authority = make_authority("polyurn federation")
     server = make_server(authority, federation.server_names)
-    policy = _POLICY.format(max_size=max_size, secure_only=str(secure_only).lower())
+    limits = {name: _as_toml(value) for name, value in vars(policy).items()}
     target = FederationFolder(path)
     with _whole(target.path) as beside:
         files = FederationFolder(beside)
@@ -327,11 +336,17 @@ def set_up(
             home.mkdir(mode=0o700)
             _save_federation(federation, home, node=node.number)
             (home / "ca.crt").write_bytes(authority.certificate)
-            (home / "policy.toml").write_text(policy)
+            (home / "policy.toml").write_text(_POLICY.format(**limits))
             if (own := keys.get(node.number)) is not None:
                 write_secret(home / TRANSPORT_KEY, own.transport)
                 write_secret(home / SIGNING_KEY, own.signing)
     return target
+
+
+def _as_toml(value: object) -> str:
+    return str(list(value) if isinstance(value, tuple) else value).replace("'", '"').replace(
+        "True", "true"
+    ).replace("False", "false")
 
 
 def make_keys(path: str | os.PathLike[str], name: str) -> Path:

@@ -199,7 +199,7 @@ def _header(data: bytes) -> tuple[Any, ...]:
 
 
 class Refusal(IntEnum):
-    """Why a node does not answer. Whatever depends on its clients' data is one code, `NO_ANSWER`."""
+    """Why a node does not answer. No code depends on its clients' data."""
 
     def __new__(cls, code: int, text: str, lasts: bool = True) -> Self:
         member = int.__new__(cls, code)
@@ -212,10 +212,10 @@ class Refusal(IntEnum):
     UNREADABLE = 1, "it cannot read the question", False
     SECURE_ONLY = 2, "it answers in secure sums only"
     NOT_SECURE = 3, "it has no key for secure sums"
-    TOO_LARGE_SIZE = 4, "max_size is above its limit"
-    TOO_MANY_NUMBERS = 5, "the question asks for too many numbers"
+    OTHER_SIZE = 4, "max_size is not the one that was declared to it"
+    TOO_MANY_NUMBERS = 5, "the question has or asks for too many numbers"
     TOO_NARROW_PART = 6, "the part of the clients is too narrow"
-    TOO_MANY_CLIENTS = 7, "it holds more clients than were declared"
+    OTHER_CLIENTS = 7, "the number of clients of a node is not the one that was declared to it"
     OTHER_CATEGORIES = 8, "its clients have another number of categories"
     TOO_OFTEN = 9, "it was asked too often in a day"
     OFF_PROTOCOL = 10, "the secure sum does not keep to what it demands", False
@@ -223,9 +223,10 @@ class Refusal(IntEnum):
     FAILED = 12, "it failed", False
     PRIVATE_ONLY = 13, "it answers with its own noise only"
     BUDGET_SPENT = 14, "the question would cost more privacy than its owner allows"
-    TOO_LITTLE_NOISE = 15, "the question has less noise than it demands"
+    TOO_LITTLE_NOISE = 15, "the question has less noise than it demands, or more than there is"
     NO_RECORDS = 16, "it has histograms only, and the question about style needs records"
     OTHER_FEATURES = 17, "its records have another number of features than the style space"
+    NOT_APPROVED = 18, "its owner does not allow this question"
 
 
 _REFUSALS = {int(refusal): refusal for refusal in Refusal}

@@ -85,9 +85,12 @@ class Node:
     policy : NodePolicy
     log : NodeLogFile
         Without a line in it nothing is answered.
+    max_size, clients_per_node : int
+        What the federation has declared. A question that says otherwise is refused: to compare what a
+        server says with the clients would tell it about them.
     ledger : PrivacyLedger, optional
-        The owner's budget for all that is ever asked of these clients; with it, questions that come
-        without noise of the node's own are refused, and so are those that the budget does not allow.
+        The owner's budget for all that is ever asked of these clients with noise; needed where the
+        policy has `most_epsilon`. Questions that the budget does not allow are refused.
     signer, roster : Signer, Roster, optional
         Its long-lived key and everybody's public ones, for secure sums.
     memory : mapping of str to bytes, optional
@@ -112,6 +115,8 @@ class Node:
         key: bytes,
         policy: NodePolicy,
         log: NodeLogFile,
+        max_size: int,
+        clients_per_node: int,
         ledger: PrivacyLedger | None = None,
         signer: "Signer | None" = None,
         roster: "Roster | None" = None,
@@ -122,9 +127,11 @@ class Node:
     ) -> None:
         self._node, self._policy, self._log, self._clock = node, policy, log, clock
         self._on_failure, self._ledger = on_failure, ledger
+        self._max_size, self._clients_per_node = max_size, clients_per_node
         self._rows = packed(counts)
         if len(ids) != self._rows.n_clients:
             raise InputError(f"expected {self._rows.n_clients} ids, got {len(ids)}")
+        self._check_own_clients()
         self._buckets, self._rng = keyed_buckets(ids, key), np.random.default_rng(rng)
         self._signer, self._roster = signer, roster
         self._saved, self._open = dict(memory or {}), dict[str, _OpenRound]()
@@ -199,10 +206,10 @@ class Node:
     def _answer(self, stage: str, ask: Ask, entry: LogEntry) -> bytes:
         """What is in the reply; what is asked is put into the entry on the way."""
         if stage == "plain":
-            query = _decoded(ask)
+            query = self._decoded(ask)
             self._agree(ask, query, entry, secure=False)
             entry.n_numbers = query.n_numbers
-            return encode_statistics(self._statistics(ask, query), query)
+            return encode_statistics(self._statistics(ask, query, entry), query)
         if self._signer is None or self._roster is None:
             raise _DeclinedError(Refusal.NOT_SECURE)
         try:
@@ -242,7 +249,7 @@ class Node:
         """The signed keys for a new round about a question, if the owner agrees to it."""
         if name in self._open or name in self._saved:
             raise RefusedError("an invitation to a round that has begun")
-        query = _decoded(ask)
+        query = self._decoded(ask)
         self._agree(ask, query, entry, secure=True)
         taken = _OpenRound(ask, query, self._participant(ask, query))
         body = taken.participant.advertise(ask.body)
@@ -255,7 +262,7 @@ class Node:
         """The clients' numbers behind their masks."""
         query = taken.query
         self._agree(taken.ask, query, entry, secure=True)
-        statistics = self._statistics(taken.ask, query)
+        statistics = self._statistics(taken.ask, query, entry)
         entry.n_numbers = query.n_numbers
         # Shares of noise protect an exact sum: a node's numbers may not be rounded on the way.
         return taken.participant.mask(
@@ -286,13 +293,14 @@ class Node:
             matter=ask.digest,
             fewest=fewest,
             majority=self._policy.majority,
+            neighbours=self._policy.neighbours,
         )
 
     def _taken(self, name: str) -> _OpenRound:
         """The round of this name; one that an earlier process has saved goes on here, and only here."""
         if name in self._saved:
             ask: Ask = unpack(Ask, self._saved.pop(name))
-            query = _decoded(ask)
+            query = self._decoded(ask)
             participant = self._participant(ask, query)
             participant.load(ask.body)
             self._open[name] = _OpenRound(ask, query, participant)
@@ -305,16 +313,35 @@ class Node:
         self._saved.pop(name, None)
         self._open.pop(name, None)
 
+    def _check_own_clients(self) -> None:
+        """Refuse clients, before anything is asked, that some question would have to be refused for."""
+        n_clients, policy = self._rows.n_clients, self._policy
+        if n_clients > self._clients_per_node:
+            raise InputError(
+                f"expected at most {self._clients_per_node:,} clients in a node, got {n_clients:,}"
+            )
+        if (largest := int(self._rows.size_values.max())) > self._max_size:
+            raise InputError(
+                f"expected at most {self._max_size:,} points a client, got one with {largest:,}"
+            )
+        if policy.allow_exact and n_clients < policy.fewest_clients:
+            raise InputError(
+                f"expected at least {policy.fewest_clients} clients in a node that allows exact sums, "
+                f"got {n_clients}: join without --allow-exact, or lower fewest_clients in its policy"
+            )
+        if policy.most_epsilon > 0 and self._ledger is None:
+            raise InputError("expected a ledger with a policy that has most_epsilon above 0")
+
     def _agree(self, ask: Ask, query: Query[Any], entry: LogEntry, *, secure: bool) -> None:
         """Decline a question that the owner does not allow, or that these clients cannot answer."""
         entry.kind = query.text
-        if self._ledger is not None and not isinstance(query, Noised):
-            raise _DeclinedError(Refusal.PRIVATE_ONLY)
-        objection = self._policy.objection(query, secure=secure) or self._lacks(query)
+        if ask.clients_per_node != self._clients_per_node:
+            raise _DeclinedError(Refusal.OTHER_CLIENTS)
+        objection = self._lacks(query) or self._policy.objection(
+            query, secure=secure, max_size=self._max_size, clients_per_node=ask.clients_per_node
+        )
         if objection is not None:
             raise _DeclinedError(objection)
-        if self._rows.n_clients > ask.clients_per_node:
-            raise _DeclinedError(Refusal.TOO_MANY_CLIENTS)
         if self._log.n_rounds_since(self._clock() - _DAY) >= self._policy.rounds_per_day:
             raise _DeclinedError(Refusal.TOO_OFTEN)
 
@@ -329,11 +356,11 @@ class Node:
                 return Refusal.OTHER_FEATURES
         return None if query.n_categories == self._rows.n_categories else Refusal.OTHER_CATEGORIES
 
-    def _statistics(self, ask: Ask, query: Query[Any]) -> Statistics:
-        """The clients' sum, within its bounds; one code for all that depends on the data."""
+    def _statistics(self, ask: Ask, query: Query[Any], entry: LogEntry) -> Statistics:
+        """The clients' sum, within its bounds, with the node's own noise where there is some."""
         inner = query
         if isinstance(query, Noised):
-            self._charge(query)
+            self._charge(query, entry)
             inner = query.query
         try:
             sums: Statistics = answer_rows(inner, self._rows, buckets=self._buckets, rng=self._rng)
@@ -345,7 +372,7 @@ class Node:
         noised: Statistics = with_noise(query, sums, n_adders=n_adders)
         return noised
 
-    def _charge(self, query: Noised[Any]) -> None:
+    def _charge(self, query: Noised[Any], entry: LogEntry) -> None:
         """What an answer costs is the owner's to allow, whatever the server's own ledger says."""
         if self._ledger is None:
             return
@@ -356,10 +383,12 @@ class Node:
             )  # fmt: skip
         except BudgetError as error:
             raise _DeclinedError(Refusal.BUDGET_SPENT) from error
+        entry.ledger = self._ledger.mark
 
-
-def _decoded(ask: Ask) -> Query[Any]:
-    try:
-        return decode_query(ask.query)
-    except InputError as error:
-        raise _DeclinedError(Refusal.UNREADABLE) from error
+    def _decoded(self, ask: Ask) -> Query[Any]:
+        if len(ask.query) > self._policy.most_bytes:
+            raise _DeclinedError(Refusal.TOO_MANY_NUMBERS)
+        try:
+            return decode_query(ask.query)
+        except InputError as error:
+            raise _DeclinedError(Refusal.UNREADABLE) from error

@@ -16,7 +16,7 @@ from polyurn.storage.json_log import AppendedFile
 
 _TIME = "%Y-%m-%d %H:%M:%S UTC"
 _SENDS_NUMBERS = ("plain", "mask")
-_OF = " of round "
+_OF, _LEDGER = " of round ", " | ledger "
 _BLOCK = 2**16  # bytes that are read at a time, from the end
 
 
@@ -31,6 +31,8 @@ class LogEntry:
     True
     >>> LogEntry(entry.when, "share", "survey", round_name="5f0c").line()
     '2026-11-17 09:30:00 UTC | share of round 5f0c | survey | 0 numbers sent | answered'
+    >>> LogEntry(entry.when, "plain", "noised survey", 31, ledger="7:0d1e").line()
+    '2026-11-17 09:30:00 UTC | plain | noised survey | 31 numbers sent | answered | ledger 7:0d1e'
     """
 
     when: datetime
@@ -39,6 +41,7 @@ class LogEntry:
     n_numbers: int = 0  # sent, in "plain" and "mask"
     refusal: Refusal | None = None
     round_name: str = ""  # of a secure sum: the same in all its stages
+    ledger: str = ""  # the mark of the owner's ledger after the answer was charged
 
     @property
     def is_round(self) -> bool:
@@ -51,18 +54,21 @@ class LogEntry:
         why = "answered" if self.refusal is None else f"refused: {self.refusal.text}"
         when = self.when.astimezone(UTC).strftime(_TIME)
         stage = self.stage + (_OF + self.round_name if self.round_name else "")
-        return " | ".join([when, stage, self.kind, f"{self.n_numbers} numbers sent", why])
+        line = " | ".join([when, stage, self.kind, f"{self.n_numbers} numbers sent", why])
+        return f"{line}{_LEDGER}{self.ledger}" if self.ledger else line
 
     @classmethod
     def parse(cls, line: str) -> Self | None:
         """The entry that `line` wrote; None of a line that was cut off, or is somebody's own note."""
         try:
+            line, _, ledger = line.partition(_LEDGER)
             when, stage, kind, sent, why = line.split(" | ")
             refusals = {f"refused: {refusal.text}": refusal for refusal in Refusal}
             refusal = None if why == "answered" else refusals[why]
             time = datetime.strptime(when, _TIME).replace(tzinfo=UTC)
             stage, _, name = stage.partition(_OF)
-            return cls(time, stage, kind, int(sent.removesuffix(" numbers sent")), refusal, name)
+            n_numbers = int(sent.removesuffix(" numbers sent"))
+            return cls(time, stage, kind, n_numbers, refusal, name, ledger)
         except (ValueError, KeyError):
             return None
 
@@ -101,6 +107,12 @@ class NodeLogFile:
                 if (entry.stage, entry.round_name, entry.refusal) == (stage, round_name, None):
                     return True
         return False
+
+    @property
+    def last_ledger(self) -> str:
+        """The mark of the ledger after the last answer that was charged to it; empty without one."""
+        parsed = (LogEntry.parse(line) for line in self._backwards() if _LEDGER in line)
+        return next((entry.ledger for entry in parsed if entry is not None), "")
 
     def append(self, entry: LogEntry) -> None:
         """One more line, on disk when this returns; a line that a crash cut off is ended first."""

@@ -15,7 +15,14 @@ from pathlib import Path
 from polyurn.errors import FederationError
 from polyurn.federation.flower import superlink
 from polyurn.federation.flower.processes import alive, end_processes, ended_like_ctrl_c
-from polyurn.federation.folder import FederationFolder, NodeFolder, read_node, set_up
+from polyurn.federation.folder import (
+    OWNERS_POLICY,
+    FederationFolder,
+    NodeFolder,
+    read_node,
+    set_up,
+)
+from polyurn.federation.policy import NodePolicy
 from polyurn.storage.table_files import write_histograms
 
 # Seconds. The first time on a machine, answers have to be compiled; after a crash of the node, the
@@ -65,13 +72,13 @@ def federation_here(
     *,
     max_size: int,
     categories: int | Sequence[str] | None = None,
-    secure_only: bool = True,
+    policy: NodePolicy = OWNERS_POLICY,
     durable: bool = True,
 ) -> Iterator[FederationFolder]:
     """A federation of processes on this machine, until the context is left.
 
     `clients` is what each node holds, arrays of shape (n_clients, n_categories); all files go into the
-    folder. `durable` is as in `superlink.start`.
+    folder. `policy` is every node's; `durable` is as in `superlink.start`.
     """
     shapes = [getattr(counts, "shape", (0, 0)) for counts in clients]
     files = set_up(
@@ -81,7 +88,7 @@ def federation_here(
         max_size=max_size,
         clients_per_node=max(shape[0] for shape in shapes),
         n_nodes=len(clients),
-        secure_only=secure_only,
+        policy=policy,
     )
     federation = files.read()
     for entry, counts in zip(federation.nodes, clients, strict=True):

@@ -4,6 +4,8 @@ How messages reach it is `supernode.py`, or Flower's own SuperNode with `client_
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -35,12 +37,14 @@ def open_node(
     folder: NodeFolder,
     clients: Histograms | Records,
     *,
+    allow_exact: bool = False,
     memory: Mapping[str, bytes] | None = None,
     on_failure: Callable[[Exception], None] = lambda _: None,
 ) -> Node:
     """The node that answers for some clients, if they are what the federation has declared.
 
-    With records, questions about style are answered too; `memory` and `on_failure` are as in `Node`.
+    With records, questions about style are answered too. `allow_exact` allows sums without noise whatever
+    the policy says; `memory` and `on_failure` are as in `Node`.
     Files that are missing, damaged or open to others, another node's key, and noise that cannot be
     drawn are errors here, and not at the first question.
     """
@@ -54,14 +58,19 @@ def open_node(
             "of one federation"
         )
     policy = read_policy(folder.path / POLICY)
+    if allow_exact:
+        policy = replace(policy, allow_exact=True)
+    key, log = bucket_key(folder.path / BUCKET_KEY), NodeLogFile(folder.path / QUESTIONS)
     return Node(
         folder.number,
         clients if isinstance(clients, Records) else clients.counts,
         ids=list(listed.clients),
-        key=bucket_key(folder.path / BUCKET_KEY),
+        key=key,
         policy=policy,
-        log=NodeLogFile(folder.path / QUESTIONS),
-        ledger=_ledger(folder, policy),
+        log=log,
+        max_size=folder.federation.max_size,
+        clients_per_node=folder.federation.clients_per_node,
+        ledger=_ledger(folder, policy, key, log),
         signer=signer,
         roster=folder.federation.roster,
         memory=memory,
@@ -90,9 +99,14 @@ def _histograms(folder: NodeFolder, clients: Histograms | Records) -> Histograms
     return Histograms(clients.counts, clients.ids, category_names(folder.federation.declared))
 
 
-def _ledger(folder: NodeFolder, policy: NodePolicy) -> PrivacyLedger | None:
-    """The owner's account of what these clients have answered, if the policy has a budget."""
-    if policy.demands_noise:
+def _ledger(
+    folder: NodeFolder, policy: NodePolicy, key: bytes, log: NodeLogFile
+) -> PrivacyLedger | None:
+    """The owner's account of what these clients have answered, if the policy has a budget.
+
+    The log of questions has the mark of the last charge: a ledger without it is not the node's.
+    """
+    if not policy.allow_exact:
         check_installed(f"noise, which {folder.path / POLICY} demands,")
     if policy.most_epsilon == 0:
         return None
@@ -101,6 +115,8 @@ def _ledger(folder: NodeFolder, policy: NodePolicy) -> PrivacyLedger | None:
         epsilon=policy.most_epsilon,
         delta=policy.delta,
         first=policy.most_epsilon,
+        key=sha256(b"polyurn ledger" + key).digest(),
+        mark=log.last_ledger,
     )
 
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from polyurn.errors import InputError, ParameterError, RefusedError
 from polyurn.federation import masking
+from polyurn.federation.graph import FULL_UP_TO
 from polyurn.federation.messages import (
     N_COMMITTED_BYTES,
     N_SHARE_BYTES,
@@ -88,6 +89,9 @@ class Participant:
     majority : float
         It takes part only if thresholds and quorums are larger than this share; at least 0.5. With
         (1 + c) / 2 no share c of colluding nodes can get both secrets of a node from the others.
+    neighbours : int
+        In a round of more than 100 nodes, it takes part only with so many neighbours or more; up to
+        100, all are its neighbours. Otherwise a server could cut a round into many small sums.
     matter : bytes
         A digest of what is being summed; the signatures of nodes that have another are refused.
 
@@ -104,12 +108,13 @@ class Participant:
         roster: Roster,
         fewest: int = 3,
         majority: float = 0.5,
+        neighbours: int = 2,
         matter: bytes = b"",
     ) -> None:
         if fewest < 2 or not 0.5 <= majority < 1:
             raise ParameterError("expected fewest as 2 or more, and majority from 0.5 up to 1")
         self._node, self._signer, self._roster = node, signer, roster
-        self._fewest, self._majority = fewest, majority
+        self._fewest, self._majority, self._neighbours = fewest, majority, neighbours
         self._matter = masking.checked_matter(matter)
         self._memory = _Memory()
 
@@ -275,8 +280,12 @@ class Participant:
         mine = near.get(self._node)
         if mine is None or mine.keys != b"".join(self._my_keys()):
             raise RefusedError("keys under this node's name that are not its own", self._node)
-        if len(near) < self._fewest:
-            raise RefusedError(f"{len(near)} in the neighbourhood, {self._fewest} are needed")
+        n_near = self._neighbours + 1 if len(cohort) > FULL_UP_TO else len(cohort)
+        if len(near) < max(n_near, self._fewest):
+            raise RefusedError(
+                f"{len(near)} in the neighbourhood, {max(n_near, self._fewest)} are needed, of "
+                f"{len(cohort)} nodes"
+            )
         for what, number, of in (
             ("threshold", message.threshold, len(near)),
             ("quorum", message.quorum, len(cohort)),

@@ -7,52 +7,65 @@ import math
 import os
 import tomllib
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Annotated, Any
 
 import numpy as np
 
 from polyurn.errors import FileError, ParameterError
 from polyurn.federation.messages import Refusal
+from polyurn.model.mdm import MAX_CONCENTRATION
 from polyurn.privacy.accounting import check_budget
+from polyurn.privacy.noise import LEAST_SCALE, MOST_SCALE
 from polyurn.storage.files import read_regular
 from polyurn.typed.arguments import checked
 from polyurn.typed.declared import AtLeast, Between
 from polyurn.typed.json_form import from_json, shown
 from polyurn.wire import Noised, Query
+from polyurn.wire.private_grid import STEP
 
 # 0.3 and 0.1 + 0.2 are the same end of a part; no client is between them.
 _ROUNDING = 1e-12
+# The cap of a fit's concentrations, rounding aside.
+_MOST_CONCENTRATED = MAX_CONCENTRATION * (1 + 1e-9)
 
 
 @checked
 @dataclass(frozen=True)
 class NodePolicy:
-    """The limits of one node.
+    """The limits of one node. No limit depends on its clients' data, so that no refusal does.
 
     Attributes
     ----------
+    questions : tuple of str
+        The methods whose questions it answers: "fit", "fit_private", "fit_style", "fit_paper" and
+        "feature_differences".
     secure_only : bool
         It answers in secure sums only; a plain question is refused.
-    largest_max_size : int
-        The largest `max_size` that a question may have.
-    most_numbers : int
-        The most numbers that it sends in one answer.
+    allow_exact : bool
+        It answers questions without noise of its own, too. Noise that a server promises to add is none:
+        a server that lies can word questions so that an exact sum is about one client.
+    fewest_clients : int
+        With `allow_exact`, a node with fewer clients does not begin: their sum, which others can work
+        out as the difference of two secure sums, hides too little.
+    most_numbers, most_bytes, most_parameters, most_components : int
+        The most numbers that it sends in one answer; the most bytes of a question, parameters of
+        mixtures in it, and components of a mixture, or groups that an exact question tells apart.
     narrowest_part : float
         The narrowest interval of buckets that a question may tell apart from others, by a `Part` or by
         the difference of two. A secure sum is over many nodes, but in a narrow part only one of all
         their clients may be left, and a `Batch` may have hundreds of them. Two questions are not
         compared.
-    fewest, majority : int, float
-        As in `Participant`: the smallest secure sum that it takes part in, itself included, and the
-        share that thresholds have to exceed.
+    fewest, majority, neighbours : int, float, int
+        As in `Participant`: the smallest secure sum that it takes part in, itself included, the share
+        that thresholds have to exceed, and the fewest neighbours in a round of more than 100 nodes.
     rounds_per_day : int
         How many questions it puts to its clients in any 24 hours.
     least_noise : float
-        The least noise multiplier of a question. Above 0, it answers with noise of its own only, local
-        or in shares of a secure sum: noise that a server promises to add is none.
+        The least noise multiplier of a question with noise.
     most_epsilon, delta : float
-        The owner's budget for all that is ever asked of these clients, as in `PrivacyLedger`. Above 0,
-        too, it answers with noise of its own only. 0: no account is kept.
+        The owner's budget for all that is ever asked of these clients with noise, as in
+        `PrivacyLedger`. 0: no account is kept.
 
     Examples
     --------
@@ -62,15 +75,21 @@ class NodePolicy:
     polyurn.errors.ParameterError: expected fewest as an integer of at least 2, got 1
     """
 
+    questions: tuple[str, ...] = ("fit", "fit_private", "fit_style")
     secure_only: bool = True
-    largest_max_size: Annotated[int, AtLeast(1)] = 100_000
+    allow_exact: bool = False
+    fewest_clients: Annotated[int, AtLeast(1)] = 20
     most_numbers: Annotated[int, AtLeast(1)] = 50_000
+    most_bytes: Annotated[int, AtLeast(1)] = 50_000_000
+    most_parameters: Annotated[int, AtLeast(1)] = 100_000
+    most_components: Annotated[int, AtLeast(1)] = 256
     narrowest_part: Annotated[float, Between(0, 1)] = 0.001
     fewest: Annotated[int, AtLeast(2)] = 3
     majority: float = 0.5
+    neighbours: Annotated[int, AtLeast(2)] = 40
     rounds_per_day: Annotated[int, AtLeast(0)] = 200
-    least_noise: Annotated[float, Between(0, math.inf)] = 0.0
-    most_epsilon: float = 0.0
+    least_noise: Annotated[float, Between(0, math.inf)] = 0.5
+    most_epsilon: float = 4.0
     delta: float = 1e-6
 
     def __post_init__(self) -> None:
@@ -78,13 +97,16 @@ class NodePolicy:
             check_budget(self.most_epsilon, self.delta)
         if not 0.5 <= self.majority < 1:
             raise ParameterError(f"expected majority from 0.5 to less than 1, got {self.majority}")
+        methods = (kind.method for kind in Query.KINDS.values())
+        known = {method for method in methods if isinstance(method, str)}  # others ask what is inside
+        if unknown := set(self.questions) - known:
+            raise ParameterError(
+                f"expected questions of {', '.join(sorted(known))}, got {', '.join(unknown)[:80]}"
+            )
 
-    @property
-    def demands_noise(self) -> bool:
-        """Whether a question without noise of the node's own is refused."""
-        return self.least_noise > 0 or self.most_epsilon > 0
-
-    def objection(self, query: Query[Any], *, secure: bool) -> Refusal | None:
+    def objection(
+        self, query: Query[Any], *, secure: bool, max_size: int, clients_per_node: int
+    ) -> Refusal | None:
         """Why this question is not answered; None if nothing speaks against it.
 
         Parameters
@@ -92,37 +114,70 @@ class NodePolicy:
         query : Query
         secure : bool
             Whether it comes in a secure sum.
+        max_size, clients_per_node : int
+            What the node's own files declare.
 
         Examples
         --------
         >>> from polyurn.model.sizes import SizeBins
         >>> from polyurn.wire import Survey
-        >>> query = Survey(2, SizeBins.exact(50), pairs=False)
-        >>> NodePolicy().objection(query, secure=False).name
+        >>> query, policy = Survey(2, SizeBins.exact(50), pairs=False), NodePolicy(allow_exact=True)
+        >>> policy.objection(query, secure=False, max_size=50, clients_per_node=9).name
         'SECURE_ONLY'
-        >>> NodePolicy(largest_max_size=20).objection(query, secure=True).name
-        'TOO_LARGE_SIZE'
+        >>> policy.objection(query, secure=True, max_size=20, clients_per_node=9).name
+        'OTHER_SIZE'
         """
+        leaves = list(query.leaves())
+        if any(leaf.method not in self.questions for leaf, _, _ in leaves):
+            return Refusal.NOT_APPROVED
         in_shares = isinstance(query, Noised) and query.trust == "distributed"
         if (self.secure_only or in_shares) and not secure:
             return Refusal.SECURE_ONLY
-        if self.demands_noise:
-            if not isinstance(query, Noised):
-                return Refusal.PRIVATE_ONLY
-            if self.noise_of(query) < self.least_noise:
-                return Refusal.TOO_LITTLE_NOISE
-        if query.n_numbers > self.most_numbers:
-            return Refusal.TOO_MANY_NUMBERS
-        leaves = list(query.leaves())
-        if any(max(high - low, 0.0) < self.narrowest_part - _ROUNDING for _, low, high in leaves):
-            return Refusal.TOO_NARROW_PART
-        ends = np.unique([0.0, 1.0, *(end for _, low, high in leaves for end in (low, high))])
-        between = np.diff(ends)
-        if ((between > _ROUNDING) & (between < self.narrowest_part - _ROUNDING)).any():
-            return Refusal.TOO_NARROW_PART
-        if (query.max_size or 0) > self.largest_max_size:
-            return Refusal.TOO_LARGE_SIZE
+        if any(leaf.max_size not in (None, max_size) for leaf, _, _ in leaves):
+            return Refusal.OTHER_SIZE
+        if isinstance(query, Noised):
+            noise = self._objection_to_noise(query, clients_per_node)
+        else:
+            noise = self._objection_to_exact(query)
+        return noise or self._objection_to_work(query) or self._objection_to_parts(query)
+
+    def _objection_to_noise(self, query: Noised[Any], clients_per_node: int) -> Refusal | None:
+        """Too little of it, or more than can be added, whatever the number of clients is."""
+        if self.noise_of(query) < self.least_noise:
+            return Refusal.TOO_LITTLE_NOISE
+        n_adders = clients_per_node if query.trust == "local" else 1
+        most = query.share * math.sqrt(n_adders)
+        in_range = LEAST_SCALE * STEP <= query.share and most <= MOST_SCALE * STEP
+        return None if in_range else Refusal.TOO_LITTLE_NOISE
+
+    def _objection_to_exact(self, query: Query[Any]) -> Refusal | None:
+        """A client of probability zero has no answer, which everybody would see."""
+        if not self.allow_exact:
+            return Refusal.PRIVATE_ONLY
+        for one in query.all_mixtures():
+            least = one.alphas.min()
+            if (sizes := getattr(one, "sizes", None)) is not None:
+                least = min(least, sizes.masses.min(), sizes.bins.shares.min())
+            if least == 0 or one.alphas.sum(axis=1).max() > _MOST_CONCENTRATED:
+                return Refusal.NOT_APPROVED
         return None
+
+    def _objection_to_work(self, query: Query[Any]) -> Refusal | None:
+        mixtures = list(query.all_mixtures())
+        n_parameters = sum(one.alphas.size for one in mixtures)
+        if query.n_numbers > self.most_numbers or n_parameters > self.most_parameters:
+            return Refusal.TOO_MANY_NUMBERS
+        groups = (leaf.n_groups for leaf, _, _ in query.leaves())
+        n_components = max([*groups, *(len(one.weights) for one in mixtures)], default=0)
+        return Refusal.TOO_MANY_NUMBERS if n_components > self.most_components else None
+
+    def _objection_to_parts(self, query: Query[Any]) -> Refusal | None:
+        parts = [(low, high) for _, low, high in query.leaves()]
+        if any(max(high - low, 0.0) < self.narrowest_part - _ROUNDING for low, high in parts):
+            return Refusal.TOO_NARROW_PART
+        between = np.diff(np.unique([0.0, 1.0, *chain.from_iterable(parts)]))
+        narrow = (between > _ROUNDING) & (between < self.narrowest_part - _ROUNDING)
+        return Refusal.TOO_NARROW_PART if narrow.any() else None
 
     def noise_of(self, query: Noised[Any]) -> float:
         """The noise multiplier that the owner can count on, whatever the server declares.
@@ -140,7 +195,7 @@ class NodePolicy:
         (3.0, 2.68)
         """
         if query.trust == "local":
-            return query.sigma
+            return query.share
         n_colluding = math.ceil((2 * self.majority - 1) * query.n_reporters - 1e-9)
         return min(query.sigma, query.share * math.sqrt(query.n_reporters - n_colluding))
 

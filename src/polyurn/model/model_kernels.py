@@ -7,7 +7,8 @@ with the proportions of α. For clients of few points a category this is several
 needs nothing but uniform numbers and products, which are the same on every platform.
 
 Scores are gathered from tables: for fixed parameters Σ_{m<c} log(α + m) and Σ_{m<c} 1 / (α + m) are
-tabulated once for every category and count that can occur. The plain formulas stand in the tests.
+tabulated once for every category and the first counts; a series continues them. The plain formulas stand
+in the tests.
 
 Server and clients have to agree on a point's style coordinates bit for bit, whatever their number of
 cores, their linear algebra and how the points are cut in blocks. So every sum runs in the order of its
@@ -114,61 +115,82 @@ def _alias_tables(proportions):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def tabulate(alphas, largest):
-    """Running sums of log(α + m) and 1 / (α + m) for counts 0 to `largest` of each category.
+def tabulate(alphas, most):
+    """Running sums of log(α + m) and 1 / (α + m) for counts 0 to `most`.
 
     Parameters
     ----------
     alphas : float array of shape (n_components, n_categories)
-    largest : int array of shape (n_categories,)
+    most : int
 
     Returns
     -------
-    starts : int array of shape (n_categories + 1,)
-        Count c of category j stands in row starts[j] + c.
-    logs, rises : float arrays of shape (n_rows, n_components)
+    logs, rises : float arrays of shape (n_categories, most + 1, n_components)
     """
     n_components, n_categories = alphas.shape
-    starts = np.zeros(n_categories + 1, np.int64)
-    for j in range(n_categories):
-        starts[j + 1] = starts[j] + largest[j] + 1
-    logs = np.zeros((starts[n_categories], n_components))
-    rises = np.zeros((starts[n_categories], n_components))
+    logs = np.zeros((n_categories, most + 1, n_components))
+    rises = np.zeros((n_categories, most + 1, n_components))
     for j in range(n_categories):
         for k in range(n_components):
             alpha, log, rise = alphas[k, j], 0.0, 0.0
-            for c in range(largest[j]):
+            for c in range(most):
                 log += math.log(alpha + c)
                 rise += 1.0 / (alpha + c)
-                logs[starts[j] + c + 1, k] = log
-                rises[starts[j] + c + 1, k] = rise
-    return starts, logs, rises
+                logs[j, c + 1, k] = log
+                rises[j, c + 1, k] = rise
+    return logs, rises
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def e_step(counts, sizes, log_weights, starts, logs, size_logs, omega):
+def _log_beyond(x, c):
+    """Σ_{m<c} log(x + m) beyond a table, for x of at least 32: four terms of Stirling's series."""
+    big = x + c
+    total = (big - 0.5) * math.log1p(c / x) + c * (math.log(x) - 1.0)
+    for power, s in ((1, 1 / 12), (3, -1 / 360), (5, 1 / 1260), (7, -1 / 1680)):
+        total += s * (big**-power - x**-power)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rise_beyond(x, c):
+    """Σ_{m<c} 1 / (x + m) beyond a table: the derivative of `_log_beyond` in x."""
+    big = x + c
+    total = math.log1p(c / x) + 0.5 * c / (x * big)
+    for power, s in ((2, 1 / 12), (4, -1 / 120), (6, 1 / 252), (8, -1 / 240)):
+        total += s * (x**-power - big**-power)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def e_step(counts, sizes, log_weights, alphas, alpha_0, logs, size_logs, omega):
     """Write each client's responsibilities; return its log-likelihood without the multinomial's.
 
     Parameters
     ----------
     counts : int array of shape (n_clients, n_categories)
     sizes : int array of shape (n_clients,)
-    log_weights : float array of shape (n_components,)
-    starts, logs : arrays
-        As `tabulate` returns them, and `size_logs` of sizes and α_0.
+    log_weights, alphas, alpha_0 : float arrays
+        Of shape (n_components,), (n_components, n_categories) and (n_components,).
+    logs, size_logs : float arrays
+        As `tabulate` returns them, of α and of α_0.
     omega : float array of shape (n_clients, n_components)
     """
     n, n_categories = counts.shape
-    n_components = len(log_weights)
+    n_components, most = len(log_weights), logs.shape[1] - 1
     values = np.empty(n)
     for i in range(n):
+        rest = sizes[i] - most
         for k in range(n_components):
-            omega[i, k] = log_weights[k] - size_logs[sizes[i], k]
+            omega[i, k] = log_weights[k] - size_logs[0, min(sizes[i], most), k]
+            if rest > 0:
+                omega[i, k] -= _log_beyond(alpha_0[k] + most, rest)
         for j in range(n_categories):
-            if counts[i, j] > 0:
-                row = starts[j] + counts[i, j]
+            count = counts[i, j]
+            if count > 0:
                 for k in range(n_components):
-                    omega[i, k] += logs[row, k]
+                    omega[i, k] += logs[j, min(count, most), k]
+                    if count > most:
+                        omega[i, k] += _log_beyond(alphas[k, j] + most, count - most)
         peak = omega[i].max()
         total = 0.0
         for k in range(n_components):
@@ -181,21 +203,52 @@ def e_step(counts, sizes, log_weights, starts, logs, size_logs, omega):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gradients(counts, sizes, weights, alphas, starts, rises, size_rises, omega, out):
+def gradients(counts, sizes, weights, alphas, alpha_0, rises, size_rises, omega, out):
     """Write each client's gradient of log q in log α_k1, ..., log α_kC and the logit of τ_k, k by k.
 
     `out` has shape (n_clients, n_components * (n_categories + 1)); the rest is as in `e_step`.
     """
     n, n_categories = counts.shape
-    n_components = len(weights)
+    n_components, most = len(weights), rises.shape[1] - 1
     for i in range(n):
         for k in range(n_components):
-            share, fall = omega[i, k], size_rises[sizes[i], k]
+            share, fall = omega[i, k], size_rises[0, min(sizes[i], most), k]
+            if sizes[i] > most:
+                fall += _rise_beyond(alpha_0[k] + most, sizes[i] - most)
             first = k * (n_categories + 1)
             for j in range(n_categories):
-                rise = rises[starts[j] + counts[i, j], k]
+                rise = rises[j, min(counts[i, j], most), k]
+                if counts[i, j] > most:
+                    rise += _rise_beyond(alphas[k, j] + most, counts[i, j] - most)
                 out[i, first + j] = share * alphas[k, j] * (rise - fall)
             out[i, first + n_categories] = share - weights[k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def row_products(rows, matrix):
+    """rows @ matrix, each row by itself: its bits do not depend on the rows beside it.
+
+    BLAS computes a product of many rows in another order than one of few, so that one client more
+    would change the rounding of all others, and with it a sum that noise is to protect.
+    """
+    out = np.zeros((rows.shape[0], matrix.shape[1]))
+    for i in range(rows.shape[0]):
+        for j in range(matrix.shape[0]):
+            for k in range(matrix.shape[1]):
+                out[i, k] += rows[i, j] * matrix[j, k]
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def row_norms(rows):
+    """The norm of each row, by itself as in `row_products`."""
+    out = np.empty(rows.shape[0])
+    for i in range(rows.shape[0]):
+        square = 0.0
+        for j in range(rows.shape[1]):
+            square += rows[i, j] * rows[i, j]
+        out[i] = math.sqrt(square)
+    return out
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

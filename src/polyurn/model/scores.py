@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 from polyurn.typed.arrays import FrozenArrays
 from polyurn.typed.declared import Floats, Shape
 
+# Counts up to here are gathered from tables, fewer where there are many parameters; a series continues
+# them, which from the least on is exact to the last digits.
+_MOST_TABULATED, _LEAST_TABULATED, _TABLE_NUMBERS = 256, 32, 2**22
+
 
 @dataclass(frozen=True, eq=False)
 class Mixture(FrozenArrays):
@@ -46,13 +50,17 @@ class Mixture(FrozenArrays):
         return np.asarray(self.alphas.sum(axis=1))
 
 
-def log_likelihoods(mixture: Mixture, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def log_likelihoods(
+    mixture: Mixture, counts: NDArray[np.int64], *, max_size: int | None = None
+) -> NDArray[np.float64]:
     """Log q(c | n) of each client, up to the multinomial coefficient, which no parameter changes.
 
     Parameters
     ----------
     mixture : Mixture
     counts : int array of shape (n_clients, n_categories)
+    max_size : int, optional
+        The declared largest size: what is allocated then does not depend on the counts.
 
     Returns
     -------
@@ -64,15 +72,19 @@ def log_likelihoods(mixture: Mixture, counts: NDArray[np.int64]) -> NDArray[np.f
     >>> np.exp(log_likelihoods(coin, np.array([[2, 0], [1, 1]]))).round(4).tolist()
     [0.3333, 0.1667]
     """
-    return _Tables(mixture, counts).values
+    return _Tables(mixture, counts, max_size).values
 
 
-def responsibilities(mixture: Mixture, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def responsibilities(
+    mixture: Mixture, counts: NDArray[np.int64], *, max_size: int | None = None
+) -> NDArray[np.float64]:
     """ω of each client, given its size, shape (n_clients, n_components)."""
-    return _Tables(mixture, counts).omega
+    return _Tables(mixture, counts, max_size).omega
 
 
-def scores(mixture: Mixture, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def scores(
+    mixture: Mixture, counts: NDArray[np.int64], *, max_size: int | None = None
+) -> NDArray[np.float64]:
     """The gradient of log q(c | n) in θ, client by client.
 
     With responsibilities ω it is ω_k α_kj [ψ(c_j + α_kj) - ψ(α_kj) - ψ(n + α_k0) + ψ(α_k0)] in log α_kj,
@@ -80,8 +92,8 @@ def scores(mixture: Mixture, counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    mixture : Mixture
-    counts : int array of shape (n_clients, n_categories)
+    mixture, counts, max_size
+        As in `log_likelihoods`.
 
     Returns
     -------
@@ -93,31 +105,34 @@ def scores(mixture: Mixture, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     >>> scores(coin, np.array([[2, 0]])).round(3).tolist()
     [[0.667, -0.833, 0.0]]
     """
-    return _Tables(mixture, counts).scores()
+    return _Tables(mixture, counts, max_size).scores()
 
 
 class _Tables:
-    """What the kernels gather from, for one mixture and some clients."""
+    """What the kernels gather from, for one mixture and some clients; each client is a row by itself."""
 
-    def __init__(self, mixture: Mixture, counts: NDArray[np.int64]) -> None:
+    def __init__(
+        self, mixture: Mixture, counts: NDArray[np.int64], max_size: int | None = None
+    ) -> None:
         from polyurn.model import model_kernels as kernels
 
         self._kernels, self._mixture, self._counts = kernels, mixture, counts
-        self._sizes = counts.sum(axis=1)
-        largest = counts.max(axis=0, initial=0)
-        self._starts, logs, self._rises = kernels.tabulate(mixture.alphas, largest)
-        most = np.array([self._sizes.max(initial=0)])
-        alpha_0 = mixture.concentrations[:, None]
-        _, size_logs, self._size_rises = kernels.tabulate(alpha_0, most)
+        self._sizes, self._alpha_0 = counts.sum(axis=1), mixture.concentrations
+        largest = int(self._sizes.max(initial=0)) if max_size is None else max_size
+        room = max(_LEAST_TABULATED, _TABLE_NUMBERS // mixture.alphas.size)
+        most = min(largest, _MOST_TABULATED, room)
+        logs, self._rises = kernels.tabulate(mixture.alphas, most)
+        size_logs, self._size_rises = kernels.tabulate(self._alpha_0[:, None], most)
         self.omega = np.empty((len(counts), mixture.n_components))
         self.values: NDArray[np.float64] = kernels.e_step(
-            counts, self._sizes, np.log(mixture.weights), self._starts, logs, size_logs, self.omega
-        )
+            counts, self._sizes, np.log(mixture.weights), mixture.alphas, self._alpha_0, logs,
+            size_logs, self.omega,
+        )  # fmt: skip
 
     def scores(self) -> NDArray[np.float64]:
         mixture, out = self._mixture, np.empty((len(self._counts), self._mixture.n_coordinates))
         self._kernels.gradients(
-            self._counts, self._sizes, mixture.weights, mixture.alphas, self._starts, self._rises,
+            self._counts, self._sizes, mixture.weights, mixture.alphas, self._alpha_0, self._rises,
             self._size_rises, self.omega, out,
         )  # fmt: skip
         return out

@@ -78,6 +78,10 @@ class Entries(Protocol):
     def turn(self) -> AbstractContextManager[object]:
         """Keeps other processes waiting, from reading to appending."""
 
+    @property
+    def mark(self) -> str:
+        """Names the entries so far to whoever looks for them later; empty if none will."""
+
     def read(self) -> Sequence[Entry]:
         """All entries so far, in their order."""
 
@@ -87,6 +91,8 @@ class Entries(Protocol):
 
 class _InMemory:
     """Entries for the time being."""
+
+    mark = ""
 
     def __init__(self) -> None:
         self._kept: list[Entry] = []
@@ -151,6 +157,11 @@ class PrivacyLedger:
     def charges(self) -> tuple[Charge, ...]:
         """What was charged so far, in its order."""
         return _charges(self._entries.read())
+
+    @property
+    def mark(self) -> str:
+        """Names what was charged so far: a file that is shorter, or another one, does not have it."""
+        return self._entries.mark
 
     @property
     def epsilon_spent(self) -> float:

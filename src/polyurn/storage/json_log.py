@@ -2,9 +2,9 @@
 
 The first line says what the file is: {"format": "polyurn.<kind>", "version": 3, ...}. In a chained log
 every other line has "check", a checksum of itself and of all lines before it, so that none can be
-changed or taken out from between. Nothing is ever rewritten. A last line that was cut off was never
-written; that whole lines are gone from the end cannot be seen. What an entry says is its class's
-business.
+changed or taken out from between; with a key, by nobody who does not have it. Nothing is ever
+rewritten. A last line that was cut off was never written; that whole lines are gone from the end can be
+seen by a `mark` that was kept elsewhere. What an entry says is its class's business.
 """
 
 import hashlib
@@ -116,10 +116,11 @@ class JsonLog(AppendedFile, Generic[Value]):
         head: Mapping[str, Any] | None = None,
         chained: bool = True,
         begin: bool = True,
+        key: bytes = b"",
     ) -> None:
         super().__init__(path)
         self._cls, self._kind, self._name, self._advice = cls, kind, name, advice
-        self._chained = chained
+        self._chained, self._key = chained, key
         if begin and not self._whole():
             with self.turn():
                 if not self._whole():
@@ -127,7 +128,20 @@ class JsonLog(AppendedFile, Generic[Value]):
         line = self._whole().partition(b"\n")[0]
         self.head = self._checked_head(line)
         # For the first line and each entry: where it ends, and its checksum.
-        self._marks = [(len(line) + 1, _digest("", line))]
+        self._marks = [(len(line) + 1, self._digest("", line))]
+
+    @property
+    def mark(self) -> str:
+        """The number and the checksum of the entries that were read or written last."""
+        return self._mark(len(self._marks) - 1)
+
+    def has(self, mark: str) -> bool:
+        """Whether the entries that were read last begin with those of a mark."""
+        n, _, _ = mark.partition(":")
+        return n.isdecimal() and int(n) < len(self._marks) and mark == self._mark(int(n))
+
+    def _mark(self, n: int) -> str:
+        return f"{n}:{self._marks[n][1]}"
 
     def read(self, *, until_damage: bool = False) -> list[Value]:
         """All entries; or those ahead of a damaged line, which the next one is written in place of."""
@@ -161,7 +175,7 @@ class JsonLog(AppendedFile, Generic[Value]):
         for value in values:
             entry, (end, check) = to_json(value), marks[-1]
             if self._chained:
-                check = _digest(check, _canonical(entry))
+                check = self._digest(check, _canonical(entry))
                 entry["check"] = check
             line = json_bytes(json.dumps(entry, ensure_ascii=False, allow_nan=False) + "\n")
             lines.append(line)
@@ -203,18 +217,17 @@ class JsonLog(AppendedFile, Generic[Value]):
         entry: Any = parse_json(line)
         if self._chained:
             check = entry.pop("check", None) if isinstance(entry, dict) else None
-            before = _digest(before, _canonical(entry))
+            before = self._digest(before, _canonical(entry))
             if check != before:
                 raise ValueError("it is not the line that was written")
         return from_json(self._cls, entry), before
 
+    def _digest(self, before: str, body: bytes) -> str:
+        return hashlib.blake2b(before.encode() + body, key=self._key, digest_size=16).hexdigest()
+
 
 def _canonical(entry: Any) -> bytes:
     return json.dumps(entry, allow_nan=False).encode()
-
-
-def _digest(before: str, body: bytes) -> str:
-    return hashlib.sha256(before.encode() + body).hexdigest()[:32]
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,17 +1,20 @@
 """A privacy ledger on disk: a chained log of budgets and charges, in a file of its owner's.
 
 A charge is on disk before its question is asked. A last line that was cut off is a charge that was never
-made: nothing was asked for it. What entries mean is `privacy/ledger.py`, what a log is `json_log.py`.
+made: nothing was asked for it. A file that was emptied, deleted or put back is no fresh budget to whoever
+has kept its mark. What entries mean is `privacy/ledger.py`, what a log is `json_log.py`.
 """
 
 import os
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from polyurn.errors import ParameterError
+from polyurn.errors import FileError, ParameterError
 from polyurn.privacy.ledger import Budget, Charge, Entry, PrivacyLedger
 from polyurn.storage.json_log import JsonLog
 from polyurn.typed.arguments import checked
+
+_ADVICE = "what was spent is not known: restore a copy that is whole, or take its budget as used up"
 
 
 @checked
@@ -34,14 +37,21 @@ def open_ledger(path: str | os.PathLike[str], *, epsilon: float, delta: float) -
 
 
 def raised_ledger(
-    path: str | os.PathLike[str], *, epsilon: float | None, delta: float, first: float
+    path: str | os.PathLike[str],
+    *,
+    epsilon: float | None,
+    delta: float,
+    first: float,
+    key: bytes = b"",
+    mark: str = "",
 ) -> PrivacyLedger:
     """The ledger in a file, with the budget that whoever keeps it has decided on.
 
     An `epsilon` beyond that of the file raises its budget, and a line of the file says so; None leaves
     it as it is, and a new ledger begins with `first`. Less, or another `delta`, is a ParameterError.
+    `key` and `mark` are as in `LedgerFile`.
     """
-    entries = LedgerFile(path)
+    entries = LedgerFile(path, key=key, mark=mark)
     budgets = [entry for entry in entries.read() if isinstance(entry, Budget)]
     if not budgets:
         return PrivacyLedger(first if epsilon is None else epsilon, delta, entries=entries)
@@ -68,14 +78,19 @@ class _Line:
 
 
 class LedgerFile:
-    """The entries of a ledger in a file; several processes may use it."""
+    """The entries of a ledger in a file; several processes may use it.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    With a secret `key`, nobody else can write lines that are taken for its own. The file has to have the
+    entries of `mark`, and all that were ever seen here; otherwise it is a FileError.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, key: bytes = b"", mark: str = "") -> None:
+        self._path, self._seen = path, mark
+        if mark and not os.path.lexists(path):
+            raise self._is_older()
         self._log = JsonLog(
-            path, _Line, kind="ledger", name="a privacy ledger",
-            advice="what was spent is not known: restore a copy that is whole, or take its budget as "
-            "used up",
-        )  # fmt: skip
+            path, _Line, kind="ledger", name="a privacy ledger", advice=_ADVICE, key=key
+        )
         with self.turn():
             self.read()
 
@@ -85,7 +100,10 @@ class LedgerFile:
 
     def read(self) -> list[Entry]:
         """All entries; a last line that was cut off is none."""
-        both = ((line.budget, line.charge) for line in self._log.read())
+        both = [(line.budget, line.charge) for line in self._log.read()]
+        if self._seen and not self._log.has(self._seen):
+            raise self._is_older()
+        self._seen = self.mark
         return [entry for pair in both for entry in pair if entry is not None]
 
     def append(self, entry: Entry) -> None:
@@ -93,3 +111,15 @@ class LedgerFile:
         is_budget = isinstance(entry, Budget)
         line = _Line(budget=entry) if is_budget else _Line(charge=entry)  # type: ignore[arg-type]
         self._log.append(line, consequence="; nothing was asked")
+        self._seen = self.mark
+
+    @property
+    def mark(self) -> str:
+        """Names the entries so far."""
+        return self._log.mark
+
+    def _is_older(self) -> FileError:
+        n_charged = self._seen.partition(":")[0]
+        return FileError(
+            f"{self._path} does not have the {n_charged} entries that it had: {_ADVICE}"
+        )

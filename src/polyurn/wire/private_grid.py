@@ -53,19 +53,21 @@ def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     relative (d + 2) 2**-53 at most; a row whose norm is above 1 - 2**-30 is scaled to 1 - 2**-30, with a
     few roundings more, and rows up to that length are left. Both are below 1 for d ≤ 2**20. Cutting off
     moves each number towards 0, by less than 2**-28, and lowers the norm: rounding adds nothing to the
-    sensitivity. A row with NaN or an infinite number in it says nothing, and is 0.
-    Both have the shape (n_clients, d).
+    sensitivity. A row with NaN or an infinite number in it says nothing, and is 0. What a row becomes
+    does not depend on the others. Both have the shape (n_clients, d).
 
     Examples
     --------
     >>> unit_rows(np.array([[3.0, 4.0], [0.25, 0.5], [np.nan, 1.0]])).round(6).tolist()
     [[0.6, 0.8], [0.25, 0.5], [0.0, 0.0]]
     """
+    from polyurn.model.model_kernels import row_norms
+
     finite = np.asarray(np.isfinite(vectors).all(axis=1))
     rows = np.where(finite[:, None], vectors, 0.0)
     # Divided by the largest number first: the square of a large one need not be finite.
     largest = np.abs(rows).max(axis=1, initial=1.0)
     rows /= largest[:, None]
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    norms = row_norms(rows)
     factors = np.minimum(largest, (1 - _MARGIN) / np.maximum(norms, _SMALLEST))
     return np.asarray(np.trunc(rows * (factors / STEP)[:, None]) * STEP)

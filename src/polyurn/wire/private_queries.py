@@ -56,6 +56,7 @@ class Bounded(Query[BoundedStatistics]):
     """
 
     answer_type = BoundedStatistics
+    method = "fit_private"
     unit_norm = True
 
     n_values: int

@@ -86,6 +86,7 @@ class Initialise(InBins[StartStatistics], kind="initialise"):
     """Algorithm 1's question: join one of K components at random and send your moments."""
 
     answer_type = StartStatistics
+    method = "fit_paper"
 
     n_components: Annotated[int, AtLeast(1)]
     n_categories: Annotated[int, AtLeast(2)]
@@ -123,6 +124,7 @@ class Update(InBins[UpdateStatistics], kind="update"):
     """Algorithm 2's question: how well does each component explain you, and where should it go?"""
 
     answer_type = UpdateStatistics
+    method = "fit_paper"
 
     mdm: Annotated[MDM, Answerable()]
 
@@ -233,8 +235,12 @@ class Group(InBins[GroupStatistics], kind="group"):
         return int(self.directions.shape[1]) - 2
 
     @property
+    def n_groups(self) -> int:
+        return len(self.offsets)
+
+    @property
     def lengths(self) -> Mapping[str, int]:
-        return {"K": len(self.offsets), "C": self.n_categories, "B": self.size_bins.n_bins}
+        return {"K": self.n_groups, "C": self.n_categories, "B": self.size_bins.n_bins}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -273,6 +279,7 @@ class Contrast(Query[ContrastStatistics], kind="contrast"):
     """
 
     answer_type = ContrastStatistics
+    method = "feature_differences"
     max_size = None
 
     n_labels: Annotated[int, AtLeast(2)]
@@ -516,6 +523,11 @@ class Noised(Around[S], kind="noised"):
             raise ParameterError(
                 "expected a query whose answer has norm at most 1 to be noised, got "
                 f"{type(self.query).__name__}"
+            )
+        if self.trust == "local" and (self.n_reporters, self.n_colluding) != (1, 0):
+            raise ParameterError(
+                "expected n_reporters 1 and n_colluding 0 with local noise, all of which each client "
+                f"adds, got {self.n_reporters} and {self.n_colluding}"
             )
         if self.n_colluding >= self.n_reporters or not self.share > 0:
             raise ParameterError(

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
+from itertools import chain
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
@@ -23,7 +24,7 @@ from polyurn.model.sizes import SizeBins
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.typed.arguments import expected_as
 from polyurn.typed.arrays import plain_array
-from polyurn.typed.declared import Floats, axes_of, check_declared
+from polyurn.typed.declared import Floats, axes_of, check_declared, marks_of
 
 # The square of a larger number may be infinite; no parameter comes near it.
 LARGEST = 1e150
@@ -113,6 +114,8 @@ class Query(ABC, Generic[S]):
     # A query without one can be asked in this process, and not be sent.
     kind: ClassVar[str] = ""
     answer_type: ClassVar[type[Statistics]]
+    # The function of polyurn that asks it: an owner allows questions by it.
+    method: ClassVar[str] = "fit"
     # Whether the client cuts its answer to norm 1 on the grid of `private_grid.py`: only then does noise
     # of a known size hide it.
     unit_norm: ClassVar[bool] = False
@@ -155,6 +158,17 @@ class Query(ABC, Generic[S]):
     def style_space(self) -> StyleSpace | None:
         """The coordinates of a question about style, which needs clients' records; None for others."""
         return None
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups it puts clients into by their data, beside the components of mixtures."""
+        return 0
+
+    def all_mixtures(self) -> Iterator[Any]:
+        """The mixtures that the question is about: objects with weights and alphas, or sizes too."""
+        for name, _ in marks_of(type(self), "check_received"):
+            value = getattr(self, name)
+            yield from value if isinstance(value, tuple) else (value,)
 
     def largest(self) -> Mapping[str, ArrayLike]:
         """The largest |value| of one client, for the blocks where it is not 1; see `bounds`."""
@@ -251,6 +265,13 @@ class Around(Query[S]):
         return self.query.style_space
 
     @property
+    def method(self) -> str:  # type: ignore[override]
+        return self.query.method
+
+    def all_mixtures(self) -> Iterator[Any]:
+        return self.query.all_mixtures()
+
+    @property
     def lengths(self) -> Mapping[str, int]:
         return self.query.lengths
 
@@ -289,6 +310,9 @@ class Several(Query[S]):
     @property
     def n_numbers(self) -> int:
         return sum(query.n_numbers for query in self.queries)
+
+    def all_mixtures(self) -> Iterator[Any]:
+        return chain.from_iterable(query.all_mixtures() for query in self.queries)
 
     def split(self, vector: Floats) -> list[Floats]:
         """A vector of all answers, cut into the vector of each query."""

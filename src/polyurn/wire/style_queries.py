@@ -67,6 +67,7 @@ class StyleStatistics(Statistics):
 class AboutStyle(Query[S]):
     """A question to clients with records, in a `StyleSpace`."""
 
+    method = "fit_style"
     max_size = None
 
     space: StyleSpace

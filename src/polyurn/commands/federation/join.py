@@ -32,6 +32,12 @@ def join_command(
         "questions about style are answered too.",
     ),
     drop_empty: bool = DROP_EMPTY,
+    allow_exact: bool = option(
+        False,
+        "Answer sums without noise, too. A server that lies can word such a question so that the sum is "
+        "about one client: say yes only to a server that you trust.",
+        "--allow-exact",
+    ),
     background: bool = option(
         False, "Leave the node running, with its log in NODE_DIR.", "--background"
     ),
@@ -66,7 +72,12 @@ def join_command(
                 node_folder, rows, features, client=columns.client, category=columns.category
             )
     n_clients = read.n_clients if isinstance(read, Records) else read.shape[0]
-    node = open_node(node_folder, read, on_failure=lambda error: _say_failure("an answer", error))
+    node = open_node(
+        node_folder,
+        read,
+        allow_exact=allow_exact,
+        on_failure=lambda error: _say_failure("an answer", error),
+    )
     connection = Connection(
         node_folder.federation.address,
         node_folder.ca_certificate,
@@ -79,6 +90,8 @@ def join_command(
         started = start_node(node_folder, arguments)
         say(f"{node_folder.name} has joined (process {started.wait()}, log {started.log})")
         return
+    if allow_exact:
+        say("sums without noise are allowed: a server that lies can make one about a single client")
     say("getting ready to answer")
     warm_up()
 

@@ -26,8 +26,8 @@ from polyurn.federation.flower.processes import alive, end_processes, keep_pid
 from polyurn.federation.folder import FederationFolder, set_up
 from polyurn.federation.jobs import JobFolder, MixtureJob
 from polyurn.federation.one_machine import federation_here, free_port
-from polyurn.federation.policy import NodePolicy
 from polyurn.federation.owned_node import warm_up
+from polyurn.federation.policy import NodePolicy
 from polyurn.model.paper_truths import truth
 from polyurn.storage.models import load_saved
 from polyurn.storage.table_files import write_histograms

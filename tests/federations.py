@@ -41,14 +41,27 @@ class Federation:
     """
 
     def __init__(
-        self, folder, n_nodes, n_clients=25, *, policy=OPEN, faults=None, name="medium/2", max_size=20
+        self,
+        folder,
+        n_nodes,
+        n_clients=25,
+        *,
+        policy=OPEN,
+        faults=None,
+        name="medium/2",
+        max_size=20,
     ):
         self.keys = signing_keys(n_nodes)
         self.ids = sorted(self.keys)
         self.roster = Roster({node: key.public for node, key in self.keys.items()})
         self.counts = truth(name).sample(n_nodes * n_clients, rng=5)
         self.names = [f"client {i}" for i in range(len(self.counts))]
-        self.n_clients, self.folder, self.policy, self.max_size = n_clients, folder, policy, max_size
+        self.n_clients, self.folder, self.policy, self.max_size = (
+            n_clients,
+            folder,
+            policy,
+            max_size,
+        )
         self.memories = {node: {} for node in self.ids}
         self.nodes = {node: self.node(place) for place, node in enumerate(self.ids)}
         self.exchange = InProcessExchange(

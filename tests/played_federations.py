@@ -14,9 +14,16 @@ from polyurn.federation.owned_node import open_node
 from polyurn.model.paper_truths import truth
 from style_cases import drawn_world
 
+ALLOWED = (
+    "allow_exact = true", "fewest_clients = 1", "most_epsilon = 0.0", "least_noise = 0.0",
+    "narrowest_part = 0.02",
+)  # fmt: skip
+
 
 class OnDisk:
-    """A federation with folders, whose nodes a grid plays; with `policy`, each has that one.
+    """A federation with folders, whose nodes a grid plays, with policies that allow much.
+
+    `policy` has lines of TOML in place of these.
 
     `held` is what each node has, 10 categories and 20 points a client at most; histograms by default.
     """
@@ -31,8 +38,8 @@ class OnDisk:
         nodes = {}
         for i, clients in enumerate(held, start=1):
             folder = self.made.node(f"node-{i}")
-            if policy:
-                (folder / "policy.toml").write_text(policy)
+            allowed = [line for line in ALLOWED if line.split()[0] not in policy]
+            (folder / "policy.toml").write_text("\n".join([policy, *allowed, ""]))
             nodes[100 + i] = Played(open_node(read_node(folder), clients).answer)
         self.grid = PlayedGrid(nodes, clock)
         self.exchange = FlowerExchange(self.grid, self.made.flower_ids())

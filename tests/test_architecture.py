@@ -206,7 +206,9 @@ def test_no_module_is_too_long_to_be_one_idea():
 
 TESTS = Path(__file__).parent
 # Folders whose tests are of other code than the package's; the harness stands beside its tests.
-OTHER_FOLDERS = {"experiments": TESTS.parent / "experiments", "fuzz": TESTS / "fuzz"}
+OTHER_FOLDERS = {
+    "experiments": TESTS.parent / "experiments", "fuzz": TESTS / "fuzz", "attacks": ROOT / "federation",
+}  # fmt: skip
 
 
 def place_of(test):

@@ -45,9 +45,7 @@ def whitened(rng):
 
 def sketch(rng):
     prototypes = rng.dirichlet(np.ones(C), 20)
-    return Sketch(
-        prototypes, rng.normal(size=(20, C)) * 10.0 ** rng.uniform(-9, 9), 1e-9, LARGEST
-    )
+    return Sketch(prototypes, rng.normal(size=(20, C)) * 10.0 ** rng.uniform(-9, 9), 1e-9, LARGEST)
 
 
 def update(rng):

@@ -50,10 +50,20 @@ def test_a_node_takes_home_its_own_keys_and_what_everybody_knows(federation):
         assert node.ca_certificate.read_bytes() == federation.ca_certificate.read_bytes()
 
 
-def test_the_policy_that_a_node_begins_with_is_the_strict_one_with_the_declared_size(federation):
+def test_the_policy_that_a_node_begins_with_is_the_strict_one(federation):
     policy = read_policy(federation.node("node-1") / "policy.toml")
-    assert policy == NodePolicy(largest_max_size=20, narrowest_part=0.02)
+    assert policy == NodePolicy(narrowest_part=0.02)
     assert policy.secure_only
+    assert not policy.allow_exact
+
+
+def test_a_policy_that_is_given_is_the_one_that_nodes_begin_with(tmp_path):
+    given = NodePolicy(secure_only=False, allow_exact=True, questions=("fit",), most_epsilon=0.5)
+    made = set_up(
+        tmp_path / "fed", address="localhost:8000", categories=3, max_size=9, clients_per_node=20,
+        n_nodes=1, policy=given,
+    )  # fmt: skip
+    assert read_policy(made.node("node-1") / "policy.toml") == given
 
 
 def test_the_app_of_the_server_imports_ours_and_has_the_job_as_its_one_setting(federation):

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from federations import EXACT, OPEN, STAGES, Federation, opened, question_of
-from polyurn import Records, SizeBins, Sizes, StyleSpace, answer
+from polyurn import Records, SizeBins, StyleSpace, answer
 from polyurn.errors import FileError, InputError, NodesError
 from polyurn.federation.aggregator import FederatedAggregator, Terms
 from polyurn.federation.exchange import InProcessExchange
@@ -23,10 +23,8 @@ from polyurn.storage.ledger_file import open_ledger
 from polyurn.wire import (
     Batch,
     Contrast,
-    Expect,
     Initialise,
     Noised,
-    Parameters,
     Part,
     Scaled,
     StyleMoments,
@@ -43,9 +41,7 @@ NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 def question(federation, query=QUERY, *, clients_per_node=None, body=b"", place=0):
     data = query if isinstance(query, bytes) else encode_query(query)
     declared = federation.n_clients if clients_per_node is None else clients_per_node
-    return Ask(declared, data, body).encode(
-        tag=secrets.token_bytes(16), node=federation.ids[place]
-    )
+    return Ask(declared, data, body).encode(tag=secrets.token_bytes(16), node=federation.ids[place])
 
 
 def invitation(federation, query=QUERY, *, tag=None, **options):

@@ -18,6 +18,7 @@ import pytest
 
 import polyurn as pu
 from federation_jobs import job_of
+from federations import EXACT, OPEN
 from live_federations import (
     HOSTILE,
     PATIENCE,
@@ -109,13 +110,16 @@ def set_up_files(place, seen):
     for number in (1, 2, 3, 4):
         folder = seen.made.node(f"node-{number}")
         policy = folder / "policy.toml"
-        policy.write_text(policy.read_text().replace("secure_only = true", "secure_only = false"))
+        text = policy.read_text().replace("secure_only = true", "secure_only = false")
+        text = text.replace("fewest_clients = 20", "fewest_clients = 1 ")
+        policy.write_text(text.replace("most_epsilon = 4.0", "most_epsilon = 900.0"))
         pyarrow.csv.write_csv(node_table(number), folder / "clients.csv")
     features, labels = proxy_points()
     seen.space = pu.style_space(features, labels, n_directions=2)
     table = {"label": np.array(NAMES)[labels], "width": features[:, 0], "height": features[:, 1]}
     pyarrow.parquet.write_table(pa.table(table), place / "proxy.parquet")
-    return [["clients.csv", "--features", "width,height"]] * 3 + [["clients.csv"]]
+    options = ["clients.csv", "--allow-exact"]
+    return [[*options, "--features", "width,height"]] * 3 + [options]
 
 
 def live(place, seen):
@@ -315,7 +319,7 @@ JOINED = []  # processes of nodes that have joined again
 def four(tmp_path_factory):
     """Four nodes, and what a fit finds if nothing dies; each test leaves it as it was."""
     place = tmp_path_factory.mktemp("four")
-    with federation_here(place / "fed", histograms(4), max_size=20, secure_only=False) as made:
+    with federation_here(place / "fed", histograms(4), max_size=20, policy=OPEN) as made:
         whole = Run(made, place / "whole.json", "--plain", rounds=6).result()
         yield made, whole
     for process in JOINED:
@@ -453,7 +457,7 @@ def test_a_stock_supernode_with_our_clientapp_gives_the_same_fit(four, tmp_path)
 
 @pytest.fixture
 def six(tmp_path):
-    with federation_here(tmp_path / "fed", histograms(6), max_size=20) as made:
+    with federation_here(tmp_path / "fed", histograms(6), max_size=20, policy=EXACT) as made:
         yield made
 
 

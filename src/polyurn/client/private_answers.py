@@ -105,7 +105,9 @@ def _vectors(query: Query[Any], counts: Ints, rng: np.random.Generator) -> Float
             table[np.arange(len(counts)), joined] = rows
             return table.reshape(len(counts), -1)
         case WhitenedScore(mixture, whitener, clip):
-            return _clipped(_products(scores(mixture, counts, max_size=most), whitener), clip) / clip
+            return (
+                _clipped(_products(scores(mixture, counts, max_size=most), whitener), clip) / clip
+            )
         case Differences(mixtures, clips):
             first, *others = (log_likelihoods(one, counts, max_size=most) for one in mixtures)
             gains = (np.column_stack(others) - first[:, None]) / clips
@@ -157,7 +159,7 @@ def _thinned(counts: Ints, max_size: int, rng: np.random.Generator) -> Ints:
 
 
 def _products(rows: Floats, matrix: Floats) -> Floats:
-    """rows @ matrix, row by row."""
+    """Rows @ matrix, row by row."""
     from polyurn.model.model_kernels import row_products
 
     return np.asarray(row_products(rows, np.ascontiguousarray(matrix)))

@@ -126,7 +126,11 @@ def _learned_over_nodes(
         parts = demo.split(there, n_nodes)
         warm_up()  # once, before the nodes do it all at the same time
         with federation_here(
-            folder, parts, max_size=there.max_size, categories=there.categories, durable=False,
+            folder,
+            parts,
+            max_size=there.max_size,
+            categories=there.categories,
+            durable=False,
             policy=NodePolicy(allow_exact=True),
         ) as federation:
             say(f"  {counted(n_nodes, 'node')} have joined over TLS, files in {folder}")

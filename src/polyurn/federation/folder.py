@@ -344,9 +344,12 @@ def set_up(
 
 
 def _as_toml(value: object) -> str:
-    return str(list(value) if isinstance(value, tuple) else value).replace("'", '"').replace(
-        "True", "true"
-    ).replace("False", "false")
+    return (
+        str(list(value) if isinstance(value, tuple) else value)
+        .replace("'", '"')
+        .replace("True", "true")
+        .replace("False", "false")
+    )
 
 
 def make_keys(path: str | os.PathLike[str], name: str) -> Path:

@@ -115,9 +115,14 @@ def _ledger(
         epsilon=policy.most_epsilon,
         delta=policy.delta,
         first=policy.most_epsilon,
-        key=sha256(b"polyurn ledger" + key).digest(),
+        key=ledger_key(key),
         mark=log.last_ledger,
     )
+
+
+def ledger_key(key: bytes) -> bytes:
+    """The key of the ledger's checksums, from that of the buckets."""
+    return sha256(b"polyurn ledger" + key).digest()
 
 
 def check_clients(folder: NodeFolder, clients: Histograms) -> None:

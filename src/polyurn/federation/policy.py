@@ -98,7 +98,9 @@ class NodePolicy:
         if not 0.5 <= self.majority < 1:
             raise ParameterError(f"expected majority from 0.5 to less than 1, got {self.majority}")
         methods = (kind.method for kind in Query.KINDS.values())
-        known = {method for method in methods if isinstance(method, str)}  # others ask what is inside
+        known = {
+            method for method in methods if isinstance(method, str)
+        }  # others ask what is inside
         if unknown := set(self.questions) - known:
             raise ParameterError(
                 f"expected questions of {', '.join(sorted(known))}, got {', '.join(unknown)[:80]}"
@@ -147,7 +149,7 @@ class NodePolicy:
             return Refusal.TOO_LITTLE_NOISE
         n_adders = clients_per_node if query.trust == "local" else 1
         most = query.share * math.sqrt(n_adders)
-        in_range = LEAST_SCALE * STEP <= query.share and most <= MOST_SCALE * STEP
+        in_range = query.share >= LEAST_SCALE * STEP and most <= MOST_SCALE * STEP
         return None if in_range else Refusal.TOO_LITTLE_NOISE
 
     def _objection_to_exact(self, query: Query[Any]) -> Refusal | None:

@@ -226,7 +226,7 @@ def gradients(counts, sizes, weights, alphas, alpha_0, rises, size_rises, omega,
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def row_products(rows, matrix):
-    """rows @ matrix, each row by itself: its bits do not depend on the rows beside it.
+    """Rows @ matrix, each row by itself: its bits do not depend on the rows beside it.
 
     BLAS computes a product of many rows in another order than one of few, so that one client more
     would change the rounding of all others, and with it a sum that noise is to protect.

@@ -30,8 +30,6 @@ def test_a_folder_that_is_no_federation_is_said(run):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--max-size", 13), ["expected --max-size from 1 to 12, which nodes have agreed to"]),
-        (("--max-size", 0), ["expected --max-size from 1 to 12"]),
         (("--components", "0"), ["component"]),
         (("--components", "x"), ["component"]),
         (("--rounds", 0), ["of rounds"]),

@@ -22,12 +22,13 @@ from polyurn.wire import (
 from style_cases import whole_space
 
 TABLE = "who,what\n" + "".join(f"{who},{what}\n" for who in ("x", "y", "z") for what in "aabc")
+LAX = "secure_only = false\nallow_exact = true\nfewest_clients = 1\n"
 QUERY = encode_query(Survey(3, SizeBins.exact(20), pairs=False))
 
 
 @pytest.fixture
 def context(node_folder):
-    (node_folder / "policy.toml").write_text("secure_only = false\n")
+    (node_folder / "policy.toml").write_text(LAX)
     (node_folder / "clients.csv").write_text(TABLE)
     return context_of(node_folder)
 
@@ -76,6 +77,7 @@ def test_what_a_secure_sum_needs_later_is_kept_in_the_supernodes_memory(
     for i in range(1, 5):
         folder = shutil.copytree(federation.node(f"node-{i}"), tmp_path / f"node-{i}")
         (folder / "clients.csv").write_text(TABLE)
+        (folder / "policy.toml").write_text("allow_exact = true\nfewest_clients = 1\n")
         contexts[100 + i] = context_of(folder)
     grid = PlayedGrid({key: ThroughTheApp(context) for key, context in contexts.items()}, clock)
     clients = FederatedAggregator(

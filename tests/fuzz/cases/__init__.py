@@ -12,6 +12,7 @@ from fuzz.cases import (
     damaged_files,
     frames,
     messages,
+    nodes,
     options,
     records,
     runs,
@@ -32,6 +33,7 @@ KINDS: dict[str, Callable[[np.random.Generator], Case]] = {
     "checkpoints": checkpoints.cases,
     "damaged_files": damaged_files.cases,
     "messages": messages.cases,
+    "nodes": nodes.cases,
     "api": api.cases,
 }
 

@@ -22,7 +22,6 @@ from polyurn.commands.options import (
     SearchOptions,
     component_numbers,
 )
-from polyurn.errors import ParameterError
 
 
 def run_command(
@@ -37,9 +36,6 @@ def run_command(
     ),
     output: Path | None = OUTPUT,
     checkpoint: Path | None = CHECKPOINT,
-    max_size: int | None = option(
-        None, "Largest size of a client; as declared at init by default."
-    ),
     cohort: int | None = option(
         None, "Nodes per round, not clients; all of them by default.", Unless("epsilon")
     ),
@@ -69,16 +65,12 @@ def run_command(
     federation = files.read()
     terms = nodes.of_job(privacy)
     numbers = component_numbers(components)
-    if max_size is not None and not 1 <= max_size <= federation.max_size:
-        raise ParameterError(
-            f"expected --max-size from 1 to {federation.max_size:,}, which nodes have agreed to"
-        )
     job = MixtureJob(
         federation=str(files.path),
         command=context.obj,
         selects=selects(numbers, search.held_out),
         components=() if numbers == "auto" else numbers,
-        max_size=max_size or federation.max_size,
+        max_size=federation.max_size,
         seed=seed,
         cohort_size=cohort,
         sizes=sizes,

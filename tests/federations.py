@@ -148,7 +148,8 @@ class RecordFederation(Federation):
         return Node(
             self.ids[place], mine, ids=self.names[rows], key=self.key(place), policy=self.policy,
             log=NodeLogFile(self.log(place)), signer=self.keys[self.ids[place]], roster=self.roster,
-            memory=self.memories[self.ids[place]], max_size=self.max_size, clients_per_node=self.n_clients,
+            memory=self.memories[self.ids[place]], max_size=self.max_size,
+            clients_per_node=self.n_clients,
         )  # fmt: skip
 
 

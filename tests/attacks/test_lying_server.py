@@ -1,4 +1,4 @@
-"""Questions of a server that lies: none of them gets anything from a node that its owner did not allow."""
+"""Questions of a server that lies: none gets anything from a node that its owner did not allow."""
 
 import secrets
 from dataclasses import replace
@@ -78,7 +78,7 @@ def test_what_a_ledger_counts_is_the_noise_that_is_added(tmp_path):
     (charged,) = {charge.sigma for charge in open_ledger(
         tmp_path / "0.ledger", epsilon=0.1, delta=1e-6).charges}  # fmt: skip
     assert charged == 1000.0
-    # 100 clients add 1000 each: the sum itself, 50 at most, does not show. 5 standard errors of 96 draws.
+    # 100 clients add 1000 each: the sum itself does not show. 5 standard errors of 96 draws.
     added = np.concatenate(released)
     assert abs(added.std() / (1000.0 * 10) - 1) < 5 / np.sqrt(2 * added.size)
 

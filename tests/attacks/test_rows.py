@@ -1,8 +1,8 @@
 """One client more changes a private sum by its own vector, bit for bit, and nobody else's rounding.
 
-A sum of rows on the grid is exact, so the answer of all clients has to be that of all but one plus that of
-the one alone. BLAS computes a product of many rows in another order than one of few, at sizes that depend
-on the processor: a hostile matrix made of that rounding a sensitivity of 990 where 1 was claimed.
+A sum of rows on the grid is exact, so the answer of all clients has to be that of all but one plus that
+of the one alone. BLAS computes a product of many rows in another order than one of few, at sizes that
+depend on the processor: a hostile matrix made of it a sensitivity of 990 where 1 was claimed.
 """
 
 import numpy as np
@@ -68,7 +68,8 @@ QUESTIONS = {
 
 def clients(rng, n):
     sizes = rng.integers(1, LARGEST + 1, size=n)
-    return np.array([rng.multinomial(s, p) for s, p in zip(sizes, rng.dirichlet(np.full(C, 0.3), n), strict=True)])  # fmt: skip
+    shares = rng.dirichlet(np.full(C, 0.3), n)
+    return np.array([rng.multinomial(s, p) for s, p in zip(sizes, shares, strict=True)])
 
 
 @pytest.mark.parametrize("n", N_CLIENTS)

@@ -2,9 +2,9 @@
 
 `wire/private_queries.py` says what is sent and proves that its norm is at most 1. `unit_rows` enforces
 it for any query, so that the guarantee does not depend on what the server sends. A client's vector has
-the same bits whoever else is asked: each row is computed by itself, without BLAS. Clients draw from fresh
-entropy here, never from a seed: with a known stream, removing one client would change what all others
-draw, and the sum by more than its own vector.
+the same bits whoever else is asked: each row is computed by itself, without BLAS. Clients draw from
+fresh entropy here, never from a seed: with a known stream, removing one client would change what all
+others draw, and the sum by more than its own vector.
 """
 
 from dataclasses import replace

@@ -48,7 +48,7 @@ _POLICY = """\
 # docs/guides/federation.md says what each line means.
 questions = {questions}  # of these methods
 secure_only = {secure_only:11}# answer in secure sums only: the server never sees your numbers alone
-allow_exact = {allow_exact:11}# true: also sums without noise, which a server that lies can make about one client
+allow_exact = {allow_exact:11}# true: also without noise; a server that lies can ask about one client
 fewest_clients = {fewest_clients:<8}# that this node must hold with allow_exact
 most_numbers = {most_numbers:<10}# in one answer
 most_bytes = {most_bytes:<12}# in one question
@@ -289,8 +289,9 @@ def set_up(
 ) -> FederationFolder:
     """Make the folder of a federation, whole or not at all, where there is nothing yet.
 
-    The declarations are as in `Federation`; each node's folder begins with the policy. The keys of `n_nodes` nodes are made here, and whoever makes
-    them could speak for these nodes; the owners of the `public` nodes made their own.
+    The declarations are as in `Federation`; each node's folder begins with the policy. The keys of
+    `n_nodes` nodes are made here, and whoever makes them could speak for these nodes; the owners of the
+    `public` nodes made their own.
     """
     if n_nodes > MOST_NODES:  # before keys are made for all of them
         raise ParameterError(f"expected 1 to {MOST_NODES:,} nodes, got {n_nodes:,}")

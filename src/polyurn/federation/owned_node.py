@@ -43,8 +43,8 @@ def open_node(
 ) -> Node:
     """The node that answers for some clients, if they are what the federation has declared.
 
-    With records, questions about style are answered too. `allow_exact` allows sums without noise whatever
-    the policy says; `memory` and `on_failure` are as in `Node`.
+    With records, questions about style are answered too. `allow_exact` allows sums without noise,
+    whatever the policy says; `memory` and `on_failure` are as in `Node`.
     Files that are missing, damaged or open to others, another node's key, and noise that cannot be
     drawn are errors here, and not at the first question.
     """

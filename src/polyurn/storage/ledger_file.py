@@ -1,8 +1,8 @@
 """A privacy ledger on disk: a chained log of budgets and charges, in a file of its owner's.
 
 A charge is on disk before its question is asked. A last line that was cut off is a charge that was never
-made: nothing was asked for it. A file that was emptied, deleted or put back is no fresh budget to whoever
-has kept its mark. What entries mean is `privacy/ledger.py`, what a log is `json_log.py`.
+made: nothing was asked for it. A file that was emptied, deleted or put back is no fresh budget to
+whoever has kept its mark. What entries mean is `privacy/ledger.py`, what a log is `json_log.py`.
 """
 
 import os

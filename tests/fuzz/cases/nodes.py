@@ -1,8 +1,8 @@
 """Hostile questions as bytes, to two nodes that differ in one client: the same comes back from both.
 
-One client more, the largest that may be, with a category that nobody else has: if a refusal, a failure or
-the length of an answer shows it, a server can find out about any client. An answer is given to what the
-owner's policy allows and nothing else.
+One client more, the largest that may be, with a category that nobody else has: if a refusal, a failure
+or the length of an answer shows it, a server can find out about any client. An answer is given to what
+the owner's policy allows and nothing else.
 """
 
 import atexit

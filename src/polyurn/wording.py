@@ -57,6 +57,30 @@ def in_time(seconds: float) -> str:
     return f"{seconds / 3_600:,.1f} h"
 
 
+def listed(names: Sequence[object], most: int = 8) -> str:
+    """So many names, and the number of the others.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"]), listed(range(9), 2), listed([])
+    ('a, b, c', '0, 1 and 7 more', 'none')
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(map(str, names[:most]))}{more}" if names else "none"
+
+
+def span(numbers: Sequence[int]) -> str:
+    """The smallest and the largest of some numbers.
+
+    Examples
+    --------
+    >>> span([9, 7, 9]), span([9, 9])
+    ('7 to 9', '9')
+    """
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
 def differing(expected: Sequence[str], got: Sequence[str]) -> str:
     """How two lists of names differ, in so few of them that both can be shown.
 

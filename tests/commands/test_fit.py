@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow.csv
 import pyarrow.parquet
@@ -14,6 +15,7 @@ import pytest
 from cli_walk import CLIENTS, EXAMPLE, HEAD, assert_leaves_no_trace, assert_refused, fit
 from polyurn.aggregate.local import LocalAggregator
 from polyurn.model.paper_truths import truth
+from polyurn.storage.ledger_file import LedgerFile
 from polyurn.storage.models import load_saved
 from polyurn.storage.table_files import write_histograms
 from polyurn.typed.json_form import to_json
@@ -95,6 +97,43 @@ def test_ctrl_c_in_a_private_fit_keeps_its_last_round(run, monkeypatch):
     spent = provenance.privacy.guarantee  # four answers, and the one that was asked for
     assert spent.n_rounds == 5
     assert 0 < spent.epsilon < 50
+
+
+def test_an_exact_fit_opens_no_ledger_unless_one_is_given(run, tmp_path):
+    exact = ("fit", "clients.csv", "--components", 1)
+    assert run(*exact, "-o", "mdm.json").code == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"clients.csv", "mdm.json"}
+    assert run(*exact, "--ledger", "ledger").code == 0
+    assert (tmp_path / "ledger").exists()
+
+
+def test_a_private_fit_after_an_exact_one_on_the_same_ledger_says_so_everywhere(run):
+    exact = ("fit", "clients.csv", "--components", 1, "--ledger", "ledger")
+    assert run(*exact, "-o", "exact.json").code == 0
+    n_exact = load_saved("exact.json").provenance.fit.n_rounds
+    declared = ("--categories", 3, "--max-size", 12, "--epsilon", 5, "--delta", 1e-3)
+    ran = run(*exact, *declared, "-o", "mdm.json")
+    words = f"beside {n_exact} exact releases, which no ε covers"
+    assert words in " ".join(ran.err.split())
+    assert words in " ".join(run("show", "mdm.json").out.split())
+    shown = run("show", "mdm.json", "--json").json()["privacy"]
+    assert words in shown["statement"]
+    assert shown["guarantee"]["n_exact"] == n_exact
+    assert run("report", "mdm.json", "-o", "report.html").code == 0
+    assert words in Path("report.html").read_text(encoding="utf-8")
+    assert load_saved("exact.json").provenance.privacy_in_words.startswith("no guarantee")
+
+
+def test_a_checkpointed_exact_fit_enters_each_round_once(run):
+    exact = ("fit", "clients.csv", "--components", 1, "--ledger", "ledger", "--checkpoint", "kept")
+    for n_rounds in (3, 5):
+        assert run(*exact, "--rounds", n_rounds, "-o", "mdm.json").code == 0
+    assert len(LedgerFile("ledger").read()) == load_saved("mdm.json").provenance.fit.n_rounds
+
+
+def test_a_budget_of_a_ledger_needs_a_guarantee(run):
+    refused = run("fit", "clients.csv", "--ledger", "ledger", "--ledger-epsilon", 2)
+    assert_refused(refused, "--ledger-epsilon has no effect without --epsilon")
 
 
 def test_ctrl_c_in_a_selection_says_nothing_about_parameters(run, monkeypatch):

@@ -92,6 +92,12 @@ def test_a_private_style_states_its_guarantee_and_is_charged(run, files):
     assert_refused(again, "error: style (sigma", "would bring epsilon")
 
 
+def test_an_exact_style_with_a_ledger_is_beside_the_epsilon_of_a_later_one(run, files):
+    assert run(*COMMAND, *FEW, "--ledger", "ledger", "-o", "exact.json").code == 0
+    ran = run(*COMMAND, *FEW, "--epsilon", 50, "--delta", 1e-6, "--ledger", "ledger")
+    assert "beside 1 exact release, which no ε covers" in " ".join(ran.err.split())
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -475,6 +475,7 @@ def test_a_third_of_the_nodes_may_be_killed_in_a_secure_sum_which_is_right_in_on
     assert crossed.n_attempts == crossed.n_rounds == 3
     assert [node.node for node in crossed.nodes if node.n_summed == 3] == [1, 3, 4, 6]
     assert [node.n_summed for node in crossed.nodes if node.node in (2, 5)] == [0, 0]
+    assert crossed.absences == ["without node-2, node-5: it did not reply in time"]
     mdm, counts = local_fit(six, (1, 3, 4, 6), 3)
     assert distance(saved.model, mdm, counts) <= 1e-9
 

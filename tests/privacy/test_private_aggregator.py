@@ -1,16 +1,19 @@
 import numpy as np
 import pytest
 
-from polyurn import Journal, LocalAggregator, ReplayAggregator, fit_private, open_ledger
-from polyurn.errors import BudgetError, InputError, NodesError, ParameterError
+from polyurn import Journal, LocalAggregator, ReplayAggregator, SizeBins, fit_private, open_ledger
+from polyurn.errors import BudgetError, FileError, InputError, NodesError, ParameterError
 from polyurn.model.paper_truths import truth
 from polyurn.privacy.accounting import epsilon_of
 from polyurn.privacy.ledger import PrivacyLedger
-from polyurn.privacy.private_aggregator import PrivateAggregator
-from polyurn.wire import Noised
+from polyurn.privacy.private_aggregator import ExactAggregator, PrivateAggregator
+from polyurn.storage.ledger_file import LedgerFile
+from polyurn.wire import Noised, Survey
 from private_questions import AskShares, Clients
 
 VECTORS = np.random.default_rng(0).normal(size=(50, 4)) / 3
+COUNTS = truth("medium/1").sample(60, rng=0)
+SURVEY = Survey(10, SizeBins.exact(20), pairs=False)
 
 
 def private(clients=None, *, epsilon=1.0, **options):
@@ -165,3 +168,71 @@ def test_a_private_fit_that_was_killed_goes_on_and_pays_twice_for_the_lost_round
     assert charges[2].sigma == charges[3].sigma  # the round whose answer never came
     assert done.guarantee.n_rounds == 5
     assert 1.0 < done.guarantee.epsilon < 2.0
+
+
+# ------------------------------------------------------------------------------- exact releases
+
+
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "ledger"
+
+
+def test_an_exact_sum_is_in_the_ledger_before_it_is_asked_for(place):
+    class Looking(Clients):
+        def aggregate(self, query, cohort_size):
+            assert len(LedgerFile(place).read()) == len(self.asked) + 1
+            return super().aggregate(query, cohort_size)
+
+    exact = ExactAggregator(Looking(VECTORS), LedgerFile(place), run="fit 1")
+    sums = [exact.aggregate(AskShares(4), None).shares for _ in range(2)]
+    np.testing.assert_array_equal(sums[0], Clients(VECTORS).aggregate(AskShares(4), None).shares)
+    entries = LedgerFile(place).read()
+    assert {(one.what, one.n_numbers, one.run) for one in entries} == {
+        (AskShares(4).text, 4, "fit 1")
+    }
+
+
+def test_a_question_that_cannot_be_entered_is_not_asked(place):
+    clients, entries = Clients(VECTORS), LedgerFile(place)
+    place.unlink()
+    place.mkdir()
+    with pytest.raises(FileError):
+        ExactAggregator(clients, entries).aggregate(AskShares(4), None)
+    assert clients.asked == []
+
+
+def test_an_exact_round_that_is_begun_again_inside_is_entered_each_time(place):
+    class Retrying(Clients):
+        def retried(self, query, cohort_size, *, before):
+            for _ in range(3):
+                before()
+            return self.aggregate(query, cohort_size)
+
+    ExactAggregator(Retrying(VECTORS), LedgerFile(place)).aggregate(AskShares(4), None)
+    assert len(LedgerFile(place).read()) == 3
+
+
+def test_a_recorded_exact_round_is_not_entered_again(place):
+    kept = []
+    for n_rounds in (2, 3):
+        exact = ExactAggregator(LocalAggregator(COUNTS, rng=0), LedgerFile(place))
+        clients = ReplayAggregator(exact, kept)
+        assert clients.n_clients == 60
+        sums = [clients.aggregate(SURVEY, 10).to_vector() for _ in range(n_rounds)]
+    assert len(LedgerFile(place).read()) == 3
+    whole = LocalAggregator(COUNTS, rng=0)
+    np.testing.assert_array_equal(sums, [whole.aggregate(SURVEY, 10).to_vector() for _ in range(3)])
+
+
+def test_a_guarantee_knows_of_exact_releases_before_and_between(place):
+    exact = ExactAggregator(Clients(VECTORS), LedgerFile(place))
+    exact.aggregate(AskShares(4), None)
+    ledger = open_ledger(place, epsilon=1.0, delta=1e-6)
+    noised = PrivateAggregator(Clients(VECTORS), ledger=ledger)
+    noised.aggregate(Noised(AskShares(4), 20.0), None)
+    assert noised.guarantee().n_exact == 1
+    exact.aggregate(AskShares(4), None)
+    guarantee = noised.guarantee()
+    assert (guarantee.n_exact, guarantee.n_rounds) == (2, 1)
+    assert guarantee.epsilon == epsilon_of([20.0], 1e-6)

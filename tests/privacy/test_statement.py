@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from polyurn.errors import FileError, ParameterError
@@ -32,6 +34,17 @@ def test_earlier_releases_are_said():
     assert guarantee.total_epsilon == epsilon_of([6.0, 6.0], 1e-6)
     assert "earlier releases" in in_words(guarantee)
     assert "earlier" not in in_words(Guarantee.of(charges, 1e-6))
+
+
+@pytest.mark.parametrize(
+    ("n_exact", "words"), [(1, "beside 1 exact release,"), (14, "beside 14 exact releases,")]
+)
+def test_exact_releases_are_said_beside_epsilon(n_exact, words):
+    noised = Guarantee.of([Charge("score", 6.0, 32)], 1e-6)
+    assert "exact release" not in in_words(noised)
+    guarantee = replace(noised, n_exact=n_exact)
+    assert f"added or removed, {words} which no ε covers. Trust" in in_words(guarantee)
+    assert Guarantee.from_json(guarantee.to_json()) == guarantee
 
 
 def test_the_weakest_trust_model_of_all_releases_is_the_models():

@@ -17,6 +17,9 @@ from report_material import (
     runs,
     saved,
     selection,
+    style,
+    styled,
+    traffic_case,
 )
 
 
@@ -83,3 +86,10 @@ def test_the_traffic_of_a_federation_is_one_line():
     assert found.startswith(f"{federated().provenance.traffic.line}; ")
     assert dict(facts(federated()))["Privacy: what is guaranteed"].startswith("no guarantee")
     assert "histogram" not in found  # of a plain sum over one client, that would not be true
+
+
+def test_the_traffic_of_a_style_is_one_line_with_the_nodes_that_are_not_in_it():
+    record = traffic_case(3, odd=0).named({9: "ward 9"})
+    asked = Saved(style(), None, Provenance(traffic=record))
+    found = dict(facts(**styled(style=asked)))["Style: traffic on the wire"]
+    assert found == f"{record.line}; without ward 9: it was not there"

@@ -14,6 +14,7 @@ from polyurn.report.traffic_section import (
     traffic_section,
     what_the_server_saw,
 )
+from polyurn.wire.traffic import Absence
 from report_material import KINDS, federated, gathered, saved, traffic_case
 
 
@@ -110,6 +111,17 @@ def test_rounds_exchanges_and_timeouts_are_said():
     assert "1 of them ended at its timeout" in said
     never = dict(section(traffic_case(odd=0)).facts)["Rounds"]
     assert "none of which ended at its timeout" in never
+
+
+def test_nodes_that_were_not_in_every_sum_are_said_with_rounds_and_reason():
+    record = traffic_case(500, odd=0)
+    assert dict(section(record).facts)["Nodes that were not in every sum"] == "none."
+    gone = replace(record.nodes[7], absent=(Absence(4, 6, "it was not there"),))
+    record = replace(record, nodes=(*record.nodes[:7], gone, *record.nodes[8:]))
+    found = section(record)
+    said = dict(found.facts)["Nodes that were not in every sum"]
+    assert said == "without ward 8 in rounds 4 to 6: it was not there."
+    assert [row[0] for row in found.tables[0].rows] == ["ward 8", "499 others"]
 
 
 def test_bytes_are_said_in_all_and_for_each_node():

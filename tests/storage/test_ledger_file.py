@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from polyurn.errors import BudgetError, FileError, ParameterError
+from polyurn.privacy.ledger import ExactRelease
 from polyurn.storage.ledger_file import LedgerFile, open_ledger, raised_ledger
 
 
@@ -200,3 +201,41 @@ def test_a_place_that_cannot_be_used_is_refused(tmp_path):
         LedgerFile(tmp_path / "nowhere" / "ledger")
     with pytest.raises(FileError, match="Is a directory"):
         LedgerFile(tmp_path)
+
+
+# ------------------------------------------------------------------------------- exact releases
+
+EXACT = ExactRelease("survey", 30, "a run", "2026-01-31T12:00:00+00:00")
+
+
+def test_an_exact_release_is_there_in_the_next_process_and_costs_no_epsilon(path):
+    opened(path).charge("survey", 9.0, 20)
+    before = opened(path).epsilon_spent
+    LedgerFile(path).append(EXACT)
+    ledger = opened(path)
+    assert (ledger.n_exact, len(ledger.charges), ledger.epsilon_spent) == (1, 1, before)
+    assert LedgerFile(path).read()[-1] == EXACT
+
+
+@pytest.mark.parametrize("epsilon", [None, 2.0])
+def test_a_file_of_exact_releases_only_has_no_budget_until_one_is_given(path, epsilon):
+    for _ in range(2):
+        LedgerFile(path).append(EXACT)
+    ledger = raised_ledger(path, epsilon=epsilon, delta=1e-6, first=0.5)
+    assert (ledger.budget.epsilon, ledger.n_exact, ledger.charges) == (epsilon or 0.5, 2, ())
+    assert raised_ledger(path, epsilon=3.0, delta=1e-6, first=0.5).budget.epsilon == 3.0
+
+
+def test_a_file_of_exact_releases_is_opened_with_any_budget(path):
+    LedgerFile(path).append(EXACT)
+    assert opened(path, epsilon=4.0).n_exact == 1
+    with pytest.raises(ParameterError, match="expected the ledger's budget, epsilon 4"):
+        opened(path, epsilon=1.0)
+
+
+def test_an_exact_release_that_was_changed_is_damage(path):
+    LedgerFile(path).append(EXACT)
+    LedgerFile(path).append(EXACT)
+    path.write_text(path.read_text().replace("a run", "b run", 1))
+    with pytest.raises(FileError, match="line 2, is damaged"):
+        opened(path)

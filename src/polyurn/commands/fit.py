@@ -5,7 +5,7 @@ With several numbers of components, held-out clients choose.
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -30,13 +30,11 @@ from polyurn.errors import ParameterError
 from polyurn.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from polyurn.model.mdm import MDM
     from polyurn.server.fit_results import Round
     from polyurn.sources.clients import ClientTable, PackedClients
     from polyurn.storage.models import Saved
-    from polyurn.storage.provenance import PrivacyProvenance, Provenance
+    from polyurn.storage.provenance import Provenance
     from polyurn.wire import Aggregator
 
 # Where the paper's method starts, unless at the moments of the first category.
@@ -103,7 +101,7 @@ def fit_command(
     from polyurn.server.learning import learn, selects
     from polyurn.sources.clients import read_all
     from polyurn.storage.models import Saved
-    from polyurn.storage.provenance import Provenance
+    from polyurn.storage.provenance import PrivacyProvenance, Provenance
 
     numbers = component_numbers(components)
     cohort_size, sampling = drawn_cohort(cohort)
@@ -112,7 +110,7 @@ def fit_command(
     _check_options(context, columns, several=selects(numbers), scored=scored, private=bool(budget))
     read = read_all(table, columns.reading(), columns.declared())
     clients = read.aggregator(seed=seed, sampling=sampling, threads=threads, scheduler=scheduler)
-    asked = _asked(clients, context, scored, read, budget)
+    asked = _recorded(privacy.asked(clients), context, scored, read)
     if numbers != "auto" and not scored:
         _say_few(cohort_size or read.shape[0], numbers)
     kept: list[Round] = []
@@ -136,7 +134,8 @@ def fit_command(
             )
     except KeyboardInterrupt:
         last = None if scored else kept  # the rounds of a selection are those of several mixtures
-        begun = Provenance(**provenance_of(context, seed), privacy=_spent(asked))
+        spent = PrivacyProvenance.by(asked)
+        begun = Provenance(**provenance_of(context, seed), privacy=spent)
         _keep_interrupted(last, begun, read.categories, output, checkpoint)
         raise typer.Exit(INTERRUPTED) from None
     # How many clients and points there are is private too.
@@ -183,33 +182,15 @@ def _say_few(n_clients: int, numbers: tuple[int, ...]) -> None:
         say(few)
 
 
-def _spent(asked: "Aggregator") -> "PrivacyProvenance":
-    """What is guaranteed to clients by what was released so far."""
-    from polyurn.privacy.private_aggregator import PrivateAggregator
-    from polyurn.storage.provenance import PrivacyProvenance
-
-    return PrivacyProvenance.of(asked.guarantee() if isinstance(asked, PrivateAggregator) else None)
-
-
 def _largest_size(read: "ClientTable | PackedClients") -> int:
     say(f"max_size {read.max_size}, from the table; declare it with --max-size")
     return read.max_size
 
 
-def _asked(
-    clients: "Aggregator",
-    context: typer.Context,
-    scored: bool,
-    read: "ClientTable | PackedClients",
-    budget: "Mapping[str, Any]",
+def _recorded(
+    clients: "Aggregator", context: typer.Context, scored: bool, read: "ClientTable | PackedClients"
 ) -> "Aggregator":
-    """The same clients, behind their ledger; or with a log of their sums, in a folder."""
-    if budget:
-        from polyurn.privacy.ledger import PrivacyLedger
-        from polyurn.privacy.private_aggregator import PrivateAggregator
-
-        ledger = budget.get("ledger") or PrivacyLedger(budget["epsilon"], budget["delta"])
-        return PrivateAggregator(clients, ledger=ledger)
+    """The same clients, with a log of their sums if there is a folder for it."""
     folder = context.params["checkpoint"]
     if folder is None:
         return clients

@@ -15,6 +15,7 @@ from polyurn.errors import FileError, ParameterError
 if TYPE_CHECKING:
     from polyurn.client.bins import Bins
     from polyurn.sources.clients import Reading
+    from polyurn.wire import Aggregator
 
 T = TypeVar("T")
 
@@ -197,7 +198,7 @@ class PrivacyOptions:
     epsilon: float | None = EPSILON
     delta: float | None = also(DELTA, Needs("epsilon"))
     ledger: Path | None = option(
-        None, "With --epsilon: file that adds up what is spent on these clients.", Needs("epsilon")
+        None, "File that adds up what is spent on these clients, and has their exact releases."
     )
     ledger_epsilon: float | None = option(
         None,
@@ -207,20 +208,26 @@ class PrivacyOptions:
     )
 
     def budget(self) -> dict[str, Any]:
-        """Epsilon, delta and the ledger; nothing if no guarantee is asked for."""
+        """Epsilon and delta; nothing if no guarantee is asked for."""
         if self.epsilon is None:
             return {}
         if self.delta is None:
             raise ParameterError(
                 "expected --delta with --epsilon, well below one over the number of clients: 1e-6, say"
             )
-        budget: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
-        if self.ledger is not None:
-            from polyurn.storage.ledger_file import open_ledger
+        return {"epsilon": self.epsilon, "delta": self.delta}
 
-            whole = self.ledger_epsilon or self.epsilon
-            budget["ledger"] = open_ledger(self.ledger, epsilon=whole, delta=self.delta)
-        return budget
+    def asked(self, clients: "Aggregator") -> "Aggregator":
+        """The same clients, behind their ledger; without a guarantee only if there is a file of it."""
+        from polyurn.privacy.ledger import PrivacyLedger
+        from polyurn.privacy.private_aggregator import ExactAggregator, PrivateAggregator
+        from polyurn.storage.ledger_file import LedgerFile
+
+        entries = None if self.ledger is None else LedgerFile(self.ledger)
+        if self.epsilon is None or self.delta is None:
+            return clients if entries is None else ExactAggregator(clients, entries)
+        ledger = PrivacyLedger(self.ledger_epsilon or self.epsilon, self.delta, entries=entries)
+        return PrivateAggregator(clients, ledger=ledger)
 
 
 @dataclass(frozen=True)

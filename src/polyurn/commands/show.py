@@ -71,7 +71,8 @@ def _show(
     if alarm is not None:
         say(f"alarm: {alarm}")
     if provenance is not None and provenance.traffic is not None:
-        say(f"crossed: {provenance.traffic.line}")
+        for sentence in (f"crossed: {provenance.traffic.line}", *provenance.traffic.absences):
+            say(sentence)
 
 
 def _refuse_others(path: Path, kind: str | None) -> None:

@@ -5,7 +5,7 @@ Parses, calls the library, writes.
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -26,13 +26,10 @@ from polyurn.commands.options import (
     listed_names,
 )
 from polyurn.errors import CountsError, ParameterError
-from polyurn.wording import counted
+from polyurn.wording import counted, listed
 
 if TYPE_CHECKING:
-    from polyurn.client.records import Records
     from polyurn.model.style import Style
-    from polyurn.model.style_coordinates import StyleSpace
-    from polyurn.privacy.statement import Guarantee
     from polyurn.sources.points import Points
     from polyurn.storage.models import Saved
 
@@ -62,9 +59,11 @@ def style_command(
 
     Example: `polyurn style proxy.parquet records.parquet --label digit --client writer -o style.json`
     """
+    from polyurn.aggregate.local import LocalAggregator
     from polyurn.client.counting import category_names
     from polyurn.commands.views import style_json, style_table
     from polyurn.model.style_coordinates import style_space
+    from polyurn.server.style_fit import fit_style
     from polyurn.sources.points import read_records
     from polyurn.storage.models import Saved, save
     from polyurn.storage.provenance import PrivacyProvenance, Provenance
@@ -89,9 +88,10 @@ def style_command(
         points.features, points.labels, n_labels=records.n_labels, radius=measured.radius,
         n_directions=n_directions or min(DIRECTIONS, n_features),
     )  # fmt: skip
-    style, guarantee = _fitted(records, space, budget, label_effect=measured.label_effect)
+    asked = privacy.asked(LocalAggregator(records))
+    style = fit_style(asked, space, label_effect=measured.label_effect, **budget)
     provenance = Provenance(
-        command=context.obj, data=clients.name, privacy=PrivacyProvenance.of(guarantee)
+        command=context.obj, data=clients.name, privacy=PrivacyProvenance.by(asked)
     )  # without a seed: nothing is drawn
     saved = Saved(style, names, provenance, points.columns)
     say_style(saved)
@@ -102,23 +102,6 @@ def style_command(
         print_json(style_json(saved))
     elif output is None:
         show(style_table(style))
-
-
-def _fitted(
-    records: "Records", space: "StyleSpace", budget: dict[str, Any], *, label_effect: bool
-) -> "tuple[Style, Guarantee | None]":
-    """The style of the clients, and what is guaranteed to them, if there is a budget."""
-    from polyurn.aggregate.local import LocalAggregator
-    from polyurn.privacy.ledger import PrivacyLedger
-    from polyurn.privacy.private_aggregator import PrivateAggregator
-    from polyurn.server.style_fit import fit_style
-
-    if not budget:
-        return fit_style(LocalAggregator(records), space, label_effect=label_effect), None
-    ledger = budget.pop("ledger", None) or PrivacyLedger(**budget)
-    private = PrivateAggregator(LocalAggregator(records), ledger=ledger)
-    style = fit_style(private, space, label_effect=label_effect, **budget)
-    return style, private.guarantee()
 
 
 def say_style(saved: "Saved[Style]") -> None:
@@ -134,16 +117,12 @@ def _check_labels(proxy: Path, points: "Points", names: tuple[str, ...]) -> None
     lacking, single = ([name for k, name in enumerate(names) if held[k] == n] for n in (0, 1))
     if lacking:
         raise CountsError(
-            f"{proxy}: expected points of every declared label, got none of {_listed(lacking)}; take "
-            "proxy points of them, or leave them out of --categories and of the records"
+            f"{proxy}: expected points of every declared label, got none of "
+            f"{listed(lacking, _SHOWN)}; take proxy points of them, or leave them out of --categories "
+            "and of the records"
         )
     if single:
         warn(
-            f"one proxy point only: {_listed(single)}; how clients differ is then measured from that "
-            "point, so take more"
+            f"one proxy point only: {listed(single, _SHOWN)}; how clients differ is then measured from "
+            "that point, so take more"
         )
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more}"

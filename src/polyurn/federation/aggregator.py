@@ -8,9 +8,9 @@ import math
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -40,8 +40,8 @@ from polyurn.wire import (
     node_bounds,
 )
 from polyurn.wire.query import ROUNDING
-from polyurn.wire.traffic import NodeTraffic, RoundTraffic, Traffic
-from polyurn.wording import counted
+from polyurn.wire.traffic import NOT_THERE, Absence, NodeTraffic, RoundTraffic, Traffic
+from polyurn.wording import counted, listed
 
 # One node could accuse another falsely; two that agree are believed.
 _ENOUGH_ACCUSERS = 2
@@ -120,6 +120,9 @@ class FederatedAggregator:
         no more than there are in the roster.
     rng : int or numpy.random.Generator
         Chooses the cohorts.
+    on_change : function of (round, nodes that left and why, nodes that joined), optional
+        Called after a sum that nodes left or joined since the sum before; a node that was not chosen for
+        a cohort has not left.
 
     Examples
     --------
@@ -135,6 +138,7 @@ class FederatedAggregator:
         clients_per_node: int = 1,
         expected: int = 0,
         rng: int | np.random.Generator | None = None,
+        on_change: Callable[[int, Mapping[int, str], Sequence[int]], None] = lambda *_: None,
     ) -> None:
         if not 1 <= clients_per_node < 2**32:
             raise ParameterError("expected clients_per_node of at least 1")
@@ -147,6 +151,7 @@ class FederatedAggregator:
                 )
         self._roster: Any = roster if terms.secure else None
         self._expected, self._rng, self._tally = expected, np.random.default_rng(rng), Tally()
+        self._on_change, self._free = on_change, set[int]()
         self._known: set[int] = set()
         self._present: set[int] = set()
         self._n_begun = 0  # rounds, with those that were left out
@@ -257,7 +262,10 @@ class FederatedAggregator:
                 failed = f"{error}; {self._absent()}"
                 continue
             self._exclude(attempt.suspects())
-            self._tally.summed(summed)
+            there = self._free - set(cohort).difference(summed)
+            left, joined = self._tally.summed(summed, there, self._known)
+            if left or joined:
+                self._on_change(self._n_begun, left, joined)
             return query.read(total)
         raise AssertionError("the last attempt returns or raises")
 
@@ -275,7 +283,8 @@ class FederatedAggregator:
             self._tally.alive(node)
         self._known |= there
         self._present = there
-        free = sorted(there - set(self._tally.excluded))
+        self._free = there - set(self._tally.excluded)
+        free = sorted(self._free)
         aim = len(self._known) if cohort_size is None else cohort_size
         needed = self._terms.needed(aim)
         if len(free) < needed:
@@ -296,8 +305,8 @@ class FederatedAggregator:
         by_reasons: dict[str, list[int]] = {}
         for node, whys in self._tally.refused.items():
             by_reasons.setdefault("; ".join(whys), []).append(node)
-        refused = [f"{_listed(nodes)} ({why})" for why, nodes in by_reasons.items()]
-        excluded = _listed(list(self._tally.excluded))
+        refused = [f"{listed(nodes)} ({why})" for why, nodes in by_reasons.items()]
+        excluded = listed(list(self._tally.excluded))
         return f"excluded: {excluded}, refused: {', '.join(refused) or 'none'}"
 
 
@@ -315,7 +324,11 @@ class Tally:
         self.n_attempts = self.n_asks = self.n_timeouts = self.bytes_down = self.bytes_up = 0
         self._summed: Counter[int] = Counter()
         self._rounds: list[RoundTraffic] = []
-        self._n_in_sum = 0
+        self._n_in_sum = self._number = 0
+        # For each sum: its round, who was in it or not drawn for it, and why others were not.
+        self._sums: list[tuple[int, Set[int], dict[int, str]]] = []
+        self._whys: dict[int, str] = {}  # of this round
+        self._joined: Set[int] = set()
         self._excluded: dict[int, str] = {}
         self._for_good: set[int] = set()
         self._was_excluded: set[int] = set()
@@ -335,7 +348,8 @@ class Tally:
     def round(self, number: int, *, kind: str, n_numbers: int) -> Iterator[None]:
         """All that is sent inside belongs to one round, which ends in a sum or an error."""
         n_attempts, down, up = self.n_attempts, self.bytes_down, self.bytes_up
-        self._n_in_sum, begun = 0, time.monotonic()
+        self._n_in_sum, self._number, begun = 0, number, time.monotonic()
+        self._whys = {}
         try:
             yield
         finally:
@@ -356,11 +370,22 @@ class Tally:
     def refuse(self, node: int, why: str) -> None:
         """A reply is not used."""
         self._refused.setdefault(node, Counter())[why] += 1
+        self._whys[node] = why
 
-    def summed(self, nodes: Collection[int]) -> None:
-        """A round has ended with a sum over these."""
+    def summed(
+        self, nodes: Collection[int], there: Set[int], known: Set[int]
+    ) -> tuple[dict[int, str], list[int]]:
+        """A round has ended with a sum over these: who has left since then and why, and who joined.
+
+        `there` are these and those that were not drawn for the cohort, `known` all that ever connected.
+        """
         self._n_in_sum = len(nodes)
         self._summed.update(nodes)
+        before = self._joined if self._sums else known
+        whys = {n: self._excluded.get(n) or self._whys.get(n, NOT_THERE) for n in known - there}
+        self._sums.append((self._number, there, whys))
+        self._joined = before & there | set(nodes)  # one that was not drawn is as it was
+        return {n: whys[n] for n in sorted(before - there)}, sorted(self._joined - before)
 
     def silent(self, nodes: Collection[int]) -> None:
         """They did not reply in time."""
@@ -398,10 +423,22 @@ class Tally:
                     n_summed=self._summed[node],
                     excluded=self._excluded.get(node),
                     refused=tuple(self._refused.get(node, {}).items()),
+                    absent=self._absences(node),
                 )
                 for node in nodes
             ),
         )
+
+    def _absences(self, node: int) -> tuple[Absence, ...]:
+        """The sums that a node was not in, those without a sum between them as one."""
+        found: list[Absence] = []
+        was_there = True
+        for number, there, whys in self._sums:
+            if node not in there:
+                one = Absence(number, number, whys.get(node, NOT_THERE))
+                found.append(one if was_there else replace(found.pop(), last=number))
+            was_there = node in there
+        return tuple(found)
 
 
 class Attempt:
@@ -586,8 +623,3 @@ def _checked_roster(roster: object) -> Any:
             f"expected a Roster with the nodes' public keys for secure sums, got {got(roster)}"
         )
     return roster
-
-
-def _listed(nodes: list[int]) -> str:
-    more = f" and {len(nodes) - 8} more" if len(nodes) > 8 else ""
-    return ", ".join(map(str, nodes[:8])) + more if nodes else "none"

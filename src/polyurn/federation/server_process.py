@@ -21,12 +21,12 @@ from polyurn.federation.jobs import Job, JobFolder, MixtureJob, StyleJob
 from polyurn.privacy.accounting import epsilon_of, sigma_for, spent
 from polyurn.privacy.ledger import PrivacyLedger
 from polyurn.privacy.noise import check_installed
-from polyurn.privacy.private_aggregator import PrivateAggregator
+from polyurn.privacy.private_aggregator import ExactAggregator, PrivateAggregator
 from polyurn.server.fit_results import Round, SelectionRound
 from polyurn.server.learning import learn
 from polyurn.server.style_fit import fit_style
 from polyurn.storage.journal import Journal
-from polyurn.storage.ledger_file import raised_ledger
+from polyurn.storage.ledger_file import LedgerFile, raised_ledger
 from polyurn.storage.models import save
 from polyurn.storage.provenance import PrivacyProvenance, Provenance
 from polyurn.typed.json_form import to_json
@@ -42,6 +42,7 @@ def perform(exchange: Exchange, folder: JobFolder) -> None:
     job = folder.read()
     files = FederationFolder(job.federation)
     federation = files.read()
+    names = {node.number: node.name for node in federation.nodes}
     nodes = FederatedAggregator(
         exchange,
         job,
@@ -49,7 +50,11 @@ def perform(exchange: Exchange, folder: JobFolder) -> None:
         clients_per_node=federation.clients_per_node,
         expected=len(files.flower_ids()),
         rng=job.seed if isinstance(job, MixtureJob) else None,
-    )
+        on_change=lambda number, left, joined: folder.tell({
+            "round": number, "left": {names[node]: why for node, why in left.items()},
+            "joined": [names[node] for node in joined],
+        }),
+    )  # fmt: skip
     if isinstance(job, MixtureJob):
         _learn_mixture(nodes, files, job, folder)
     else:
@@ -61,9 +66,7 @@ def _learn_mixture(
 ) -> None:
     federation = files.read()
     answers = None if job.checkpoint is None else Journal(Path(job.checkpoint), job.settings)
-    asked: Aggregator = nodes
-    if job.epsilon is not None:
-        asked = private_clients(nodes, job, files, answers)
+    asked = _entered(nodes, job, files, answers)
     if answers is not None:
         folder.tell({"kept": len(answers)})
         asked = ReplayAggregator(asked, answers)
@@ -83,21 +86,12 @@ def _learn_mixture(
 def _learn_style(
     nodes: FederatedAggregator, files: FederationFolder, job: StyleJob, folder: JobFolder
 ) -> None:
-    guarantee = None
-    if job.epsilon is None:
-        style = fit_style(nodes, job.space, label_effect=job.label_effect)
-    else:
-        private = private_clients(nodes, job, files)
-        with _saying_how_to_raise():
-            style = fit_style(
-                private,
-                job.space,
-                label_effect=job.label_effect,
-                epsilon=job.epsilon,
-                delta=job.delta,
-            )
-        guarantee = private.guarantee()
-    privacy = to_json(PrivacyProvenance.of(guarantee))
+    asked = _entered(nodes, job, files)
+    with _saying_how_to_raise():
+        style = fit_style(
+            asked, job.space, label_effect=job.label_effect, epsilon=job.epsilon, delta=job.delta
+        )
+    privacy = to_json(PrivacyProvenance.by(asked))
     save(
         style,
         folder.result,
@@ -133,19 +127,20 @@ def _event(done: Round | SelectionRound) -> dict[str, Any]:
 # -------------------------------------------------------------------------------- a guarantee
 
 
-def private_clients(
+def _entered(
     clients: FederatedAggregator, job: Job, files: FederationFolder, answers: Journal | None = None
-) -> PrivateAggregator:
-    """The nodes, asked for sums with noise only; an error if the ledger cannot pay for the whole run.
+) -> Aggregator:
+    """The nodes behind the federation's ledger, an error if that cannot pay for the whole run.
 
-    A run that continues from a journal is charged under the name with which it began.
+    With a guarantee they are asked for sums with noise only. A run that continues from a journal is
+    charged or entered under the name with which it began.
     """
-    assert job.epsilon is not None
-    assert job.delta is not None
+    run = None if answers is None else answers.name
+    if job.epsilon is None or job.delta is None:
+        return ExactAggregator(clients, LedgerFile(files.ledger), run=run)
     ledger = raised_ledger(
         files.ledger, epsilon=job.ledger_epsilon, delta=job.delta, first=job.epsilon
     )
-    run = None if answers is None else answers.name
     lost = [] if answers is None else _lost(ledger, answers, files)
     others = [charge.sigma for charge in ledger.charges if charge.run != run]
     _check_left(ledger, [sigma_for(job.epsilon, job.delta), *lost, *others])

@@ -69,7 +69,17 @@ class Charge:
             )
 
 
-Entry: TypeAlias = Budget | Charge
+@dataclass(frozen=True)
+class ExactRelease:
+    """One release without noise, which no ε covers: the question, by which run, and when (UTC)."""
+
+    what: str
+    n_numbers: Count
+    run: str
+    when: str
+
+
+Entry: TypeAlias = Budget | Charge | ExactRelease
 
 
 class Entries(Protocol):
@@ -139,7 +149,7 @@ class PrivacyLedger:
         self._entries: Entries = _InMemory() if entries is None else entries
         with self._entries.turn():
             kept = self._entries.read()
-            if not kept:
+            if not any(isinstance(entry, Budget) for entry in kept):
                 self._entries.append(given)
             elif _budget(kept) != given:
                 was = _budget(kept)
@@ -162,6 +172,11 @@ class PrivacyLedger:
     def mark(self) -> str:
         """Names what was charged so far: a file that is shorter, or another one, does not have it."""
         return self._entries.mark
+
+    @property
+    def n_exact(self) -> int:
+        """How many releases without noise there were, which no ε covers."""
+        return sum(isinstance(entry, ExactRelease) for entry in self._entries.read())
 
     @property
     def epsilon_spent(self) -> float:

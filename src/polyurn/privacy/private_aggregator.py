@@ -7,10 +7,12 @@ does. Here is all that a server with a guarantee ever learns about its clients.
 import re
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from polyurn.errors import ParameterError
-from polyurn.privacy.ledger import PrivacyLedger, Trust
+from polyurn.privacy.ledger import Entries, ExactRelease, PrivacyLedger, Trust
 from polyurn.privacy.noise import Noise, check_scale, discrete_gaussian, noised
 from polyurn.privacy.statement import Guarantee
 from polyurn.typed.arguments import checked
@@ -123,13 +125,12 @@ class PrivateAggregator:
         charges = self._ledger.charges
         own = [charge for charge in charges if charge.run == self._run]
         others = [charge for charge in charges if charge.run != self._run]
-        return Guarantee.of(own, self._ledger.budget.delta, earlier=others)
+        noised = Guarantee.of(own, self._ledger.budget.delta, earlier=others)
+        return replace(noised, n_exact=self._ledger.n_exact)
 
     def skip(self) -> None:
         """Leave a round out that was recorded, and charged when it was."""
-        skip: Callable[[], object] | None = getattr(self._aggregator, "skip", None)
-        if skip is not None:
-            skip()
+        _skip(self._aggregator)
 
     def __repr__(self) -> str:
         return f"PrivateAggregator({self._trust}, {self._ledger!r})"  # not how many clients
@@ -143,12 +144,52 @@ class PrivateAggregator:
                 trust=self._trust, change_norm=release.query.change_norm, run=self._run,
             )  # fmt: skip
 
-        retried = getattr(self._aggregator, "retried", None)
-        if retried is not None:
-            answer: S = retried(asked, None, before=charge)
-            return answer
-        charge()
-        return self._aggregator.aggregate(asked, None)
+        return _after(charge, self._aggregator, asked, None)
+
+
+class ExactAggregator:
+    """Asks for exact sums, each of which is in a ledger before it is asked for; `run` as above."""
+
+    def __init__(self, aggregator: Aggregator, entries: Entries, *, run: str | None = None) -> None:
+        self._aggregator, self._entries = aggregator, entries
+        self._run = secrets.token_hex(8) if run is None else run
+
+    @property
+    def n_clients(self) -> int:
+        """How many clients there are, if the other aggregator says so (AttributeError if not)."""
+        return int(self._aggregator.n_clients)  # type: ignore[attr-defined]
+
+    def aggregate(self, query: Query[S], cohort_size: int | None) -> S:
+        """The sum of a cohort's answers."""
+
+        def enter() -> None:
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            with self._entries.turn():
+                self._entries.read()
+                self._entries.append(ExactRelease(query.text, query.n_numbers, self._run, now))
+
+        return _after(enter, self._aggregator, query, cohort_size)
+
+    def skip(self) -> None:
+        """Leave a round out that was recorded, and entered when it was."""
+        _skip(self._aggregator)
+
+
+def _after(
+    before: Callable[[], None], aggregator: Aggregator, query: Query[S], cohort_size: int | None
+) -> S:
+    """The answer, with a call of `before` each time it is asked for."""
+    retried: Callable[..., S] | None = getattr(aggregator, "retried", None)
+    if retried is not None:
+        return retried(query, cohort_size, before=before)
+    before()
+    return aggregator.aggregate(query, cohort_size)
+
+
+def _skip(aggregator: Aggregator) -> None:
+    skip: Callable[[], object] | None = getattr(aggregator, "skip", None)
+    if skip is not None:
+        skip()
 
 
 def _in_words(query: object) -> str:

@@ -49,6 +49,8 @@ class Guarantee:
         Who added the noise: "central", "distributed" or "local".
     n_rounds, n_numbers : int
         Releases, and the numbers that one client sent in all of them.
+    n_exact : int
+        Releases without noise about the same clients, which are known and no ε covers.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Guarantee:
     trust: str
     n_rounds: Count
     n_numbers: Count
+    n_exact: Count = 0
 
     def __post_init__(self) -> None:
         numbers = self.epsilon, self.total_epsilon, self.record_epsilon
@@ -126,9 +129,10 @@ def in_words(guarantee: Guarantee | None) -> str:
     if guarantee is None:
         return NO_GUARANTEE
     g = guarantee
+    beside = f", beside {counted(g.n_exact, 'exact release')}, which no ε covers" * (g.n_exact > 0)
     text = (
-        f"({_up(g.epsilon)}, {g.delta:g})-differentially private for one client, added or removed. "
-        f"Trust model {_TRUST[g.trust]}. {counted(g.n_rounds, 'round')}, "
+        f"({_up(g.epsilon)}, {g.delta:g})-differentially private for one client, added or removed"
+        f"{beside}. Trust model {_TRUST[g.trust]}. {counted(g.n_rounds, 'round')}, "
         f"{counted(g.n_numbers, 'number')} sent by each client. "
     )
     if g.total_epsilon > g.epsilon:

@@ -25,6 +25,9 @@ def provenance_section(material: Material) -> Section:
         facts += _provenance_facts("Style", material.style.provenance)
         if material.style.provenance.privacy is not None:
             facts.append(("Style: what is guaranteed", material.style.provenance.privacy_in_words))
+        if (traffic := material.style.provenance.traffic) is not None:
+            text = "; ".join([traffic.line, *traffic.absences])
+            facts.append(("Style: traffic on the wire", text))
     if material.comparison is not None:
         facts += _provenance_facts("Comparison", material.comparison_provenance)
         facts.append(("Comparison", material.comparison.standing))

@@ -10,11 +10,11 @@ from polyurn.report.charts import LINE, SHORT, Rows, Spec, chart, keyed, names_o
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table
 from polyurn.wire.traffic import NodeTraffic, Traffic
-from polyurn.wording import counted, in_bytes, in_time
+from polyurn.wording import counted, in_bytes, in_time, span
 
 # As many as there are shapes that an eye tells apart; further kinds of question are drawn as one.
 MOST_KINDS = 6
-# In a larger federation only nodes that were excluded or refused have a row, and at most so many: the
+# In a larger federation only nodes that were excluded, refused or absent have one, at most so many: the
 # table fits on a screen with the row of all the others.
 MOST_NODES, MOST_ODD = 24, 10
 OTHER = "other"
@@ -65,6 +65,7 @@ def _facts(traffic: Traffic) -> tuple[tuple[str, str], ...]:
             "node’s.",
         ),
         ("Rounds", _rounds(traffic)),
+        ("Nodes that were not in every sum", f"{'; '.join(traffic.absences) or 'none'}."),
         ("Bytes", _volume(traffic)),
     )
 
@@ -211,7 +212,7 @@ def _meanings(rows: Rows) -> str:
 class ShownNodes:
     """The nodes that have a row of their own, and the others.
 
-    `alike` were neither excluded nor ever refused; `more` were, and are too many to show.
+    `alike` were neither excluded nor ever refused or absent; `more` were, and are too many to show.
     """
 
     own: tuple[NodeTraffic, ...]
@@ -220,15 +221,16 @@ class ShownNodes:
 
 
 def shown_nodes(traffic: Traffic) -> ShownNodes:
-    """All nodes of a small federation; of a large one those that were excluded or refused.
+    """All nodes of a small federation; of a large one those that were excluded, refused or absent.
 
     Excluded ones come first, then those whose replies were not used most often.
     """
     if len(traffic.nodes) <= MOST_NODES:
         return ShownNodes(traffic.nodes, (), ())
-    odd = [node for node in traffic.nodes if node.excluded is not None or node.refused]
+    odd = [node for node in traffic.nodes if node.excluded or node.refused or node.absent]
     odd.sort(key=lambda node: (node.excluded is None, -node.n_refused))
-    alike = tuple(node for node in traffic.nodes if node.excluded is None and not node.refused)
+    own = {node.node for node in odd}
+    alike = tuple(node for node in traffic.nodes if node.node not in own)
     return ShownNodes(tuple(odd[:MOST_ODD]), alike, tuple(odd[MOST_ODD:]))
 
 
@@ -239,7 +241,7 @@ def _nodes(traffic: Traffic) -> Table:
         rows.append(_together(f"{len(nodes.more):,} more of these", nodes.more))
     if nodes.alike:
         rows.append(_together(f"{len(nodes.alike):,} {'others' if rows else 'nodes'}", nodes.alike))
-    some = "; a row each for those that were excluded, or of whom a reply was not used"
+    some = "; a row each for those that were excluded or absent, or of whom a reply was not used"
     return Table(
         f"The {counted(traffic.n_nodes, 'node')}{some if nodes.alike or nodes.more else ''}",
         (
@@ -269,18 +271,6 @@ def _together(name: str, nodes: tuple[NodeTraffic, ...]) -> tuple[str, ...]:
 
 def _with_times(reasons: Counter[str]) -> str:
     return ", ".join(f"{why} ({times:,}×)" for why, times in reasons.most_common()) or "–"
-
-
-def span(numbers: list[int]) -> str:
-    """The smallest and the largest of some numbers.
-
-    Examples
-    --------
-    >>> span([9, 7, 9]), span([9, 9])
-    ('7 to 9', '9')
-    """
-    low, high = min(numbers), max(numbers)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def what_the_server_saw(traffic: Traffic) -> str:

@@ -14,7 +14,6 @@ from polyurn.server.paper import fit_paper
 from polyurn.wire import Aggregator
 
 if TYPE_CHECKING:  # a fit with exact sums does not wait for the private one to be loaded
-    from polyurn.privacy.ledger import PrivacyLedger
     from polyurn.server.private.private_fit import PrivateSelection
 
 Components: TypeAlias = Sequence[int] | Literal["auto"]
@@ -35,7 +34,6 @@ def learn(
     moments: Literal["first", "most_frequent", "pooled"] = "first",
     epsilon: float | None = None,
     delta: float | None = None,
-    ledger: "PrivacyLedger | None" = None,
     held_out: float | None = None,
     max_rounds: int = 50,
     tol: float = 1e-3,
@@ -59,7 +57,7 @@ def learn(
     if epsilon is not None:
         from polyurn.server.private.private_fit import fit_private, select_private
 
-        common |= {"epsilon": epsilon, "delta": delta, "ledger": ledger, "rng": rng}
+        common |= {"epsilon": epsilon, "delta": delta, "rng": rng}
         if components == "auto":
             raise ParameterError("expected --components as 1:6 or 2,4,8 with --epsilon, got auto")
         if selects(components):

@@ -16,7 +16,7 @@ from polyurn.model.style_coordinates import StyleSpace, style_space
 from polyurn.sources.clients import Say
 from polyurn.sources.points import PointFile
 from polyurn.storage.models import load_saved
-from polyurn.wording import counted
+from polyurn.wording import counted, listed
 
 _SHOWN = 4  # categories that the proxy points lack, by their names
 
@@ -99,8 +99,7 @@ def _check_every_category(codes: NDArray[np.int64], federation: Federation, path
     names = category_names(federation.declared)
     lacking = [names[k] for k in np.setdiff1d(np.arange(federation.n_categories), codes)]
     if lacking:
-        more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
         raise CountsError(
             f"{path}: expected points of each of the federation's {len(names)} categories, got none of "
-            f"{', '.join(lacking[:_SHOWN])}{more}"
+            f"{listed(lacking, _SHOWN)}"
         )

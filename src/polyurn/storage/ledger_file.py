@@ -8,9 +8,10 @@ whoever has kept its mark. What entries mean is `privacy/ledger.py`, what a log 
 import os
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 from polyurn.errors import FileError, ParameterError
-from polyurn.privacy.ledger import Budget, Charge, Entry, PrivacyLedger
+from polyurn.privacy.ledger import Budget, Charge, Entry, ExactRelease, PrivacyLedger
 from polyurn.storage.json_log import JsonLog
 from polyurn.typed.arguments import checked
 
@@ -71,10 +72,11 @@ def raised_ledger(
 
 @dataclass(frozen=True)
 class _Line:
-    """An entry: one of the two is there."""
+    """An entry: one of them is there."""
 
     budget: Budget | None = None
     charge: Charge | None = None
+    exact: ExactRelease | None = None
 
 
 class LedgerFile:
@@ -100,17 +102,17 @@ class LedgerFile:
 
     def read(self) -> list[Entry]:
         """All entries; a last line that was cut off is none."""
-        both = [(line.budget, line.charge) for line in self._log.read()]
+        lines = [(line.budget, line.charge, line.exact) for line in self._log.read()]
         if self._seen and not self._log.has(self._seen):
             raise self._is_older()
         self._seen = self.mark
-        return [entry for pair in both for entry in pair if entry is not None]
+        return [entry for line in lines for entry in line if entry is not None]
 
     def append(self, entry: Entry) -> None:
         """One more line, on disk when this returns."""
-        is_budget = isinstance(entry, Budget)
-        line = _Line(budget=entry) if is_budget else _Line(charge=entry)  # type: ignore[arg-type]
-        self._log.append(line, consequence="; nothing was asked")
+        name = {Budget: "budget", Charge: "charge", ExactRelease: "exact"}[type(entry)]
+        line: Any = {name: entry}
+        self._log.append(_Line(**line), consequence="; nothing was asked")
         self._seen = self.mark
 
     @property

@@ -10,9 +10,11 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
 from polyurn.errors import FileError, ParameterError
+from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.privacy.statement import Guarantee, in_words
 from polyurn.server.fit_results import Fit, Selection
 from polyurn.typed.json_form import Count, from_json, read_value, shown, to_json
+from polyurn.wire import Aggregator
 from polyurn.wire.traffic import Traffic
 
 if TYPE_CHECKING:  # reading a file does not wait for the search to be loaded
@@ -57,6 +59,11 @@ class PrivacyProvenance:
     def of(cls, guarantee: Guarantee | None) -> Self:
         """Of a fit's guarantee, or that it has none."""
         return cls(statement=in_words(guarantee), guarantee=guarantee)
+
+    @classmethod
+    def by(cls, asked: Aggregator) -> Self:
+        """Of what was asked so far, which guarantees something if the aggregator is private."""
+        return cls.of(asked.guarantee() if isinstance(asked, PrivateAggregator) else None)
 
 
 @dataclass(frozen=True, kw_only=True)

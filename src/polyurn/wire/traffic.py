@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from polyurn.typed.json_form import Count, Finite
-from polyurn.wording import counted, in_bytes
+from polyurn.wording import counted, in_bytes, listed, span
+
+NOT_THERE = "it was not there"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +42,15 @@ class RoundTraffic:
     seconds: Finite
 
 
+@dataclass(frozen=True)
+class Absence:
+    """Rounds in whose sums a node was not, from `first` to `last`, and why it was not in the first."""
+
+    first: Count
+    last: Count
+    why: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class NodeTraffic:
     """What one node contributed, and why not more.
@@ -54,6 +65,8 @@ class NodeTraffic:
         Why it was excluded from further rounds.
     refused : tuple of (str, int)
         Reasons why a reply was not used, its own refusals among them, and how often.
+    absent : tuple of Absence
+        The rounds whose sum it was not in, but for those whose cohort was drawn without it.
     """
 
     node: Count
@@ -61,6 +74,7 @@ class NodeTraffic:
     n_summed: Count = 0
     excluded: str | None = None
     refused: tuple[tuple[str, Count], ...] = ()
+    absent: tuple[Absence, ...] = ()
 
     @property
     def n_refused(self) -> int:
@@ -109,7 +123,9 @@ class Traffic:
     def named(self, names: Mapping[int, str]) -> "Traffic":
         """The same with names of nodes, and entries for named nodes that never connected."""
         known = {node.node: node for node in self.nodes}
-        absent = {node: NodeTraffic(node=node, name=name) for node, name in names.items()}
+        sums = [one.number for one in self.sums]
+        never = (Absence(sums[0], sums[-1], NOT_THERE),) if sums else ()
+        absent = {n: NodeTraffic(node=n, name=name, absent=never) for n, name in names.items()}
         both = sorted({**absent, **known}.items())
         nodes = tuple(replace(one, name=names.get(node, one.name)) for node, one in both)
         return replace(self, nodes=nodes)
@@ -162,10 +178,21 @@ class Traffic:
     @property
     def line(self) -> str:
         """A summary in one line of a terminal."""
-        n_summed = max((one.n_nodes for one in self.sums), default=self.n_nodes)
-        of = f"{n_summed} of " if n_summed < self.n_nodes else ""
+        in_sums = [one.n_nodes for one in self.sums] or [self.n_nodes]
+        of = f"{span(in_sums)} of " if min(in_sums) < self.n_nodes else ""
         return (
             f"{'secure' if self.secure else 'plain'} sums over {of}{counted(self.n_nodes, 'node')}: "
             f"{counted(self.n_rounds, 'round')}, {in_bytes(self.bytes_up)} up, "
             f"{in_bytes(self.bytes_down)} down"
         )
+
+    @property
+    def absences(self) -> list[str]:
+        """Sentences that say which nodes were not in all sums, in which rounds, and why."""
+        alike: dict[str, list[str]] = {}
+        for node in self.nodes:
+            for one in node.absent:
+                when = f" in round{'s' * (one.first < one.last)} {span([one.first, one.last])}"
+                of_all = node.n_summed or self.n_earlier  # or else there is nothing of it
+                alike.setdefault(f"{when if of_all else ''}: {one.why}", []).append(node.name)
+        return [f"without {listed(names)}{rest}" for rest, names in alike.items()]

@@ -1,20 +1,23 @@
 """`polyurn federation run`: what is refused before anybody is asked, and what is shown in the end."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
 from cli_walk import assert_refused
-from polyurn import LocalAggregator, select_private
+from polyurn import LocalAggregator, fit, select_private
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.jobs import JobFolder, MixtureJob
 from polyurn.storage.models import save
-from polyurn.storage.provenance import PrivacyProvenance
+from polyurn.storage.provenance import PrivacyProvenance, Provenance
 from polyurn.typed.json_form import to_json
+from polyurn.wire.traffic import Absence
+from report_material import traffic_case
 
 RUN = ("federation", "run", "fed", "--no-privacy")
 PRIVATE = ("federation", "run", "fed", "--epsilon", 1, "--delta", 1e-6)
+COUNTS = [[4, 1, 0], [0, 3, 3], [1, 0, 7], [2, 2, 2]]
 
 
 def test_a_server_that_is_down_is_said_with_what_to_do(run, fed):
@@ -111,9 +114,8 @@ def played(monkeypatch, fed):
     def submit(_, path):
         folder = JobFolder(path)
         jobs.append(folder.read())
-        counts = [[4, 1, 0], [0, 3, 3], [1, 0, 7], [2, 2, 2]]
         choice = select_private(
-            LocalAggregator(counts), jobs[-1].components, epsilon=1.0, delta=1e-6, n_categories=3,
+            LocalAggregator(COUNTS), jobs[-1].components, epsilon=1.0, delta=1e-6, n_categories=3,
             max_size=12, rng=0,
         )  # fmt: skip
         for done in choice.fit.rounds:
@@ -150,3 +152,43 @@ def test_a_private_run_as_json_has_its_guarantee_and_candidates(run, played):
     assert [one["n_components"] for one in record["candidates"]] == [1, 2]
     assert record["privacy"].startswith("(1, 1e-06)-differentially private")
     assert played[0].trust == "central"
+
+
+@pytest.fixture
+def left(monkeypatch, fed):
+    """A server that loses node-3 after the second round, and gets it back after the third."""
+    from polyurn.commands.federation import following as federated
+
+    def submit(_, path):
+        folder = JobFolder(path)
+        done = fit(LocalAggregator(COUNTS), n_components=1, n_categories=3, max_size=12, rng=0)
+        news = {
+            3: {"left": {"node-3": "it did not reply in time"}, "joined": []},
+            4: {"left": {"node-1": "it was not there"}, "joined": ["node-3"]},
+        }
+        for one in done.rounds:
+            if one.number in news:
+                folder.tell({"round": one.number, **news[one.number]})
+            folder.tell({**to_json(one), "n_clients": 4})
+        gone = Absence(3, 3, "it did not reply in time")
+        record = traffic_case(3, odd=0)
+        nodes = (*record.nodes[:2], replace(record.nodes[2], name="node-3", absent=(gone,)))
+        made = {
+            **Provenance.of(done).to_json(), "traffic": to_json(replace(record, nodes=nodes)),
+        }  # fmt: skip
+        save(done.mdm, folder.result, provenance=made)
+
+    monkeypatch.setattr(federated, "alive", lambda pid: 1)
+    monkeypatch.setattr(federated.superlink, "submit", submit)
+
+
+def test_a_node_that_leaves_is_one_line_as_it_happens_and_one_at_the_end(run, left):
+    ran = run(*RUN, "--components", 1, "-o", "mdm.json")
+    assert ran.code == 0, ran.err
+    lines = ran.err.splitlines()
+    gone = "from round 3 on without node-3 (it did not reply in time)"
+    back = "from round 4 on without node-1 (it was not there), with node-3"
+    assert lines.index(gone) < lines.index(back)
+    last = "without node-3 in round 3: it did not reply in time"
+    assert lines.index(back) < lines.index(last)
+    assert last in run("show", "mdm.json").err.splitlines()

@@ -13,6 +13,8 @@ from cli_walk import assert_refused
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.jobs import JobFolder
 from polyurn.model.style import Style
+from polyurn.privacy.ledger import ExactRelease
+from polyurn.storage.ledger_file import LedgerFile
 from polyurn.storage.models import load_saved, save
 from polyurn.storage.provenance import PrivacyProvenance
 from polyurn.typed.json_form import to_json
@@ -210,9 +212,13 @@ def crossed():
             "n_summed": 0,
             "excluded": None,
             "refused": [["not asked", 1]],
+            "absent": [{"first": 1, "last": 1, "why": "not asked"}],
         },
-        {"node": 3, "name": "node-3", "n_summed": 0, "excluded": None, "refused": []},
-    ]
+        {
+            "node": 3, "name": "node-3", "n_summed": 0, "excluded": None, "refused": [],
+            "absent": [{"first": 1, "last": 1, "why": "it was not there"}],
+        },
+    ]  # fmt: skip
     return {
         "secure": True, "n_nodes": 3, "clients_per_node": 40, "n_rounds": 0, "n_attempts": 0,
         "n_asks": 0, "n_timeouts": 0, "bytes_down": 0, "bytes_up": 0, "seconds": 0.0, "rounds": [],
@@ -235,7 +241,9 @@ def test_a_style_is_written_and_says_what_it_is_without(run, proxy, played):
     assert saved.provenance.command.startswith("polyurn federation style fed proxy.csv")
     (job,) = played
     assert (job.secure, job.label_effect, job.epsilon) == (True, True, None)
-    assert "crossed: secure sums over 3 nodes" in run("show", "style.json").err
+    shown = run("show", "style.json").err
+    assert "crossed: secure sums over 3 nodes" in shown
+    assert "without node-2: not asked\n" in shown
 
 
 def test_without_a_file_the_directions_are_shown_and_as_json_with_the_guarantee(run, proxy, played):
@@ -247,23 +255,27 @@ def test_without_a_file_the_directions_are_shown_and_as_json_with_the_guarantee(
 
 
 @pytest.mark.parametrize(
-    ("asked", "is_charged", "kept"),
+    ("asked", "how", "kept"),
     [
-        (EXACT, False, "nothing was kept"),
-        (PRIVATE, True, "nothing was kept"),
-        (MIXTURE, True, "nothing was kept (no --checkpoint)"),
+        (EXACT, "", "nothing was kept"),
+        (EXACT, "entered in", "nothing was kept"),
+        (PRIVATE, "charged to", "nothing was kept"),
+        (MIXTURE, "charged to", "nothing was kept (no --checkpoint)"),
     ],
-    ids=["exact", "private", "private mixture"],
+    ids=["exact", "exact and asked", "private", "private mixture"],
 )
 @pytest.mark.usefixtures("ctrl_c")
-def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, is_charged, kept):
+def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, how, kept):
     from polyurn.commands.federation import following as federated
 
     stopped = []
 
     def submit(place, _):
-        if is_charged:
+        if how == "charged to":
             pu.open_ledger(place.ledger, epsilon=1.0, delta=1e-6).charge("style", 9.0, 39)
+        if how == "entered in":
+            release = ExactRelease("style_moments", 39, "a run", "2026-01-31T12:00:00+00:00")
+            LedgerFile(place.ledger).append(release)
         monkeypatch.setattr(JobFolder, "events", lambda _: os.kill(os.getpid(), signal.SIGINT))
         return 41
 
@@ -273,7 +285,7 @@ def test_what_is_left_after_ctrl_c_is_said(run, fed, proxy, monkeypatch, asked, 
     ran = run(*asked)
     assert (ran.code, stopped) == (130, [41])
     ledger = fed / "server" / "privacy.ledger"
-    charged = f", and what was asked is charged to {ledger}" if is_charged else ""
+    charged = f", and what was asked is {how} {ledger}" if how else ""
     assert ran.err.endswith(f"interrupted; {kept}{charged}\n")
 
 

@@ -19,6 +19,7 @@ from polyurn.federation.owned_node import ledger_key
 from polyurn.federation.server_process import perform, reporters
 from polyurn.model.style import Style
 from polyurn.privacy.accounting import epsilon_of
+from polyurn.privacy.ledger import ExactRelease
 from polyurn.storage.ledger_file import LedgerFile
 from polyurn.storage.models import load_saved
 
@@ -83,11 +84,67 @@ def test_whoever_adds_the_noise_is_named(tmp_path, clock, secure, trust):
     assert load_saved(folder.result).provenance.privacy.guarantee.trust == trust
 
 
-def test_a_run_without_a_guarantee_says_so_and_charges_nothing(here):
+def exact_releases(place):
+    return [entry for entry in LedgerFile(place).read() if isinstance(entry, ExactRelease)]
+
+
+def test_a_run_without_a_guarantee_says_so_and_its_exact_releases_are_in_the_ledger(here):
     folder = here.job()
     perform(here.exchange, folder)
-    assert load_saved(folder.result).provenance.privacy_in_words.startswith("no guarantee")
-    assert not here.made.ledger.exists()
+    saved = load_saved(folder.result)
+    assert saved.provenance.privacy_in_words.startswith("no guarantee")
+    entries = LedgerFile(here.made.ledger).read()
+    assert entries == exact_releases(here.made.ledger)
+    rounds = saved.provenance.traffic.rounds
+    assert [one.what for one in entries] == [one.kind for one in rounds]
+    assert [one.n_numbers for one in entries] == [one.n_numbers for one in rounds]
+    assert len({one.run for one in entries}) == 1
+
+
+def test_a_guarantee_after_an_exact_run_says_that_no_epsilon_covers_that(here):
+    perform(here.exchange, here.job())
+    n_exact = len(exact_releases(here.made.ledger))
+    folder = here.job(**GUARANTEE)
+    perform(here.exchange, folder)
+    privacy = load_saved(folder.result).provenance.privacy
+    assert privacy.guarantee.n_exact == n_exact > 1
+    assert privacy.guarantee.epsilon == pytest.approx(1.0)
+    assert f"beside {n_exact} exact releases, which no ε covers" in privacy.statement
+
+
+def test_a_node_is_asked_nothing_exact_that_the_ledger_does_not_have(here):
+    asked, push = [], here.grid.push_messages
+
+    def look(messages):
+        asked.append(len(exact_releases(here.made.ledger)))
+        return push(messages)
+
+    here.grid.push_messages = look
+    perform(here.exchange, here.job())
+    assert asked == [1 + i // 5 for i in range(len(asked))]  # five stages of each secure sum
+
+
+def test_an_exact_run_that_goes_on_is_one_run_and_enters_no_round_twice(here, tmp_path):
+    job = {"checkpoint": str(tmp_path / "rounds")}
+    back = cut_after(here.grid, 2)
+    with pytest.raises(ConnectionError):
+        perform(here.exchange, here.job(**job))
+    back()
+    assert len(exact_releases(here.made.ledger)) == 3  # the third was asked, and has no answer
+    folder = here.job(**job)
+    perform(here.exchange, folder)
+    entries = exact_releases(here.made.ledger)
+    assert len({one.run for one in entries}) == 1
+    assert len(entries) == load_saved(folder.result).provenance.fit.n_rounds + 1
+
+
+def test_an_exact_run_over_a_damaged_ledger_asks_nobody(here):
+    perform(here.exchange, here.job())
+    text, n_sent = here.made.ledger.read_text(), len(here.grid.sent)
+    here.made.ledger.write_text(text.replace("survey", "sorvey", 1))
+    with pytest.raises(FileError, match="line 2, is damaged"):
+        perform(here.exchange, here.job())
+    assert len(here.grid.sent) == n_sent
 
 
 def test_a_run_that_the_ledger_cannot_pay_to_its_end_asks_nobody(here):
@@ -274,6 +331,17 @@ def test_a_style_and_a_mixture_are_charged_to_the_same_ledger(with_records):
     guarantee = load_saved(folder.result, Style).provenance.privacy.guarantee
     assert guarantee.epsilon == pytest.approx(200.0)
     assert guarantee.total_epsilon > 200.0
+
+
+def test_a_private_style_after_an_exact_one_says_that_no_epsilon_covers_that(with_records):
+    here = with_records
+    perform(here.exchange, here.style_job())
+    (release,) = exact_releases(here.made.ledger)
+    assert release.what == "style_moments"
+    folder = here.style_job(**STYLE)
+    perform(here.exchange, folder)
+    said = load_saved(folder.result, Style).provenance.privacy_in_words
+    assert "beside 1 exact release, which no ε covers" in said
 
 
 def test_a_second_style_beyond_the_budget_asks_nobody(with_records):

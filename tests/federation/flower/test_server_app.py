@@ -44,6 +44,29 @@ def test_a_fit_ends_in_a_model_that_says_how_it_came_about(here):
     assert [event["number"] for event in events(folder)] == list(range(1, 1 + len(events(folder))))
 
 
+def test_a_node_that_hangs_in_mid_run_is_told_as_it_happens_and_kept(tmp_path, clock):
+    here = OnDisk(tmp_path, clock, n_nodes=4, n_clients=15)
+    node, push, n_pushes = here.grid.nodes[103], here.grid.push_messages, 0
+    answer = node.answer
+
+    def later(messages):
+        nonlocal n_pushes
+        n_pushes += 1
+        node.answer = None if n_pushes > 5 * 2 else answer  # stages of a secure sum, for two rounds
+        return push(messages)
+
+    here.grid.push_messages = later
+    folder = here.job(max_rounds=5)
+    perform(here.exchange, folder)
+    why = "it did not reply in time"
+    told = [event for event in events(folder) if "left" in event]
+    assert told == [{"round": 3, "left": {"node-3": why}, "joined": []}]
+    traffic = load_saved(folder.result).provenance.traffic
+    last = traffic.rounds[-1].number
+    assert traffic.absences == [f"without node-3 in rounds 3 to {last}: {why}"]
+    assert traffic.line.startswith("secure sums over 3 to 4 of 4 nodes")
+
+
 def test_a_selection_ends_in_a_model_and_its_table(here):
     folder = here.job(selects=True, components=(1, 2), max_rounds=5)
     perform(here.exchange, folder)
@@ -136,6 +159,7 @@ def test_a_node_with_histograms_only_is_named_and_harms_nobody(tmp_path, clock):
     reason = "it has histograms only, and the question about style needs records"
     assert (last.name, last.n_summed, last.refused) == ("node-4", 0, ((reason, 1),))
     assert saved.provenance.traffic.n_attempts == 1
+    assert saved.provenance.traffic.absences == [f"without node-4: {reason}"]
 
 
 def test_too_few_nodes_with_records_are_one_line_that_says_who_lacks_what(tmp_path, clock):

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from polyurn.commands.console import INTERRUPTED, say, talk
+from polyurn.commands.console import INTERRUPTED, say, talk, warn
 from polyurn.commands.progress import (
     N_PRIVATE_ROUNDS,
     NOISED,
@@ -23,12 +23,12 @@ from polyurn.federation.flower import superlink
 from polyurn.federation.flower.processes import alive, is_running
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.jobs import JobFolder, MixtureJob, StyleJob
-from polyurn.privacy.ledger import Charge
+from polyurn.privacy.ledger import Budget
 from polyurn.server.fit_results import Round, SelectionRound
 from polyurn.storage.ledger_file import LedgerFile
 from polyurn.typed.json_form import from_json
 from polyurn.wire.traffic import Traffic
-from polyurn.wording import counted
+from polyurn.wording import counted, listed
 
 _LOOK = 0.3  # seconds between two looks for news
 _STARTS_WITHIN = 90.0  # seconds until the server's process has to have begun
@@ -54,14 +54,10 @@ def perform(files: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
     return folder
 
 
-def missing_nodes(traffic: Traffic | None) -> list[str]:
-    """A sentence for each node of which there is nothing in a model, and why."""
-    sentences = []
-    for node in () if traffic is None else traffic.nodes:
-        if node.n_summed == 0:
-            reasons = [why for why, _ in node.refused] or [node.excluded or "it was not there"]
-            sentences.append(f"without {node.name}: {'; '.join(reasons)}")
-    return sentences
+def say_absences(traffic: Traffic | None) -> None:
+    """A warning for the nodes that were not in all sums of a model, in which rounds, and why."""
+    for sentence in () if traffic is None else traffic.absences:
+        warn(sentence)
 
 
 class _Kept:
@@ -69,7 +65,7 @@ class _Kept:
 
     def __init__(self, files: FederationFolder, job: MixtureJob | StyleJob) -> None:
         self._files, self._job = files, job
-        self._n_charges = _n_charges(files)
+        self._n_releases = _n_releases(files)
 
     def __str__(self) -> str:
         match self._job:
@@ -79,16 +75,17 @@ class _Kept:
                 sentence = "nothing was kept (no --checkpoint)"
             case StyleJob():
                 sentence = "nothing was kept"
-        if _n_charges(self._files) == self._n_charges:
+        if _n_releases(self._files) == self._n_releases:
             return sentence
-        return f"{sentence}, and what was asked is charged to {self._files.ledger}"
+        how = "charged to" if self._job.epsilon else "entered in"
+        return f"{sentence}, and what was asked is {how} {self._files.ledger}"
 
 
-def _n_charges(files: FederationFolder) -> int:
-    """How many questions the federation's ledger was charged for."""
+def _n_releases(files: FederationFolder) -> int:
+    """How many questions are entries of the federation's ledger."""
     if not files.ledger.exists():
         return 0
-    return sum(isinstance(entry, Charge) for entry in LedgerFile(files.ledger).read())
+    return sum(not isinstance(entry, Budget) for entry in LedgerFile(files.ledger).read())
 
 
 def _follow(
@@ -100,7 +97,10 @@ def _follow(
             if event is not None:
                 if "failed" in event:
                     raise FederationError(f"{event['failed']}; {kept}")
-                on_event(event)
+                if "number" in event:
+                    on_event(event)
+                elif isinstance(job, MixtureJob) and (news := _news(event, job)):
+                    say(news)  # the one question of a style ends with the same words
                 continue
             if folder.result.exists():
                 return
@@ -121,9 +121,9 @@ def _follow(
 
 @contextmanager
 def _progress(job: MixtureJob | StyleJob) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that shows each event of a job."""
+    """A function that shows each round of a job."""
     match job:
-        case StyleJob():  # one question, which has no events
+        case StyleJob():  # one question
             say("asking the nodes, once")
             yield lambda _: None
         case MixtureJob():
@@ -134,21 +134,14 @@ def _progress(job: MixtureJob | StyleJob) -> Iterator[Callable[[dict[str, Any]],
 @contextmanager
 def _rounds(job: MixtureJob) -> Iterator[Callable[[dict[str, Any]], None]]:
     """A function that shows each round of a fit or a selection."""
-
-    def kept(event: dict[str, Any]) -> bool:
-        if event.get("kept"):
-            say(f"going on after {counted(event['kept'], 'round')} from {job.checkpoint}")
-        return "kept" in event
-
     if job.selects and job.epsilon is None:
         with selection_progress(talk) as on_round:
 
             def on_selection(event: dict[str, Any]) -> None:
-                if not kept(event):
-                    values = {int(k): value for k, value in event["values"].items()}
-                    shown = {"values": values, "running": tuple(event["running"])}
-                    shown["n_clients"] = event["n_clients"]
-                    on_round(from_json(SelectionRound, event, parsed=shown))
+                values = {int(k): value for k, value in event["values"].items()}
+                shown = {"values": values, "running": tuple(event["running"])}
+                shown["n_clients"] = event["n_clients"]
+                on_round(from_json(SelectionRound, event, parsed=shown))
 
             yield on_selection
         return
@@ -158,7 +151,17 @@ def _rounds(job: MixtureJob) -> Iterator[Callable[[dict[str, Any]], None]]:
     with fit_progress(talk, n_rounds, unseen=unseen) as on_fit_round:
 
         def on_fit(event: dict[str, Any]) -> None:
-            if not kept(event):
-                on_fit_round(from_json(Round, event, parsed={"n_clients": event["n_clients"]}))
+            on_fit_round(from_json(Round, event, parsed={"n_clients": event["n_clients"]}))
 
         yield on_fit
+
+
+def _news(event: dict[str, Any], job: MixtureJob) -> str:
+    """In one line, after which round a run goes on, or which nodes have left and joined."""
+    if "kept" in event:
+        kept = counted(event["kept"], "round")
+        return f"going on after {kept} from {job.checkpoint}" if event["kept"] else ""
+    left = listed([f"{name} ({why})" for name, why in event["left"].items()])
+    words = [f"without {left}"] if event["left"] else []
+    words += [f"with {listed(event['joined'])}"] if event["joined"] else []
+    return f"from round {event['round']} on {', '.join(words)}"

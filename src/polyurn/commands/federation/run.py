@@ -9,7 +9,7 @@ from typing import Literal
 
 import typer
 
-from polyurn.commands.console import say, warn
+from polyurn.commands.console import say
 from polyurn.commands.declare import Unless, option
 from polyurn.commands.options import (
     AS_JSON,
@@ -53,7 +53,7 @@ def run_command(
 
     Example: `polyurn federation run fed --epsilon 1 --delta 1e-6 --components 3 -o mdm.json`
     """
-    from polyurn.commands.federation.following import missing_nodes, perform
+    from polyurn.commands.federation.following import perform, say_absences
     from polyurn.commands.views import say_learned, show_learned
     from polyurn.federation.folder import FederationFolder
     from polyurn.federation.jobs import MixtureJob
@@ -81,8 +81,7 @@ def run_command(
     done = perform(files, job)
     saved = load_saved(done.result)
     say_learned(saved)
-    for sentence in missing_nodes(saved.provenance.traffic):
-        warn(sentence)
+    say_absences(saved.provenance.traffic)
     if output is not None:
         write_whole(output, lambda file: file.write(done.result.read_bytes()))
         say(f"wrote {output}")

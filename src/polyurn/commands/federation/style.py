@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from polyurn.commands.console import print_json, say, show, warn
+from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import argument, refuse_options
 from polyurn.commands.options import (
     AS_JSON,
@@ -48,7 +48,7 @@ def style_command(
 
     Example: `polyurn federation style fed proxy.csv --epsilon 1 --delta 1e-6 -o style.json`
     """
-    from polyurn.commands.federation.following import missing_nodes, perform
+    from polyurn.commands.federation.following import perform, say_absences
     from polyurn.commands.views import style_json, style_table
     from polyurn.federation.folder import FederationFolder
     from polyurn.federation.jobs import StyleJob
@@ -80,8 +80,7 @@ def style_command(
     done = perform(files, job)
     saved = load_saved(done.result, Style)
     say_style(saved)
-    for sentence in missing_nodes(saved.provenance.traffic):
-        warn(sentence)
+    say_absences(saved.provenance.traffic)
     if output is not None:
         write_whole(output, lambda file: file.write(done.result.read_bytes()))
         say(f"wrote {output}: {counted(saved.model.n_clients, 'client')}")

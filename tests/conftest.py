@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 # Before NumPy and torch are loaded, here and in the workers of xdist: two workers whose matrix products
-# have two threads each wait for one another. Private fits take four times as long, trainings longer, too.
+# have two threads each wait for one another, and private fits take four times as long.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -47,7 +47,8 @@ def pytest_collection():
 
 
 def pytest_sessionfinish():
-    for process in WARMING:
+    for process in WARMING:  # they have ended long ago, but after a short run
+        process.kill()
         process.wait()
 
 

@@ -66,7 +66,7 @@ def test_a_fit_over_one_plain_node_is_the_local_fit_to_the_last_bit(tmp_path):
 @pytest.fixture(scope="module")
 def local_fit(tmp_path_factory):
     federation = Federation(tmp_path_factory.mktemp("local"), 8)
-    return fit(federation.local(), n_components=2, max_rounds=8, **BOUNDS)
+    return fit(federation.local(), n_components=2, **BOUNDS)
 
 
 @pytest.mark.parametrize("secure", [False, True])
@@ -75,7 +75,7 @@ def test_a_fit_over_eight_nodes_is_the_local_fit_to_a_billionth_of_a_nat(
 ):
     federation = Federation(tmp_path, 8)
     clients = federation.aggregator(secure=secure)
-    got = fit(clients, n_components=2, max_rounds=8, **BOUNDS)
+    got = fit(clients, n_components=2, **BOUNDS)
     off = total_log_likelihood(federation, got.mdm) - total_log_likelihood(
         federation, local_fit.mdm
     )
@@ -202,7 +202,7 @@ def test_a_lost_sum_is_begun_again_with_other_nodes(tmp_path):
 def test_a_silent_node_costs_one_timeout_and_is_not_asked_again(tmp_path):
     federation = Federation(tmp_path, 8, faults={3: silent})
     clients = federation.aggregator()
-    got = fit(clients, n_components=2, max_rounds=8, **BOUNDS)
+    got = fit(clients, n_components=2, **BOUNDS)
     assert len(got.rounds) > 3
     assert federation.exchange.n_timeouts == clients.traffic.n_timeouts == 1
     assert sum(federation.ids[3] in asked for _, asked in federation.exchange.asked) == 1

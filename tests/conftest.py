@@ -1,19 +1,55 @@
 """Settings and fixtures that tests share."""
 
+import gc
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-# Before NumPy is loaded, here and in the workers of xdist: two workers whose matrix products have two
-# threads each wait for one another, and private fits take four times as long.
+# Before NumPy and torch are loaded, here and in the workers of xdist: two workers whose matrix products
+# have two threads each wait for one another, and private fits take four times as long.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The first call of a kernel compiles it; machines are noisy: no test is timed. Derandomised, so that
 # a run on one machine says what it says on another.
 settings.register_profile("polyurn", deadline=None, derandomize=True)
 settings.load_profile("polyurn")
+
+WARMING = []  # processes that compile kernels
+
+
+def pytest_sessionstart(session):
+    """In a fresh clone, compile the long kernels once, while the workers of xdist collect.
+
+    Otherwise each worker compiles all of them, and so does each process that a test starts.
+    """
+    if getattr(session.config.option, "tx", None) and not hasattr(session.config, "workerinput"):
+        script = Path(__file__).with_name("warm_kernels.py")
+        for kind in ("fits", "styles"):
+            WARMING.append(subprocess.Popen([sys.executable, str(script), kind]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What collecting makes lives to the end; looking through it for garbage takes half the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
+
+
+def pytest_sessionfinish():
+    for process in WARMING:  # they have ended long ago, but after a short run
+        process.kill()
+        process.wait()
 
 
 @pytest.fixture

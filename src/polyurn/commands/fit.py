@@ -100,7 +100,7 @@ def fit_command(
     `polyurn fit clients.csv --components 1:6 -o mdm.json`
     """
     from polyurn.commands.progress import learning_progress
-    from polyurn.server.learning import learn, selects
+    from polyurn.server.learning import HELD_OUT, learn, selects
     from polyurn.sources.clients import read_all
     from polyurn.storage.models import Saved
     from polyurn.storage.provenance import Provenance
@@ -141,6 +141,9 @@ def fit_command(
         raise typer.Exit(INTERRUPTED) from None
     # How many clients and points there are is private too.
     data = table.name if budget else read.provenance
+    if scored and not budget:
+        share = HELD_OUT if search.held_out is None else search.held_out
+        data = replace(read.provenance, held_out=share)
     provenance = Provenance.of(learned, data=data, **provenance_of(context, seed))
     _write(Saved(learned.mdm, read.categories, provenance), output, as_json=as_json)
 

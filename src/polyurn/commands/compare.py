@@ -1,4 +1,4 @@
-"""`polyurn compare`: how alike populations are to held-out clients, in what they hold or in training."""
+"""`polyurn compare`: how alike populations are to true clients, in what they hold or in training."""
 
 import os
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ def compare_command(
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
-    """How alike populations are to clients that were held out from fitting.
+    """How alike populations are to true clients, best to those that were held out from fitting.
 
     With a sweep's folder instead: how well training on each population foretells the true clients'.
 

@@ -109,13 +109,8 @@ def floor_rows(comparison: Comparison) -> Rows:
 
 def _floors(comparison: Comparison) -> list[tuple[str, Floor]]:
     """The noise floor of each measure but energy, whose range is that of a population."""
-    return [
-        *zip(
-            MEASURES[1:],
-            (comparison.floors.sliced_wasserstein, comparison.floors.sizes),
-            strict=True,
-        )
-    ]
+    sliced, sizes = comparison.floors.sliced_wasserstein, comparison.floors.sizes
+    return [(MEASURES[1], sliced), (MEASURES[2], sizes)]
 
 
 def _distances_chart(comparison: Comparison) -> Spec:

@@ -36,7 +36,7 @@ Declared: TypeAlias = int | tuple[str, ...] | None
 _TOGETHER = 65_536  # packed clients that are scored together
 _COMPARED = 50_000  # packed clients that stand for all of them, at the most
 _FEWEST_HELD_OUT = 10  # fewer are too few to compare with
-_SAME = 1e-9  # relative; by less than this, sums of the same likelihoods differ in another order
+_SAME = 1e-9  # relative; means of the same likelihoods differ by less, in another order
 
 
 @dataclass(frozen=True)
@@ -231,22 +231,26 @@ def _fitted(saved: Saved[MDM], read: ClientTable | PackedClients) -> NDArray[np.
     Those who judged the model are drawn again, and have to be as likely as the file says. Packed clients
     may be too many for that, and the file of a sampled cohort states no likelihood of all.
     """
-    made, data = saved.provenance, saved.provenance.data
+    origin, data = saved.provenance, saved.provenance.data
     if not isinstance(data, DataProvenance) or replace(data, held_out=None) != read.provenance:
         return None
-    if made.selection is not None and data.held_out is not None and isinstance(made.seed, int):
-        clients: Any = read.aggregator(seed=made.seed, sampling="fixed", threads=1)
+    if origin.selection is not None and data.held_out is not None and isinstance(origin.seed, int):
+        clients: Any = read.aggregator(seed=origin.seed, sampling="fixed", threads=1)
         judges: NDArray[np.bool_] = clients.held_out(data.held_out)
-        fitted, n, stated = ~judges, made.selection.n_held_out, made.selection.chosen.log_likelihood
-    elif made.fit is not None and made.fit.rounds:
+        fitted, n, stated = (
+            ~judges,
+            origin.selection.n_held_out,
+            origin.selection.chosen.log_likelihood,
+        )
+    elif origin.fit is not None and origin.fit.rounds:
         fitted = judges = np.ones(read.shape[0], dtype=bool)
-        n, stated = made.fit.n_clients, made.fit.rounds[-1].log_likelihood
+        n, stated = origin.fit.n_clients, origin.fit.rounds[-1].log_likelihood
     else:
         return None
-    if isinstance(read, ClientTable) and n >= judges.sum():
-        likelihood = saved.model.logpmf(read.counts[judges]).sum()
-        return fitted if np.isclose(likelihood, judges.sum() * stated, rtol=_SAME) else None
-    return fitted
+    if isinstance(read, ClientTable) and n == judges.sum():
+        mean = saved.model.logpmf(read.counts[judges]).mean()
+        return fitted if np.isclose(mean, stated, rtol=_SAME) else None
+    return fitted if n <= judges.sum() else None
 
 
 def histograms_of(

@@ -94,7 +94,7 @@ def test_a_comparison_with_clients_that_were_fitted_says_so():
     ids = list(range(150))
     verdict = compare({"mdm": TRUTH}, HELD_OUT, clients=ids, fitted=ids[50:], rng=0, **QUICK)
     assert verdict.n_fitted == 100
-    said = "compared with the clients that were fitted: 100 of 150;"
+    said = "compared with the clients that were fitted: 100 of 150"
     assert said in str(verdict)
     assert verdict.to_dict()["standing"] == said
 

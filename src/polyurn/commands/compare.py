@@ -15,7 +15,7 @@ from polyurn.commands.options import AS_JSON, JSON_OUTPUT, SEED, Draws, TableOpt
 from polyurn.errors import ParameterError, StyleWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from polyurn.comparison.comparison_results import Comparison
     from polyurn.comparison.likeness import Compared
@@ -99,7 +99,7 @@ def compare_command(
     verdict = compare(
         inputs.populations,
         inputs.held_out.counts,
-        clients=inputs.clients,
+        clients=[str(client) for client in inputs.held_out.clients],
         fitted=inputs.fitted,
         n_clients=drawn.clients,
         max_clients=drawn.max_clients,
@@ -138,13 +138,12 @@ def _write(
 
 @dataclass(frozen=True)
 class _Inputs:
-    """The true clients, the populations, those that are MDMs; who is compared, and who was fitted."""
+    """The true clients, the populations, those that are MDMs, and the ids of those that were fitted."""
 
     held_out: "ClientTable"
-    populations: "Mapping[str, Compared]"
+    populations: "dict[str, Compared]"
     mdms: "dict[str, MDM]"
-    clients: "Sequence[object]"
-    fitted: "Sequence[object] | None"
+    fitted: list[str] | None
 
 
 def _read(
@@ -174,11 +173,10 @@ def _read(
 
     mdms = {name: one.model for name, one in saved.items()}
     tables = {name: like_it(path).counts for name, path in paths.items() if name not in saved}
-    given = {name: (mdms | tables)[name] for name in paths}
-    if asked["fitted"] is not None:
-        return _Inputs(read, given, mdms, _ids(read), _ids(like_it(asked["fitted"])))
-    fitted = None if who is None else who.nonzero()[0].tolist()
-    return _Inputs(read, given, mdms, range(read.shape[0]), fitted)
+    fitted = None if who is None else [str(client) for client in read.clients[who]]
+    if asked["fitted"] is not None and _ids(read):
+        fitted = _ids(like_it(asked["fitted"]))
+    return _Inputs(read, {name: (mdms | tables)[name] for name in paths}, mdms, fitted)
 
 
 def _check_sweep(context: typer.Context, folder: Path, populations: list[str] | None) -> None:

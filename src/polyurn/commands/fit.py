@@ -101,7 +101,7 @@ def fit_command(
     """
     from polyurn.commands.progress import learning_progress
     from polyurn.server.learning import HELD_OUT, learn, selects
-    from polyurn.sources.clients import read_all
+    from polyurn.sources.clients import data_provenance, read_all
     from polyurn.storage.models import Saved
     from polyurn.storage.provenance import Provenance
 
@@ -140,10 +140,8 @@ def fit_command(
         _keep_interrupted(last, begun, read.categories, output, checkpoint)
         raise typer.Exit(INTERRUPTED) from None
     # How many clients and points there are is private too.
-    data = table.name if budget else read.provenance
-    if scored and not budget:
-        share = HELD_OUT if search.held_out is None else search.held_out
-        data = replace(read.provenance, held_out=share)
+    share = (search.held_out or HELD_OUT) if scored else None
+    data = table.name if budget else data_provenance(read, held_out=share)
     provenance = Provenance.of(learned, data=data, **provenance_of(context, seed))
     _write(Saved(learned.mdm, read.categories, provenance), output, as_json=as_json)
 

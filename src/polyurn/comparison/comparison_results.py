@@ -129,8 +129,7 @@ class Comparison:
                 f"compared with {counted(self.n_clients, 'client')} that were held out from fitting"
             )
         return (
-            "compared with the clients that were fitted: "
-            f"{self.n_fitted:,} of {self.n_clients:,}; the numbers flatter what was fitted to them"
+            f"compared with the clients that were fitted: {self.n_fitted:,} of {self.n_clients:,}"
         )
 
     @property

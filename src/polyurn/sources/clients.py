@@ -87,11 +87,6 @@ class ClientTable(Histograms):
         """A name for the histograms that others are not expected to have."""
         return digest(self.counts)
 
-    @property
-    def provenance(self) -> DataProvenance:
-        """What a model that is fitted to them keeps of them: names and sums, no client."""
-        return _data_provenance(self)
-
     def aggregator(
         self, *, seed: int, sampling: Any, threads: int, scheduler: str | None = None
     ) -> "Aggregator":
@@ -142,10 +137,6 @@ class PackedClients:
     @property
     def digest(self) -> str:
         return self.folder.digest
-
-    @property
-    def provenance(self) -> DataProvenance:
-        return _data_provenance(self)
 
     def aggregator(
         self, *, seed: int, sampling: Any, threads: int, scheduler: str | None = None
@@ -232,7 +223,9 @@ def _fitted(saved: Saved[MDM], read: ClientTable | PackedClients) -> NDArray[np.
     may be too many for that, and the file of a sampled cohort states no likelihood of all.
     """
     origin, data = saved.provenance, saved.provenance.data
-    if not isinstance(data, DataProvenance) or replace(data, held_out=None) != read.provenance:
+    if not isinstance(data, DataProvenance):
+        return None
+    if data != data_provenance(read, held_out=data.held_out):
         return None
     if origin.selection is not None and data.held_out is not None and isinstance(origin.seed, int):
         clients: Any = read.aggregator(seed=origin.seed, sampling="fixed", threads=1)
@@ -289,7 +282,10 @@ def naming(path: Path) -> Iterator[None]:
         raise CountsError(f"{path}: {error}") from None
 
 
-def _data_provenance(read: "ClientTable | PackedClients") -> DataProvenance:
+def data_provenance(
+    read: "ClientTable | PackedClients", *, held_out: float | None = None
+) -> DataProvenance:
+    """What a model that is fitted to them keeps of them: names and sums, no client."""
     category = read.columns.category
     return DataProvenance(
         file=read.path.name,
@@ -299,6 +295,7 @@ def _data_provenance(read: "ClientTable | PackedClients") -> DataProvenance:
         client=read.columns.client,
         category=None if category is None else column_text(category),
         count=read.columns.count,
+        held_out=held_out,
     )
 
 

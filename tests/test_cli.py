@@ -18,7 +18,7 @@ from polyurn.storage.models import load_saved
 COMMANDS = [
     "compare", "datasets", "demo", "features", "fit", "histogram", "pack", "partition",
     "report", "sample", "score",
-    "show", "style", "sweep",
+    "show", "split", "style", "sweep",
 ]  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def test_files_record_version_seed_and_command(run, tmp_path):
     assert {name: kept[name] for name in expected} == expected
     assert kept["data"] == {
         "file": "clients.csv", "n_clients": 6, "n_categories": 3, "n_points": sum(map(sum, COUNTS)),
-        "client": "client", "category": "category", "count": "count",
+        "client": "client", "category": "category", "count": "count", "held_out": None,
     }  # fmt: skip
     run("sample", "my mdm.json", "--clients", 3, "--seed", 6, "-o", "s.parquet")
     made = json.loads(pyarrow.parquet.read_schema("s.parquet").metadata[b"polyurn"])
@@ -131,7 +131,7 @@ def test_a_mistake_is_one_line_with_the_nearest_that_exists(run, arguments, hint
 def test_the_help_is_a_table_of_contents_in_the_order_of_the_flow(run):
     names = [c.name for c in app.registered_commands if not c.hidden]
     assert names == [
-        "demo", "datasets", "features", "histogram", "pack", "fit", "show", "score",
+        "demo", "datasets", "features", "histogram", "split", "pack", "fit", "show", "score",
         "style", "sample",
         "partition", "compare", "sweep", "report",
     ]  # fmt: skip

@@ -21,7 +21,7 @@ from polyurn.wire import (
     Survey,
     Update,
 )
-from shard_cases import COUNTS, MDM, packed
+from shard_cases import COUNTS, MDM, packed, unpacked
 
 PARAMETERS = Parameters(MDM.weights, MDM.alphas, MDM.sizes)
 QUERIES = {
@@ -168,3 +168,17 @@ def test_no_summand_is_changed():
     vectors = [np.ones(2), np.ones(2)]
     assert tree_sum(vectors).tolist() == [2, 2]
     assert vectors[0].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("share", [0.01, 0.2, 0.9])
+def test_no_other_clients_are_called_held_out_than_those_who_score(tmp_path, share):
+    folder = packed(tmp_path)
+    players = [ShardAggregator(folder, rng=4), LocalAggregator(unpacked(folder), rng=4)]
+    for clients in players:
+        clients.aggregate(Survey(10, SizeBins.exact(20), pairs=False), None)  # rounds change nobody
+        members = clients.held_out(share)
+        assert members.shape == (2_000,)
+        scores = clients.aggregate(Part(Score((MDM,)), 1.0 - share, 1.0), None)
+        assert scores.n_clients == members.sum()
+        likelihood = MDM.logpmf(unpacked(folder)[members]).sum()
+        assert scores.log_likelihoods[0] == pytest.approx(likelihood, rel=1e-9)

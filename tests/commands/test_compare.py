@@ -11,6 +11,7 @@ import pytest
 from cli_walk import assert_refused
 from comparison_cases import HELD_OUT, TRUTH
 from polyurn import MDM, Sizes, Style, save, write_histograms
+from polyurn.storage.models import load_saved
 from style_cases import drawn_world, whole_space
 
 
@@ -26,7 +27,7 @@ def tables(run):
 
 def test_the_command_compares_files_and_keeps_the_record(tables):
     names = ("held-out.csv", "mdm=mdm.json", "drawn=simulated.csv")
-    ran = tables("compare", *names, "--splits", 100, "--folds", 2, "-o", "out.json")
+    ran = tables("compare", *names, "--draws", "splits=100", "--folds", 2, "-o", "out.json")
     assert ran.code == 0
     assert "energy distance," in ran.out
     assert "not known" in ran.err
@@ -35,7 +36,7 @@ def test_the_command_compares_files_and_keeps_the_record(tables):
     assert (record["format"], record["version"]) == ("polyurn.comparison", 3)
     assert record["provenance"]["command"].startswith("polyurn compare held-out.csv")
     assert [row["name"] for row in record["rows"]] == ["mdm", "drawn"]
-    again = tables("compare", *names, "--splits", 100, "--folds", 2, "--json").json()
+    again = tables("compare", *names, "--draws", "splits=100", "--folds", 2, "--json").json()
     assert again["rows"] == record["rows"]
 
 
@@ -54,11 +55,12 @@ def test_the_command_says_when_clients_were_fitted(tables, fitted):
         (["none.csv", "a=mdm.json"], "cannot read none.csv"),
         (["clients.csv", "a=mdm.json"], "at least 10 clients to compare with, got 6"),
         (["held-out.csv", "a=mdm.json", "b=other.json"], "MDM files with the same categories"),
-        (["held-out.csv", "a=mdm.json", "--splits", "5"], "n_splits"),
+        (["held-out.csv", "a=mdm.json", "--draws", "splits=5"], "n_splits"),
         (["held-out.csv", "a=mdm.json", "-o", "c.txt"], "expected a .json file"),
         (["held-out.csv", "a=mdm.json", "--true", "a"], "--true has no effect with the table"),
         (["held-out.csv", "a=mdm.json", "--categories", "3"], "which has its own categories"),
-        (["held-out.csv", "a=simulated.csv", "--clients", "9"], "without an MDM file to draw them"),
+        (["held-out.csv", "a=simulated.csv", "--draws", "clients=9"], "without an MDM file"),
+        (["held-out.csv", "a=mdm.json", "--draws", "halves=9"], "clients, max_clients, splits"),
     ],
 )
 def test_the_command_refuses_in_one_line(tables, arguments, words):
@@ -84,7 +86,7 @@ def styled(run, tmp_path):
     return run
 
 
-QUICK = ("--folds", 0, "--splits", 100, "--category", "label")
+QUICK = ("--folds", 0, "--draws", "splits=100", "--category", "label")
 STYLED = ("--style", "style.json", "--proxy", "proxy.parquet", "--features", "points")
 
 
@@ -139,3 +141,106 @@ def test_styles_are_not_measured_of_rows_that_stand_for_several_points(styled, t
     pyarrow.parquet.write_table(counted, tmp_path / "counted.parquet")
     ran = styled("compare", "counted.parquet", "mdm=mdm.json", *QUICK, *STYLED)
     assert_refused(ran, "expected counted.parquet with one row per point")
+
+
+# ------------------------------------------------------------------- who was held out
+
+
+SCORED = ("--components", "1:2", "--rounds", 8)
+FAST = ("--folds", 0, "--draws", "splits=100")
+
+
+@pytest.fixture
+def fitted(run):
+    """A table of 150 clients, a selection on it, and a fit to all of it."""
+    write_histograms(HELD_OUT, "table.csv")
+    for name, options in (("selected", (*SCORED, "--seed", 3)), ("whole", ("--components", 2))):
+        assert run("fit", "table.csv", *options, "-o", f"{name}.json").code == 0
+    return run
+
+
+def record(run, table, *others):
+    """What the comparison says and holds."""
+    ran = run("compare", table, *others, *FAST, "--json")
+    assert ran.code == 0, ran.err
+    return ran, ran.json()
+
+
+def test_clients_that_were_fitted_are_not_compared_where_others_were_held_out(fitted):
+    choice = load_saved("selected.json").provenance.selection
+    ran, found = record(fitted, "table.csv", "mdm=selected.json")
+    assert f"the {choice.n_held_out} of 150 clients that were held out are taken" in ran.err
+    assert (found["n_clients"], found["n_fitted"]) == (choice.n_held_out, 0)
+    # These clients are just those that scored.
+    stated = found["rows"][0]["log_likelihood"]["value"]
+    assert stated == pytest.approx(choice.chosen.log_likelihood, rel=1e-9)
+
+
+def test_clients_that_were_all_fitted_do_not_pass_for_others(fitted):
+    ran, found = record(fitted, "table.csv", "mdm=whole.json")
+    assert (found["n_clients"], found["n_fitted"]) == (150, 150)
+    assert "compared with the clients that were fitted: 150 of 150" in ran.err
+
+
+@pytest.mark.parametrize("model", ["selected", "whole"])
+def test_another_table_of_the_same_name_and_sums_is_not_taken_for_the_fitted_one(fitted, model):
+    others = HELD_OUT[np.random.default_rng(0).permutation(150)]
+    for table, counts in (("other.csv", HELD_OUT[1:]), ("table.csv", others[:, ::-1])):
+        write_histograms(counts, table)
+        _, found = record(fitted, table, f"mdm={model}.json")
+        assert (found["n_clients"], found["n_fitted"]) == (len(counts), None)
+
+
+def test_clients_in_another_order_do_not_make_fitted_ones_held_out(fitted):
+    write_histograms(HELD_OUT[::-1], "table.csv")
+    _, found = record(fitted, "table.csv", "mdm=selected.json")
+    assert (found["n_clients"], found["n_fitted"]) == (150, None)
+
+
+def test_clients_that_one_of_two_models_was_fitted_to_are_not_held_out(fitted):
+    scored = ("--components", 1, "--held-out", 0.5)
+    for name, seed in (("a", 1), ("b", 2)):
+        fitted("fit", "table.csv", *scored, "--seed", seed, "-o", f"{name}.json")
+    alone = [record(fitted, "table.csv", f"m={name}.json")[1]["n_clients"] for name in "ab"]
+    _, both = record(fitted, "table.csv", "a=a.json", "b=b.json")
+    assert 10 <= both["n_clients"] < min(alone)
+    assert both["n_fitted"] == 0
+    _, mixed = record(fitted, "table.csv", "a=a.json", "b=whole.json")
+    assert (mixed["n_clients"], mixed["n_fitted"]) == (150, 150)
+
+
+def test_too_few_held_out_clients_are_not_compared_alone(run):
+    write_histograms(HELD_OUT[:30], "table.csv")
+    run("fit", "table.csv", "--components", 1, "--held-out", 0.2, "-o", "mdm.json")
+    n_held_out = load_saved("mdm.json").provenance.selection.n_held_out
+    assert n_held_out < 10
+    ran, found = record(run, "table.csv", "mdm=mdm.json")
+    assert f"table.csv: {30 - n_held_out} of 30 clients were fitted" in ran.err
+    assert (found["n_clients"], found["n_fitted"]) == (30, 30 - n_held_out)
+
+
+def test_a_table_of_those_who_were_fitted_is_not_overruled(fitted):
+    write_histograms(HELD_OUT[:40], "fitted.csv")
+    ran, found = record(fitted, "table.csv", "mdm=selected.json", "--fitted", "fitted.csv")
+    assert (found["n_clients"], found["n_fitted"]) == (150, 40)
+    assert "are taken" not in ran.err
+
+
+def test_packed_clients_that_were_fitted_are_not_compared(fitted):
+    pytest.importorskip("duckdb")
+    fitted("pack", "table.csv", "-o", "packed", "--shard-clients", 40)
+    fitted("fit", "packed", *SCORED, "-o", "packed.json")
+    choice = load_saved("packed.json").provenance.selection
+    _, found = record(fitted, "packed", "mdm=packed.json")
+    assert (found["n_clients"], found["n_fitted"]) == (choice.n_held_out, 0)
+    stated = found["rows"][0]["log_likelihood"]["value"]
+    assert stated == pytest.approx(choice.chosen.log_likelihood, rel=1e-9)
+
+
+def test_styles_of_clients_that_were_fitted_are_not_compared(styled):
+    learned = ("--category", "label", "--components", 1, "--held-out", 0.4, "-o", "mdm.json")
+    assert styled("fit", "held.parquet", *learned).code == 0
+    n_held_out = load_saved("mdm.json").provenance.selection.n_held_out
+    ran = styled("compare", "held.parquet", "mdm=mdm.json", *QUICK, *STYLED, "--json").json()
+    assert ran["n_clients"] == n_held_out
+    assert ran["styles"]["true"]["directions"]["n_clients"] == n_held_out

@@ -395,3 +395,23 @@ def test_one_held_out_client_is_one_line_before_any_round(run, n_clients):
 )
 def test_a_column_that_cannot_be_part_of_the_category_is_refused_in_one_line(run, category, said):
     assert_refused(run("fit", "clients.csv", "--category", category), said)
+
+
+def test_a_private_file_does_not_say_how_many_clients_there_are(run):
+    asked = ("fit", "clients.csv", "--components", "1,2", "--categories", 3, "--max-size", 12)
+    assert run(*asked, "--epsilon", 50, "--delta", 1e-3, "-o", "mdm.json").code == 0
+    assert load_saved("mdm.json").provenance.data == "clients.csv"
+
+
+@pytest.mark.parametrize(
+    ("options", "held_out"),
+    [
+        (("--components", "1,2", "--held-out", 0.5), 0.5),
+        (("--components", 1, "--held-out", 0.4), 0.4),
+        (("--components", 1), None),
+    ],
+)
+def test_a_file_keeps_the_share_that_was_held_out_and_no_client(run, options, held_out):
+    assert run("fit", "clients.csv", *options, "--seed", 6, "-o", "mdm.json").code == 0
+    provenance = load_saved("mdm.json").provenance
+    assert (provenance.seed, provenance.data.held_out) == (6, held_out)

@@ -220,7 +220,7 @@ def test_an_mdm_of_crossed_columns_finds_them_again_in_other_tables(run, tmp_pat
     assert record["categories"] == ["EWR × ATL", "EWR × BOS", "JFK × ATL"]
     assert record["provenance"]["data"]["category"] == "origin,dest"
     assert run("score", "mdm.json", "flights.csv", "--json").json()["n_clients"] == 12
-    few = ("--splits", 100, "--folds", 0, "--json")
+    few = ("--draws", "splits=100", "--folds", 0, "--json")
     compared = run("compare", "flights.csv", "mdm=mdm.json", *few)
     assert compared.json()["n_clients"] == 12
     covered = run("partition", "proxy.csv", "mdm.json", "--cover", "--json")

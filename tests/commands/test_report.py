@@ -9,8 +9,9 @@ import pytest
 from cli_walk import assert_refused, fit
 from polyurn.model.paper_truths import truth
 from polyurn.storage.documents import save_document
-from polyurn.storage.models import save
+from polyurn.storage.models import load_saved, save
 from polyurn.storage.run_log import RunLog
+from polyurn.storage.table_files import write_histograms
 from report_material import comparison, pool, runs, selection, style
 
 pytest.importorskip("altair")
@@ -202,3 +203,20 @@ def test_what_does_not_go_with_a_style_is_refused(run, tmp_path, styles):
     few = ("--proxy", "proxy.csv", "--label", "digit", "--features", "p0,p1")
     assert_refused(run("report", "style.json", *few), "expected points of 36 features")
     assert not (tmp_path / "report.html").exists()
+
+
+def test_a_page_does_not_show_fitted_clients_where_others_were_held_out(run, tmp_path):
+    write_histograms(truth("medium/3").sample(80, rng=0), "table.csv")
+    run("fit", "table.csv", "--components", "1:2", "--rounds", 6, "-o", "mdm.json")
+    n_held_out = load_saved("mdm.json").provenance.selection.n_held_out
+    says = f"table.csv: the {n_held_out} of 80 clients that were held out are taken"
+    ran = run("report", "mdm.json", "true=table.csv")
+    assert says in ran.err
+    assert f"<dd>{says}</dd>" in written(tmp_path)
+    assert f"true: {n_held_out} of {n_held_out} drawn" in written(tmp_path)
+    run("fit", "table.csv", "--components", 1, "-o", "mdm.json")
+    run("report", "mdm.json", "true=table.csv")
+    assert "<dd>table.csv: 80 of 80 clients were fitted</dd>" in written(tmp_path)
+    write_histograms(truth("medium/3").sample(70, rng=1), "table.csv")
+    run("report", "mdm.json", "true=table.csv")
+    assert "table.csv: it is not known which clients were fitted" in written(tmp_path)

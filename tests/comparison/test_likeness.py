@@ -74,9 +74,7 @@ def test_a_population_that_holds_the_held_out_clients_is_found_out():
     part = np.concatenate([held_out[:40], mdm.sample(40, rng=8)])
     verdict = compare({"part": part, "mdm": mdm}, held_out, rng=0, **QUICK)
     assert verdict["part"].n_shared >= 40
-    said = [
-        sentence for sentence in verdict.sentences() if "held-out clients themselves" in sentence
-    ]
+    said = [sentence for sentence in verdict.sentences() if "true clients themselves" in sentence]
     assert len(said) == 1
     assert said[0].startswith("population 'part'")
     assert "AUC may be far below 0.5" in said[0]
@@ -96,7 +94,7 @@ def test_a_comparison_with_clients_that_were_fitted_says_so():
     ids = list(range(150))
     verdict = compare({"mdm": TRUTH}, HELD_OUT, clients=ids, fitted=ids[50:], rng=0, **QUICK)
     assert verdict.n_fitted == 100
-    said = "compared with the clients that were fitted: 100 of 150 are not held out"
+    said = "compared with the clients that were fitted: 100 of 150"
     assert said in str(verdict)
     assert verdict.to_dict()["standing"] == said
 
@@ -136,12 +134,12 @@ def test_populations_that_cannot_be_compared_are_refused_in_a_line(populations, 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"n_splits": 10}, "n_splits of at least 100, got 10"),
-        ({"n_directions": 0}, "n_directions of at least 1"),
-        ({"n_bootstrap": 3}, "n_bootstrap of at least 100"),
+        ({"n_splits": 10}, "n_splits as an integer of at least 100, got 10"),
+        ({"n_directions": 0}, "n_directions as an integer of at least 1"),
+        ({"n_bootstrap": 3}, "n_bootstrap as an integer of at least 100"),
         ({"n_folds": 1}, "n_folds of 0, or 2 to 10, got 1"),
-        ({"max_clients": 5}, "max_clients of at least 10"),
-        ({"n_clients": 0}, "n_clients of at least 10"),
+        ({"max_clients": 5}, "max_clients as an integer of at least 10"),
+        ({"n_clients": 0}, "n_clients as an integer of at least 10"),
         ({"fitted": [1]}, "fitted= needs clients="),
         ({"clients": [1], "fitted": [1]}, "expected 150 client ids, got 1"),
     ],

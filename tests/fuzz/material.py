@@ -69,7 +69,7 @@ _COMMANDS: tuple[tuple[str, ...], ...] = (
     ("partition", "labels.csv", "simulated.csv", "-o", "partition.json"),
     ("partition", "labels.csv", "simulated.csv", "-o", "partition.parquet"),
     ("compare", "held-out.csv", "mdm=mdm.json", "other=simulated.csv", "--fitted", "clients.csv",
-     "--splits", "100", "-o", "comparison.json"),
+     "--draws", "splits=100", "-o", "comparison.json"),
     ("sweep", "sweep.toml", "-o", "runs", "--jobs", "1"),
     ("style", "proxy.csv", "held.csv", "-o", "style.json"),
     ("fit", "held.csv", "--category", "label", "--components", "1", "--rounds", "4",

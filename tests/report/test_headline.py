@@ -4,10 +4,13 @@ import math
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import polyurn as pu
+from polyurn.comparison.estimates import Estimate
 from polyurn.model.paper_truths import truth
-from polyurn.report.headline import headline, simulated_row
+from polyurn.report.headline import headline
 from report_material import comparison, gathered, runs, selection, true_clients
 
 
@@ -41,7 +44,7 @@ def test_one_seed_is_not_enough_for_the_headline_to_tell_who_is_nearer():
 def test_it_is_not_the_clients_who_cannot_tell():
     said = headline(gathered(comparison=comparison(), runs=runs(seeds=(0,)))).sentence
     assert said.startswith("Clients are ")
-    assert ", and it cannot be told which of mdm and IID clients are nearer" in said
+    assert ". It cannot be told which of mdm and IID clients are nearer" in said
 
 
 def test_the_noise_floor_alone_is_no_verdict_on_simulated_clients():
@@ -61,7 +64,7 @@ def test_a_loss_is_told_without_points():
 def test_the_population_of_the_verdict_is_mdm_or_else_the_closest(name):
     measured = comparison()
     renamed = [replace(row, name=name if row.name == "mdm" else "other") for row in measured.rows]
-    assert simulated_row(replace(measured, rows=tuple(renamed))).name == name
+    assert replace(measured, rows=tuple(renamed)).simulated.name == name
 
 
 def test_what_was_not_measured_says_how_to():
@@ -99,7 +102,7 @@ def test_few_held_out_clients_show_in_the_pages_words():
     few = replace(comparison(), n_clients=12, n_compared=12)
     close = replace(few.rows[0], name="mdm", energy_ratio=1.0, energy_null=(0.5, 1.9))
     inside = headline(gathered(comparison=replace(few, rows=(close,)))).sentence
-    assert "whether simulated ones are like true ones cannot be told" in inside
+    assert "Whether simulated clients (mdm) are like true ones cannot be told" in inside
     assert "12 true clients are few: intervals are wide" in inside
     assert "cannot be told from true ones" not in inside
     far = replace(close, energy_ratio=5.0)
@@ -115,3 +118,83 @@ def test_few_true_clients_show_without_a_comparison_too(n, said):
     table = truth("medium/3").sample(n, rng=0)
     words = headline(gathered(clients={"true": table})).sentence
     assert ("12 true clients are few" in words) == said
+
+
+CLOSE = {
+    "name": "mdm",
+    "energy_ratio": 1.0,
+    "energy_null": (0.5, 1.9),
+    "auc": Estimate(0.5, 0.46, 0.54),
+}
+CANNOT = "cannot be told from true ones that were held out"
+
+
+def compared(n_fitted=0, **changes):
+    """A comparison with 500 clients, of whom so many were fitted, and one population."""
+    row = replace(comparison().rows[0], **{**CLOSE, **changes})
+    return replace(
+        comparison(), rows=(row,), n_clients=500, n_compared=500, n_fitted=n_fitted, n_twins=500
+    )
+
+
+def said_of(measured):
+    return headline(gathered(comparison=measured)).sentence
+
+
+def test_all_three_measures_together_say_that_clients_cannot_be_told_apart():
+    assert f"Simulated clients (mdm) {CANNOT} (AUC 0.50 ± 0.04)." in said_of(compared())
+
+
+def test_clients_that_a_classifier_tells_apart_are_not_said_to_be_alike():
+    said = said_of(compared(auc=Estimate(0.68, 0.64, 0.72)))
+    assert "but a classifier tells them apart (AUC 0.68 ± 0.04)" in said
+    assert "cannot be told" not in said
+
+
+@pytest.mark.parametrize(
+    ("n_fitted", "words"),
+    [
+        (500, "500 of these true ones were fitted"),
+        (3, "3 of these"),
+        (None, "it is not known whether"),
+    ],
+)
+def test_clients_that_may_have_been_fitted_do_not_pass_for_held_out_ones(n_fitted, words):
+    said = said_of(compared(n_fitted))
+    assert words in said
+    assert "cannot be told" not in said
+    assert "held out" not in said
+
+
+def test_without_a_classifier_nobody_is_said_to_be_indistinguishable():
+    said = said_of(compared(auc=None))
+    assert "no classifier tried" in said
+    assert "cannot be told" not in said
+
+
+@pytest.mark.parametrize(
+    "changes", [{"energy_ratio": 0.3}, {"auc": Estimate(0.3, 0.2, 0.4)}], ids=["energy", "AUC"]
+)
+def test_copies_of_true_clients_do_not_pass_for_simulated_ones(changes):
+    said = said_of(compared(**changes))
+    assert "more like these true ones than other true ones are" in said
+    assert "cannot be told" not in said
+
+
+def test_an_energy_ratio_outside_its_range_is_not_outweighed_by_a_classifier():
+    said = said_of(compared(energy_ratio=2.5))
+    assert "2.50 times as far from true ones" in said
+    assert "cannot be told" not in said
+
+
+@given(
+    st.sampled_from([None, 0, 7]),
+    st.floats(0, 4),
+    st.none() | st.floats(0.05, 0.95).map(lambda auc: Estimate(auc, auc - 0.05, auc + 0.05)),
+)
+def test_the_terminal_never_says_another_verdict_than_the_page(n_fitted, ratio, auc):
+    measured = compared(n_fitted, energy_ratio=ratio, auc=auc)
+    verdict = measured.sentences()[0]
+    assert f"{verdict[0].upper()}{verdict[1:]}." in said_of(measured)
+    alike = n_fitted == 0 and 0.5 <= ratio <= 1.9 and auc and auc.low <= 0.5 <= auc.high
+    assert (CANNOT in verdict) == bool(alike)

@@ -13,6 +13,7 @@ from report_material import (
     comparison,
     everything,
     federated,
+    fitted,
     html_report,
     runs,
     saved,
@@ -264,3 +265,23 @@ def test_a_sweep_of_texts_and_diverged_runs_is_drawn():
     assert values == {"points", "uniform"}
     scores = [row["true"] for row in charts["agreement-0"]["datasets"]["rows"]]
     assert np.isfinite(scores).all()
+
+
+def test_no_page_speaks_of_held_out_clients_where_there_are_none():
+    measured = replace(comparison(), n_fitted=60)
+    page = Page(html_report(fitted(), comparison=measured, clients={"true": true_clients()}))
+    words = page.all("main")[0]["text"]
+    assert "60 of these true ones were fitted" in words
+    assert re.findall("held.out", words, re.IGNORECASE) == []
+
+
+def test_no_page_gives_two_ranges_for_one_energy_ratio():
+    mdm = comparison()["mdm"]
+    measured = replace(comparison(), rows=(mdm,))
+    words = Page(html_report(comparison=measured)).all("main")[0]["text"]
+    low, high = (f"{end:.2f}" for end in mdm.energy_null)
+    of_splits = f"{measured.floors.energy:.2f}"
+    assert of_splits != f"{low} to {high}"
+    assert words.count(f"{low} to {high}") == 3  # the card, and two tables
+    assert of_splits not in words
+    assert of_splits not in str(measured)

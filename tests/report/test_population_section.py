@@ -69,11 +69,13 @@ def test_only_finite_distances_and_floors_are_drawn():
     ones = {"energy_ratio": 1.0, "sliced_wasserstein_ratio": 1.0, "size_ratio": 1.0}
     measured = replace(comparison(), rows=tuple(replace(r, **ones) for r in comparison().rows))
     assert len(distance_rows(measured)) == 6
-    assert [row["low"] for row in floor_rows(measured)] == [f.low for f in measured.floors.all]
+    floors = (measured.floors.sliced_wasserstein, measured.floors.sizes)
+    lows = [*(row.energy_null[0] for row in measured.rows), *(floor.low for floor in floors)]
+    assert [row["low"] for row in floor_rows(measured)] == lows
     endless = replace(measured.rows[0], energy_ratio=math.inf, size_ratio=math.nan)
     floors = replace(measured.floors, sizes=replace(measured.floors.sizes, high=math.inf))
     damaged = replace(measured, rows=(endless, *measured.rows[1:]), floors=floors)
     drawn = [(row["population"], row["measure"]) for row in distance_rows(damaged)]
     assert len(drawn) == 4
     assert ("mdm", "content (energy)") not in drawn
-    assert [row["measure"] for row in floor_rows(damaged)] == [*MEASURES[:2]]
+    assert [row["measure"] for row in floor_rows(damaged)] == [MEASURES[0], *MEASURES[:2]]

@@ -162,7 +162,7 @@ def test_the_model_file_remembers_the_columns(run, tmp_path):
     data = json.loads((tmp_path / "mdm.json").read_text())["provenance"]["data"]
     assert (data["client"], data["category"], data["count"]) == ("user", "app", "opens")
     assert run("score", "mdm.json", "t.csv", "--json").json()["n_clients"] == 2 * len(COUNTS)
-    assert run("compare", "t.csv", "mdm=mdm.json", "--folds", 0, "--splits", 100).code == 0
+    assert run("compare", "t.csv", "mdm=mdm.json", "--folds", 0, "--draws", "splits=100").code == 0
     assert run("report", "mdm.json", "true=t.csv").code == 0
     assert run("sample", "mdm.json", "--clients", 6, "-o", "s.csv").code == 0
     assert run("score", "mdm.json", "s.csv").code == 0  # a table of ours, with names of ours

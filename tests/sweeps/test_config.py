@@ -395,7 +395,7 @@ def test_sweep_trains_keeps_and_gives_its_verdict(run, folder):
     assert_refused(run("compare", folder / "mdm.json"), "expected populations as NAME=FILE")
     for option, word in (("--true=tru", "'tru'"), ("--metric=recall", "'recall'")):
         assert_refused(run("compare", folder / "runs", option, "--json"), word)
-    for option in ("--seed=1", "--splits=5", "--drop-empty", "-ox.json"):
+    for option in ("--seed=1", "--draws=splits=5", "--drop-empty", "-ox.json"):
         assert_refused(run("compare", folder / "runs", option), "has no effect with the folder")
     assert_refused(
         run("compare", folder / "points.npz", "a=mdm.json", "--true=x"),

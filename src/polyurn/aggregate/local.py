@@ -7,6 +7,7 @@ It connects the two sides in one process, and sends nothing. Beside the framewor
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyurn.client.answers import Threads, answer_rows
 from polyurn.client.rows import packed
@@ -73,6 +74,10 @@ class LocalAggregator:
             rng=play,
             n_threads=self._n_threads,
         )
+
+    def held_out(self, share: float) -> NDArray[np.bool_]:
+        """Who scores and is never fitted, shape (n_clients,), in a selection that holds out a share."""
+        return np.asarray(self._buckets >= 1.0 - share)
 
     def skip(self) -> list[np.random.Generator]:
         """Leave a round out: later rounds draw as if it had been played."""

@@ -173,6 +173,12 @@ class ShardClients:
             sums = query.shaped(self._result(answer(asked, draws)))
         return with_noise(query, sums, n_adders=n_members)
 
+    def held_out(self, share: float) -> NDArray[np.bool_]:
+        """Who scores and is never fitted, shape (n_clients,), in a selection that holds out a share."""
+        shards = zip(self._rounds.everyone(), self.folder.shards, strict=True)
+        drawn = [_buckets(draw, shard.n_clients) >= 1.0 - share for draw, shard in shards]
+        return np.concatenate(drawn)
+
     def skip(self) -> list[np.random.Generator]:
         """Leave a round out: later rounds draw as if it had been played."""
         return self._rounds.skip()

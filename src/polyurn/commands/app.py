@@ -112,6 +112,7 @@ _COMMANDS = (
     ("datasets", _START, "datasets"),
     ("features", _LEARN, "features"),
     ("histogram", _LEARN, "histogram"),
+    ("split", _LEARN, "split"),
     ("pack", _LEARN, "pack"),
     ("fit", _LEARN, "fit"),
     ("show", _LEARN, "show"),

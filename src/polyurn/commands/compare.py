@@ -1,4 +1,4 @@
-"""`polyurn compare`: how alike populations are to held-out clients, in what they hold or in training."""
+"""`polyurn compare`: how alike populations are to true clients, in what they hold or in training."""
 
 import os
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import typer
 
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import Needs, argument, option, provenance_of, refuse_options
-from polyurn.commands.options import AS_JSON, JSON_OUTPUT, SEED, TableOptions
+from polyurn.commands.options import AS_JSON, JSON_OUTPUT, SEED, Draws, TableOptions, named_values
 from polyurn.errors import ParameterError, StyleWarning
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def compare_command(
     context: typer.Context,
     held_out: Path = argument(
         "HELD_OUT",
-        "Table of true clients that were not fitted, or packed ones; or a folder that `sweep` "
-        "wrote.",
+        "Table of true clients, or packed ones: of those that `fit` read, the held-out ones. Or a "
+        "folder that `sweep` wrote.",
     ),
     columns: TableOptions,
     populations: list[str] | None = argument(
@@ -43,11 +43,11 @@ def compare_command(
     fitted: Path | None = option(
         None, "Table of the clients that were fitted: says how many are in both."
     ),
-    clients: int | None = option(None, "Clients to draw from each MDM; 5 times those held out."),
-    max_clients: int = option(
-        2_000, "A larger table is represented by so many clients, drawn at random."
+    draws: str | None = option(
+        None,
+        "NAME=VALUE with commas: clients=500 from each MDM, 5 times the true ones by default; "
+        "max_clients=2000, at random, for a larger table; splits=1000 of true clients, for the noise.",
     ),
-    splits: int = option(1_000, "Splits of true clients, for the noise."),
     folds: int = option(5, "Folds of the two-sample test; 0: none."),
     style: Path | None = option(
         None, "Style file: compare styles, too, of clients cut from --proxy."
@@ -68,7 +68,7 @@ def compare_command(
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
-    """How alike populations are to clients that were held out from fitting.
+    """How alike populations are to true clients, best to those that were held out from fitting.
 
     With a sweep's folder instead: how well training on each population foretells the true clients'.
 
@@ -88,19 +88,22 @@ def compare_command(
     from polyurn.comparison.likeness import compare
 
     _check_style(style, proxy, held_out, packed=packed)
+    drawn = named_values(draws, Draws, "--draws")
     inputs = _read(context, held_out, columns, _paths(populations or [], held_out))
+    if drawn.clients is not None and not inputs.mdms:
+        raise ParameterError("clients in --draws has no effect without an MDM file: leave it out")
     rows: list[StyleRow] = []
     if style is not None and proxy is not None:
-        n_drawn = clients or inputs.held_out.shape[0]
+        n_drawn = drawn.clients or inputs.held_out.shape[0]
         rows = _style_rows(style, proxy, features, inputs, n_clients=n_drawn, seed=seed)
     verdict = compare(
         inputs.populations,
         inputs.held_out.counts,
-        clients=None if packed and fitted is None else _ids(inputs.held_out),
+        clients=[str(client) for client in inputs.held_out.clients],
         fitted=inputs.fitted,
-        n_clients=clients,
-        max_clients=max_clients,
-        n_splits=splits,
+        n_clients=drawn.clients,
+        max_clients=drawn.max_clients,
+        n_splits=drawn.splits,
         n_folds=folds,
         rng=seed,
     )
@@ -135,7 +138,7 @@ def _write(
 
 @dataclass(frozen=True)
 class _Inputs:
-    """The held-out clients, the populations by name, those of them that are MDMs, and who was fitted."""
+    """The true clients, the populations, those that are MDMs, and the ids of those that were fitted."""
 
     held_out: "ClientTable"
     populations: "dict[str, Compared]"
@@ -148,27 +151,31 @@ def _read(
 ) -> _Inputs:
     """Read the MDM files first, whose categories and columns are those of the tables, too."""
     from polyurn.commands.views import read_model
-    from polyurn.sources.clients import Reading, read_some
+    from polyurn.sources.clients import Reading, read_all, some_of, true_clients
     from polyurn.sources.points import style_columns
 
     asked = context.params
     saved = {name: read_model(path) for name, path in paths.items() if path.suffix == ".json"}
     if saved:
         refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
-    else:
-        refuse_options(context, ["clients"], "without an MDM file to draw them from")
     style, seed = asked["style"], asked["seed"]
     later = () if style is None else style_columns(style, asked["features"], held_out)
     reading = reduce(Reading.like, saved.values(), columns.reading(elsewhere=later))
-    read = read_some(held_out, reading, _declared(saved) or columns.declared(), seed=seed)
+    whole = read_all(held_out, reading, _declared(saved) or columns.declared())
+    models = [] if asked["fitted"] else [*saved.values()]
+    read, who, standing = true_clients(whole, models, say=say, seed=seed)
+    if who is not None and not who.all():
+        say(standing)
 
     def like_it(path: Path) -> "ClientTable":
         everything = read.categories or read.shape[1]
-        return read_some(path, reading.after(read), everything, seed=seed)
+        return some_of(read_all(path, reading.after(read), everything), say, seed=seed)
 
     mdms = {name: one.model for name, one in saved.items()}
     tables = {name: like_it(path).counts for name, path in paths.items() if name not in saved}
-    fitted = None if asked["fitted"] is None else _ids(like_it(asked["fitted"]))
+    fitted = None if who is None else [str(client) for client in read.clients[who]]
+    if asked["fitted"] is not None and _ids(read):
+        fitted = _ids(like_it(asked["fitted"]))
     return _Inputs(read, {name: (mdms | tables)[name] for name in paths}, mdms, fitted)
 
 
@@ -248,7 +255,8 @@ def _style_rows(
     rows = true.features(style_columns(style, columns, true.path))
     true.check_n_features(rows, found.space.n_features, style)
     records = true.records(known, label, client, rows)
-    held = records.of(np.arange(records.n_clients))
+    taken = np.isin(records.ids.astype(str), held_out.clients.astype(str))
+    held = records.of(np.flatnonzero(taken))
     measured: dict[str, Any] = {"space": found.space, "rng": seed}
     done = [StyleRow.of("true", held.features, held.labels, held.owner, **measured)]
     for name, mdm in inputs.mdms.items():

@@ -98,8 +98,8 @@ def fit_command(
     `polyurn fit clients.csv --components 1:6 -o mdm.json`
     """
     from polyurn.commands.progress import learning_progress
-    from polyurn.server.learning import learn, selects
-    from polyurn.sources.clients import read_all
+    from polyurn.server.learning import HELD_OUT, learn, selects
+    from polyurn.sources.clients import data_provenance, read_all
     from polyurn.storage.models import Saved
     from polyurn.storage.provenance import PrivacyProvenance, Provenance
 
@@ -139,7 +139,8 @@ def fit_command(
         _keep_interrupted(last, begun, read.categories, output, checkpoint)
         raise typer.Exit(INTERRUPTED) from None
     # How many clients and points there are is private too.
-    data = table.name if budget else read.provenance
+    share = (search.held_out or HELD_OUT) if scored else None
+    data = table.name if budget else data_provenance(read, held_out=share)
     provenance = Provenance.of(learned, data=data, **provenance_of(context, seed))
     _write(Saved(learned.mdm, read.categories, provenance), output, as_json=as_json)
 

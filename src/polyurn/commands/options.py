@@ -180,6 +180,15 @@ class Tuning:
 
 
 @dataclass(frozen=True)
+class Draws:
+    """What `--draws` may set."""
+
+    clients: int | None = None
+    max_clients: int = 2_000
+    splits: int = 1_000
+
+
+@dataclass(frozen=True)
 class Priors:
     """What `--priors` may set; None is the method's own."""
 

@@ -78,7 +78,7 @@ def report_command(
         points, labels = read_pictures(
             proxy, given.style, label=label, features=listed_names(features), shape=shape
         )
-    clients, names = _read_tables(given, columns)
+    clients, names = _read_tables(given, columns, true)
     page = report_on(
         given.model,
         categories=names,
@@ -91,7 +91,7 @@ def report_command(
         true=true,
         metric=metric,
         title=title,
-        notes=[("Page: command", provenance_of(context, seed)["command"])],
+        notes=[*given.notes, ("Page: command", provenance_of(context, seed)["command"])],
         rng=seed,
     ).html()
     write_whole(output, lambda file: file.write(page.encode()))
@@ -110,6 +110,7 @@ class _Given:
     style: "Saved[Style] | None" = None
     runs: "list[FinishedRun]" = field(default_factory=list)
     tables: dict[str, Path] = field(default_factory=dict)
+    notes: list[tuple[str, str]] = field(default_factory=list)
 
 
 def _read(things: list[str]) -> _Given:
@@ -141,10 +142,13 @@ def _read(things: list[str]) -> _Given:
 
 
 def _read_tables(
-    given: _Given, columns: TableOptions
+    given: _Given, columns: TableOptions, true: str
 ) -> "tuple[dict[str, Counts], tuple[str, ...] | None]":
-    """The histograms of all tables, and the names of their categories, if they have some."""
-    from polyurn.sources.clients import read_clients
+    """The histograms of all tables, and the names of their categories, if they have some.
+
+    Of true clients, those that the model was not fitted to, if its file says who they are.
+    """
+    from polyurn.sources.clients import read_clients, true_clients
 
     clients: dict[str, Counts] = {}
     names = columns.declared() or (given.model and given.model.declared)
@@ -155,6 +159,11 @@ def _read_tables(
         read = read_clients(table, reading, names or None)
         reading = reading.after(read)
         clients[name], names = read.counts, read.categories or read.shape[1]
+        if name == true and given.model is not None:
+            found, _, standing = true_clients(read, [given.model], say=say)
+            clients[name] = found.counts
+            given.notes.append((f"Clients: {name}", standing))
+            say(standing)
     return clients, names if isinstance(names, tuple) else None
 
 

@@ -15,11 +15,13 @@ from polyurn.typed.arguments import checked
 from polyurn.typed.json_form import Count, from_json, to_json
 from polyurn.wording import counted
 
+SIMULATED = "mdm"  # the population that the verdict is about, where it is among them
+
 
 @checked
 @dataclass(frozen=True)
 class Likeness:
-    """How alike one population is to the held-out clients.
+    """How alike one population is to the true clients.
 
     Ratios are to the noise floor: 1 says that true clients differ as much from true clients.
 
@@ -29,7 +31,7 @@ class Likeness:
     n_clients : int
         How many of its clients were compared.
     log_likelihood, log_likelihood_given_size : Estimate or None
-        Mean log q(c, n) and log q(c | n) of a held-out client; for an MDM only.
+        Mean log q(c, n) and log q(c | n) of a true client; for an MDM only.
     energy_distance, energy_ratio : float
         Between normalised histograms; the distance is unbiased, so that it may be below 0.
     energy_null : (float, float)
@@ -43,8 +45,8 @@ class Likeness:
     size_ks : float
         The Kolmogorov-Smirnov statistic of the sizes, 0 to 1.
     n_shared : int
-        How many of the held-out clients that were compared have a client of this population with the
-        very same histogram.
+        How many of the true clients that were compared have a client of this population with the very
+        same histogram.
     heterogeneity : Heterogeneity
     dispersion : Dispersion or None
         Whether true clients vary less than the components allow; for an MDM only.
@@ -76,15 +78,11 @@ class Floors:
     sliced_wasserstein: Floor
     sizes: Floor
 
-    @property
-    def all(self) -> tuple[Floor, Floor, Floor]:
-        return self.energy, self.sliced_wasserstein, self.sizes
-
 
 @checked
 @dataclass(frozen=True)
 class Comparison:
-    """How alike populations are to held-out clients; `print` shows it as a table.
+    """How alike populations are to true clients; `print` shows it as a table.
 
     Attributes
     ----------
@@ -92,10 +90,10 @@ class Comparison:
         One per population.
     floors : Floors
     heterogeneity : Heterogeneity
-        Of the held-out clients themselves.
+        Of the true clients themselves.
     n_clients, n_compared : int
-        How many clients were held out, and how many of them, drawn at random, stand for all in what is
-        not a likelihood.
+        How many true clients there are, and how many of them, drawn at random, stand for all in what
+        is not a likelihood.
     n_fitted : int or None
         How many of them had been fitted; None if it is not known.
     n_twins : int
@@ -131,9 +129,40 @@ class Comparison:
                 f"compared with {counted(self.n_clients, 'client')} that were held out from fitting"
             )
         return (
-            "compared with the clients that were fitted: "
-            f"{self.n_fitted:,} of {self.n_clients:,} are not held out"
+            f"compared with the clients that were fitted: {self.n_fitted:,} of {self.n_clients:,}"
         )
+
+    @property
+    def simulated(self) -> Likeness:
+        """The population that the verdict is about: "mdm", or else the closest one."""
+        named = [row for row in self.rows if row.name == SIMULATED]
+        return (named or sorted(self.rows, key=lambda row: row.energy_ratio))[0]
+
+    @property
+    def verdict(self) -> str:
+        """Whether simulated clients are like true ones, by energy, a classifier, and who was fitted.
+
+        Only a classifier that tried, on enough clients that were held out, says that nothing tells them.
+        """
+        row, who = self.simulated, f"simulated clients ({self.simulated.name})"
+        low, high = row.energy_null
+        ratio, auc = row.energy_ratio, row.auc
+        tried = f"AUC {with_error(auc, 2)}" if auc else "no classifier tried to tell them"
+        fitted = {None: "; it is not known whether these true ones were fitted", 0: ""}.get(
+            self.n_fitted, f"; {self.n_fitted or 0:,} of these true ones were fitted"
+        )
+        words = f"{who} are about as near to true ones as other true ones are"
+        if not ratio <= high:
+            words = f"{who} are {short(ratio)} times as far from true ones as other true ones are"
+        elif auc and auc.low > 0.5:
+            words = f"{words}, but a classifier tells them apart"
+        elif self.few:
+            words = f"whether {who} are like true ones cannot be told"
+        elif ratio < low or (auc and auc.high < 0.5):
+            words = f"{who} are more like these true ones than other true ones are"
+        elif auc and self.n_fitted == 0:
+            words = f"{who} cannot be told from true ones that were held out"
+        return f"{words} ({tried}){fitted}"
 
     @property
     def few(self) -> str:
@@ -144,6 +173,7 @@ class Comparison:
         """What belongs under the table."""
         sliced, sizes = f"{self.floors.sliced_wasserstein:.2f}", f"{self.floors.sizes:.2f}"
         sentences = [
+            self.verdict,
             self.standing,
             "a ratio of 1 is the distance of true clients to true clients, in brackets the range of "
             f"95 % of them (energy); 95 % of {self.floors.energy.n_splits:,} splits of them had "
@@ -161,13 +191,13 @@ class Comparison:
         return tuple(sentences)
 
     def _has_copies(self, row: Likeness) -> bool:
-        """Whether a population shares more clients with those held out than chance would have it."""
+        """Whether a population shares more true clients than chance would have it."""
         most_twins = self.n_twins + _UNSEEN
         return row.n_shared > most_twins * max(1.0, row.n_clients / self.n_compared)
 
     def _copy(self, row: Likeness) -> str:
         return (
-            f"population {row.name!r} seems to hold held-out clients themselves: "
+            f"population {row.name!r} seems to hold true clients themselves: "
             f"{row.n_shared:,} of {self.n_compared:,} are in it with the very same histogram "
             f"({self.n_twins:,} have a twin among each other), so that its AUC may be far below 0.5 "
             "and its ratios below 1: compare with clients that it does not hold"
@@ -231,12 +261,11 @@ _UNSEEN = 3
 
 def _measures(row: Likeness) -> dict[str, str]:
     """What tables say about a population, in their order."""
-    low, high = row.energy_null
     return {
         "clients": f"{row.n_clients:,}",
         "log-likelihood, log q(c, n) ± 95 %": with_error(row.log_likelihood),
         "log-likelihood given size ± 95 %": with_error(row.log_likelihood_given_size),
-        "energy distance, ratio [range of 1]": f"{short(row.energy_ratio)} [{low:.2f} to {high:.2f}]",
+        "energy distance, ratio [range of 1]": in_range(row),
         "sliced Wasserstein, ratio": short(row.sliced_wasserstein_ratio),
         "two-sample AUC ± 95 % (0.5 is perfect)": with_error(row.auc, 2),
         "sizes, ratio": short(row.size_ratio),
@@ -251,11 +280,16 @@ def _true_measures(comparison: Comparison) -> dict[str, str]:
     floors = comparison.floors
     return {
         "clients": f"{comparison.n_compared:,}",
-        "energy distance, ratio [range of 1]": f"{floors.energy:.2f}",
         "sliced Wasserstein, ratio": f"{floors.sliced_wasserstein:.2f}",
         "sizes, ratio": f"{floors.sizes:.2f}",
         **_heterogeneity_measures(comparison.heterogeneity),
     }
+
+
+def in_range(row: Likeness) -> str:
+    """The energy ratio, and the range of 95 % of as many true clients: the one that is ever shown."""
+    low, high = row.energy_null
+    return f"{short(row.energy_ratio)} [{low:.2f} to {high:.2f}]"
 
 
 def _heterogeneity_measures(summary: Heterogeneity) -> dict[str, str]:

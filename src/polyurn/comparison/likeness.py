@@ -1,4 +1,4 @@
-"""`compare`: how alike populations of clients are to held-out clients, measure by measure.
+"""`compare`: how alike populations of clients are to true clients, measure by measure.
 
 It draws what has to be drawn and puts the measures of the other modules side by side. It fits nothing to
 the populations and reads no files.
@@ -12,7 +12,7 @@ under the ROC curve (AUC) of 0.5 is perfect: they cannot tell simulated clients 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +39,7 @@ from polyurn.model.mdm import MDM
 from polyurn.model.populations import Population, drawn_from
 from polyurn.typed.arguments import checked
 from polyurn.typed.arrays import ids_of
+from polyurn.typed.declared import AtLeast
 from polyurn.wording import counted
 
 
@@ -128,12 +129,12 @@ def compare(
     *,
     clients: Sequence[object] | None = None,
     fitted: Sequence[object] | None = None,
-    n_clients: int | None = None,
-    max_clients: int = 2_000,
-    n_splits: int = 1_000,
-    n_directions: int = 100,
+    n_clients: Annotated[int, AtLeast(_FEWEST_CLIENTS)] | None = None,
+    max_clients: Annotated[int, AtLeast(_FEWEST_CLIENTS)] = 2_000,
+    n_splits: Annotated[int, AtLeast(100)] = 1_000,  # fewer have no 2.5th percentile
+    n_directions: Annotated[int, AtLeast(1)] = 100,
     n_folds: int = 5,
-    n_bootstrap: int = 200,
+    n_bootstrap: Annotated[int, AtLeast(100)] = 200,
     rng: int | np.random.Generator | None = None,
 ) -> Comparison:
     """How alike each population is to clients that were held out from fitting.
@@ -177,9 +178,10 @@ def compare(
     >>> [(row.name, round(row.energy_ratio)) for row in verdict.rows]
     [('mdm', 1), ('iid', 9)]
     """
-    _check_settings(
-        populations, n_clients, max_clients, n_splits, n_directions, n_folds, n_bootstrap
-    )
+    if not populations:
+        raise ParameterError("expected at least one population to compare")
+    if n_folds != 0 and not 2 <= n_folds <= _FEWEST_CLIENTS:
+        raise ParameterError(f"expected n_folds of 0, or 2 to {_FEWEST_CLIENTS}, got {n_folds}")
     rng = np.random.default_rng(rng)
     held_out = check_counts(to.held_out if isinstance(to, ClientSplit) else to)
     n_fitted = _n_fitted(to, held_out.shape[0], clients, fitted)
@@ -348,28 +350,3 @@ def _n_fitted(
         raise ParameterError("fitted= needs clients=, the ids of the clients to compare with")
     seen = set(ids_of(fitted, "fitted").tolist())
     return sum(client in seen for client in ids_of(clients, "clients").tolist())
-
-
-def _check_settings(
-    populations: Mapping[str, Compared],
-    n_clients: int | None,
-    max_clients: int,
-    n_splits: int,
-    n_directions: int,
-    n_folds: int,
-    n_bootstrap: int,
-) -> None:
-    if not populations:
-        raise ParameterError("expected at least one population to compare")
-    least = {
-        "n_clients": (n_clients, _FEWEST_CLIENTS),
-        "max_clients": (max_clients, _FEWEST_CLIENTS),
-        "n_splits": (n_splits, 100),  # fewer have no 2.5th percentile
-        "n_directions": (n_directions, 1),
-        "n_bootstrap": (n_bootstrap, 100),
-    }
-    for name, (value, smallest) in least.items():
-        if value is not None and value < smallest:
-            raise ParameterError(f"expected {name} of at least {smallest}, got {value}")
-    if n_folds != 0 and not 2 <= n_folds <= _FEWEST_CLIENTS:
-        raise ParameterError(f"expected n_folds of 0, or 2 to {_FEWEST_CLIENTS}, got {n_folds}")

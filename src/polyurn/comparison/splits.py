@@ -51,13 +51,19 @@ def split_clients(
     >>> split.fitted_rows.tolist(), split.held_out_rows.tolist()
     ([0, 1, 3], [2, 4])
     """
+    table = check_counts(counts)
+    fitted, out = split_rows(table.shape[0], held_out=held_out, rng=rng)
+    return ClientSplit(table[fitted], table[out], fitted, out)
+
+
+def split_rows(
+    n_clients: int, *, held_out: float, rng: int | np.random.Generator | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which of so many clients are in each part of `split_clients`, in order."""
     if not 0 < held_out < 1:
         raise ParameterError(f"expected held_out between 0 and 1, got {held_out}")
-    table = check_counts(counts)
-    n_clients = table.shape[0]
     if n_clients < 2:
         raise CountsError("expected at least two clients to split, got 1")
     n_held_out = min(max(round(held_out * n_clients), 1), n_clients - 1)
     order = np.random.default_rng(rng).permutation(n_clients)
-    out, fitted = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
-    return ClientSplit(table[fitted], table[out], fitted, out)
+    return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])

@@ -1,16 +1,15 @@
-"""The verdict at the top of a page: one sentence, and three numbers with what they mean.
+"""The verdict at the top of a page: a sentence for each of three numbers, and what these mean.
 
 Words for numbers that others have measured: how heterogeneous the federation is, how close simulated
-clients are, what training on them predicts.
+clients are, what training on them predicts. How close they are, a `Comparison` says itself.
 """
 
 import math
 from dataclasses import dataclass
 
-from polyurn.comparison.comparison_results import Comparison, Likeness, few_true_clients, short
+from polyurn.comparison.comparison_results import few_true_clients, short, with_error
 from polyurn.comparison.summaries import heterogeneity
 from polyurn.report.material import Material
-from polyurn.sweeps.verdict import SIMULATED
 from polyurn.wording import counted
 
 # Clients that stand for an MDM whose heterogeneity is asked for; its own seed, so that it is the same.
@@ -29,7 +28,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Headline:
-    """The verdict: a sentence and three numbers."""
+    """The verdict: its sentences as one text, and three numbers."""
 
     sentence: str
     numbers: tuple[Number, Number, Number]
@@ -41,9 +40,8 @@ def headline(material: Material) -> Headline:
     how_close, second = _closeness(material)
     how_predictive, third = _training(material)
     parts = [part for part in (how_different, how_close, how_predictive) if part]
-    few = _few(material)
-    sentences = [_sentence(parts), *([_capital(f"{few}.")] if few else [])]
-    return Headline(" ".join(sentences), (first, second, third))
+    parts = [*(parts or ["there are runs to look at, and no verdict yet"]), _few(material)]
+    return Headline(" ".join(map(_sentence, filter(None, parts))), (first, second, third))
 
 
 def _few(material: Material) -> str:
@@ -52,12 +50,6 @@ def _few(material: Material) -> str:
         return material.comparison.few
     n_true = material.n_clients.get(material.true)
     return "" if n_true is None else few_true_clients(n_true)
-
-
-def simulated_row(comparison: Comparison) -> Likeness:
-    """The population that the verdict is about: "mdm", or else the closest one."""
-    named = [row for row in comparison.rows if row.name == SIMULATED]
-    return (named or sorted(comparison.rows, key=lambda row: row.energy_ratio))[0]
 
 
 def _heterogeneity(material: Material) -> tuple[str, Number]:
@@ -102,25 +94,18 @@ def _closeness(material: Material) -> tuple[str, Number]:
     if material.comparison is None:
         hint = "Not measured: polyurn compare held-out.csv mdm=mdm.json -o comparison.json"
         return "", Number(label, "–", hint, known=False)
-    row = simulated_row(material.comparison)
-    ratio, high = row.energy_ratio, row.energy_null[1]
-    inside = ratio <= high
+    row = material.comparison.simulated
+    low, high = row.energy_null
     means = (
-        f"Distance of {row.name} clients to true ones, over that of true clients to true "
-        f"clients. 1.0 is indistinguishable; true clients would be below {high:.2f} (95 % range)."
+        f"Distance of {row.name} clients to true ones, over that of true clients to true clients: 95 % "
+        f"of these would be at {low:.2f} to {high:.2f}."
     )
+    if row.auc is not None:
+        means += f" A classifier’s AUC: {with_error(row.auc, 2)}; 0.5 is chance."
     other = [r for r in material.comparison.rows if r.name == "iid" and r is not row]
     if other:
         means += f" IID clients: {short(other[0].energy_ratio)}."
-    if not inside:
-        words = (
-            f"simulated ones are {short(ratio)} times as far from true ones as other true ones are"
-        )
-    elif material.comparison.few:
-        words = "whether simulated ones are like true ones cannot be told"
-    else:
-        words = "simulated ones cannot be told from true ones"
-    return words, Number(label, f"{short(ratio)}×", means)
+    return material.comparison.verdict, Number(label, f"{short(row.energy_ratio)}×", means)
 
 
 def _training(material: Material) -> tuple[str, Number]:
@@ -148,14 +133,10 @@ def _training(material: Material) -> tuple[str, Number]:
     return words, Number(label, f"{off} pts off" if say.in_points else f"{off} off", means)
 
 
-def _sentence(parts: list[str]) -> str:
-    if not parts:
-        return "There are runs to look at, and no verdict yet."
-    *first, last = parts
-    text = f"{', '.join(first)}, and {last}" if first else last
-    if text.split()[1] == "clients":  # the name of a population, which stays as it is spelled
-        return f"{text}."
-    return _capital(f"{text}.")
+def _sentence(part: str) -> str:
+    first, second, *_ = part.split()
+    named = second == "clients" and first != "simulated"  # a population's name stays as it is
+    return f"{part}." if named else _capital(f"{part}.")
 
 
 def _capital(text: str) -> str:

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from polyurn.comparison.comparison_results import Comparison, short
+from polyurn.comparison.comparison_results import Comparison, in_range, short
+from polyurn.comparison.distances import Floor
 from polyurn.errors import ParameterError
 from polyurn.report.charts import (
     LINE,
@@ -93,12 +94,23 @@ def distance_rows(comparison: Comparison) -> Rows:
 
 
 def floor_rows(comparison: Comparison) -> Rows:
-    """The range of 95 % of the splits of true clients, in each distance; finite ones only."""
+    """The range of 95 % of true clients, in each distance; finite ones only.
+
+    In energy, that of as many true clients as a population has: one for each such number.
+    """
+    ranges = [(MEASURES[0], *null) for null in {row.energy_null: 0 for row in comparison.rows}]
+    ranges += [(measure, floor.low, floor.high) for measure, floor in _floors(comparison)]
     return [
-        {"measure": measure, "low": floor.low, "high": floor.high, "one": 1}
-        for measure, floor in zip(MEASURES, comparison.floors.all, strict=True)
-        if math.isfinite(floor.low) and math.isfinite(floor.high)
+        {"measure": measure, "low": low, "high": high, "one": 1}
+        for measure, low, high in ranges
+        if math.isfinite(low) and math.isfinite(high)
     ]
+
+
+def _floors(comparison: Comparison) -> list[tuple[str, Floor]]:
+    """The noise floor of each measure but energy, whose range is that of a population."""
+    sliced, sizes = comparison.floors.sliced_wasserstein, comparison.floors.sizes
+    return [(MEASURES[1], sliced), (MEASURES[2], sizes)]
 
 
 def _distances_chart(comparison: Comparison) -> Spec:
@@ -130,24 +142,23 @@ def _distances(comparison: Comparison) -> Figure:
     measured = [
         {"population": row.name}
         | {measure: short(getattr(row, ratio)) for measure, ratio in _RATIOS.items()}
+        | {MEASURES[0]: in_range(row)}
         for row in comparison.rows
     ]
-    splits = {
-        measure: f"{f:.2f}" for measure, f in zip(MEASURES, comparison.floors.all, strict=True)
-    }
+    splits = {measure: f"{floor:.2f}" for measure, floor in _floors(comparison)}
     return Figure(
         name="distances",
         title="How far from true clients",
         says=(
-            "Distance of each population to the held-out clients, in units of the distance of true "
+            "Distance of each population to the true clients, in units of the distance of true "
             "clients to true clients: what they hold, measured twice, and how much. The bars hold "
-            "95 % of the splits of true clients: a mark inside them cannot be told from true clients."
+            "95 % of true clients: a mark inside them is no evidence of a difference in this measure."
             + (f" But {comparison.few}." if comparison.few else "")
         ),
         panels=(Panel(_distances_chart(comparison)),),
         table=Table.of(
             "Ratios to the noise floor",
-            [*measured, {"population": "true clients, 95 % of splits", **splits}],
+            [*measured, {"population": "true clients, 95 %", MEASURES[0]: "in brackets", **splits}],
             [Column("population"), *map(Column, MEASURES)],
         ),
         wide=True,

@@ -11,6 +11,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.comparison.comparison_results import SIMULATED
 from polyurn.model.style import Style
 from polyurn.report.charts import (
     ACCENT,
@@ -32,7 +33,7 @@ from polyurn.report.charts import (
 from polyurn.report.material import Material, ProxyPoints, StyledClients, StyleMaterial
 from polyurn.report.parts import Column, Figure, Panel, Pictures, Section, Strip, Table
 from polyurn.report.pictures import brightness, is_image, strip
-from polyurn.sweeps.verdict import SIMULATED, Verdict
+from polyurn.sweeps.verdict import Verdict
 from polyurn.wording import counted
 
 # What the three covariances are called: B, V and E.

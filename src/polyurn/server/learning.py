@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # a fit with exact sums does not wait for the private one to 
 
 Components: TypeAlias = Sequence[int] | Literal["auto"]
 
+HELD_OUT = 0.2  # the share of clients that scores, where none is given
+
 
 def selects(components: Components, held_out: float | None = None) -> bool:
     """Whether there are several numbers of components to choose from, or one that clients score."""
@@ -72,6 +74,6 @@ def learn(
     common |= {"max_rounds": max_rounds, "tol": tol, "patience": patience, "rng": rng}
     common["max_upload"] = max_upload
     if selects(components, held_out):
-        share = 0.2 if held_out is None else held_out
+        share = HELD_OUT if held_out is None else held_out
         return select(aggregator, components, held_out=share, **common)
     return fit(aggregator, n_components=int(components[0]), **common)

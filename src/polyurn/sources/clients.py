@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.client.bins import Bins
@@ -34,6 +35,8 @@ Declared: TypeAlias = int | tuple[str, ...] | None
 
 _TOGETHER = 65_536  # packed clients that are scored together
 _COMPARED = 50_000  # packed clients that stand for all of them, at the most
+_FEWEST_HELD_OUT = 10  # fewer are too few to compare with
+_SAME = 1e-9  # relative; means of the same likelihoods differ by less, in another order
 
 
 @dataclass(frozen=True)
@@ -83,11 +86,6 @@ class ClientTable(Histograms):
     def digest(self) -> str:
         """A name for the histograms that others are not expected to have."""
         return digest(self.counts)
-
-    @property
-    def provenance(self) -> DataProvenance:
-        """What a model that is fitted to them keeps of them: names and sums, no client."""
-        return _data_provenance(self)
 
     def aggregator(
         self, *, seed: int, sampling: Any, threads: int, scheduler: str | None = None
@@ -140,10 +138,6 @@ class PackedClients:
     def digest(self) -> str:
         return self.folder.digest
 
-    @property
-    def provenance(self) -> DataProvenance:
-        return _data_provenance(self)
-
     def aggregator(
         self, *, seed: int, sampling: Any, threads: int, scheduler: str | None = None
     ) -> "Aggregator":
@@ -188,17 +182,68 @@ def read_all(
     return PackedClients(_opened(path, reading, declared))
 
 
-def read_some(path: Path, reading: Reading, declared: Declared, *, seed: int) -> ClientTable:
-    """The clients of a table; of a folder of packed ones some, drawn at random, and that is said."""
-    read = read_all(path, reading, declared)
+def some_of(read: "ClientTable | PackedClients", say: Say, *, seed: int) -> ClientTable:
+    """A table as it is; of packed clients some, drawn at random, whose ids are their positions."""
     if isinstance(read, ClientTable):
         return read
     n = min(_COMPARED, read.shape[0])
     counts, positions = draw_clients(read.folder, n, rng=seed)
     if n < read.shape[0]:
         some = f"{counted(n, 'client')} of {read.shape[0]:,}"
-        reading.say(f"{path}: {some}, drawn at random, stand for all")
-    return ClientTable(counts, positions, read.categories, path, read.columns, named=False)
+        say(f"{read.path}: {some}, drawn at random, stand for all")
+    return ClientTable(counts, positions, read.categories, read.path, read.columns, named=False)
+
+
+def true_clients(
+    read: ClientTable | PackedClients, models: Sequence[Saved[MDM]], *, say: Say, seed: int = 0
+) -> tuple[ClientTable, NDArray[np.bool_] | None, str]:
+    """The clients that none of these models was fitted to, as their files say; all, if these are few.
+
+    With them, who was fitted of those that are returned, None if it is not known; and that in words.
+    """
+    some, name = some_of(read, say, seed=seed), read.path.name
+    known = [who for one in models if (who := _fitted(one, read)) is not None]
+    fitted = np.logical_or.reduce([np.zeros(read.shape[0], dtype=bool), *known])
+    fitted = fitted if some is read else fitted[some.clients]
+    rest, n = np.flatnonzero(~fitted), counted(len(fitted), "client")
+    text = f"{name}: {fitted.sum():,} of {n} were fitted"
+    if _FEWEST_HELD_OUT <= len(rest) < len(fitted):
+        text = f"{name}: the {len(rest):,} of {n} that were held out are taken"
+        some = replace(some, counts=some.counts[rest], clients=some.clients[rest])
+        fitted = fitted[rest]
+    if not known or len(known) < len(models):
+        return some, None, f"{name}: it is not known which clients were fitted"
+    return some, fitted, text
+
+
+def _fitted(saved: Saved[MDM], read: ClientTable | PackedClients) -> NDArray[np.bool_] | None:
+    """Which clients a model was fitted to, shape (n_clients,); None if its file does not say.
+
+    Those who judged the model are drawn again, and have to be as likely as the file says. Packed clients
+    may be too many for that, and the file of a sampled cohort states no likelihood of all.
+    """
+    origin, data = saved.provenance, saved.provenance.data
+    if not isinstance(data, DataProvenance):
+        return None
+    if data != data_provenance(read, held_out=data.held_out):
+        return None
+    if origin.selection is not None and data.held_out is not None and isinstance(origin.seed, int):
+        clients: Any = read.aggregator(seed=origin.seed, sampling="fixed", threads=1)
+        judges: NDArray[np.bool_] = clients.held_out(data.held_out)
+        fitted, n, stated = (
+            ~judges,
+            origin.selection.n_held_out,
+            origin.selection.chosen.log_likelihood,
+        )
+    elif origin.fit is not None and origin.fit.rounds:
+        fitted = judges = np.ones(read.shape[0], dtype=bool)
+        n, stated = origin.fit.n_clients, origin.fit.rounds[-1].log_likelihood
+    else:
+        return None
+    if isinstance(read, ClientTable) and n == judges.sum():
+        mean = saved.model.logpmf(read.counts[judges]).mean()
+        return fitted if np.isclose(mean, stated, rtol=_SAME) else None
+    return fitted if n <= judges.sum() else None
 
 
 def histograms_of(
@@ -237,7 +282,10 @@ def naming(path: Path) -> Iterator[None]:
         raise CountsError(f"{path}: {error}") from None
 
 
-def _data_provenance(read: "ClientTable | PackedClients") -> DataProvenance:
+def data_provenance(
+    read: "ClientTable | PackedClients", *, held_out: float | None = None
+) -> DataProvenance:
+    """What a model that is fitted to them keeps of them: names and sums, no client."""
     category = read.columns.category
     return DataProvenance(
         file=read.path.name,
@@ -247,6 +295,7 @@ def _data_provenance(read: "ClientTable | PackedClients") -> DataProvenance:
         client=read.columns.client,
         category=None if category is None else column_text(category),
         count=read.columns.count,
+        held_out=held_out,
     )
 
 

@@ -13,7 +13,7 @@ from polyurn.errors import FileError, ParameterError
 from polyurn.privacy.private_aggregator import PrivateAggregator
 from polyurn.privacy.statement import Guarantee, in_words
 from polyurn.server.fit_results import Fit, Selection
-from polyurn.typed.json_form import Count, from_json, read_value, shown, to_json
+from polyurn.typed.json_form import Count, Finite, from_json, read_value, shown, to_json
 from polyurn.wire import Aggregator
 from polyurn.wire.traffic import Traffic
 
@@ -28,7 +28,8 @@ class DataProvenance:
     """The table that was fitted: its name, three sums and the names of its columns, no client.
 
     With the columns a similar table can be read without naming them again; `category` is
-    "origin,destination" where the category is that of crossed columns.
+    "origin,destination" where the category is that of crossed columns. `held_out` is the share of
+    clients that only scored; an aggregator with the file's seed draws them again.
     """
 
     file: str
@@ -38,6 +39,7 @@ class DataProvenance:
     client: str | None = None
     category: str | None = None
     count: str | None = None
+    held_out: Finite | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

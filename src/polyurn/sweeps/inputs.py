@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyurn.client.layout import column_text
+from polyurn.comparison.splits import split_rows
 from polyurn.datasets.installed import digits
 from polyurn.errors import FileError, ParameterError
 from polyurn.storage.npz_files import read_arrays
@@ -209,11 +210,10 @@ def _split(table: _Table, asked: DataConfig) -> tuple[NDArray[np.int64], NDArray
     n_points = len(table.features)
     if table.test is not None:
         return np.arange(n_points), np.empty(0, np.int64)
-    order = np.random.default_rng(_SPLIT_SEED).permutation(n_points)
     n_test = round(asked.test_share * n_points)
     if not 0 < n_test < n_points:
         raise ParameterError(
             f"[data] test_share = {asked.test_share:g} holds out {n_test} of "
             f"{counted(n_points, 'point')}; expected at least one to test on, and one to train on"
         )
-    return np.sort(order[n_test:]), np.sort(order[:n_test])
+    return split_rows(n_points, held_out=asked.test_share, rng=_SPLIT_SEED)

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from polyurn.comparison.comparison_results import SIMULATED
 from polyurn.comparison.estimates import Estimate, student_estimate
 from polyurn.errors import ParameterError
 from polyurn.storage.run_log import FinishedRun
@@ -33,7 +34,6 @@ from polyurn.sweeps.run_scores import (
 from polyurn.typed.arguments import checked
 from polyurn.wording import counted
 
-SIMULATED = "mdm"  # the population that the others are held against, where it is among them
 _OWN_WORDS = ("cannot", "it", "the", "there", "tuning")  # not the name of a population
 
 # A test in which classes have weights is a mean of single-precision products: a perfect run may score

@@ -291,28 +291,28 @@ _COMMANDS = (
         ),
     ),
     Command(
-        ("compare", "held-out.csv", "mdm=mdm.json", "--splits", "100", "--folds", "0"),
+        ("compare", "held-out.csv", "mdm=mdm.json", "--draws", "splits=100", "--folds", "0"),
         {
-            "--output": OUTPUTS, "--fitted": PLACES, "--categories": CATEGORIES, "--clients": WHOLE,
-            "--max-clients": WHOLE, "--splits": ("100", "0", "99", "-1", "x", "1e3"),
+            "--output": OUTPUTS, "--fitted": PLACES, "--categories": CATEGORIES,
+            "--draws": ("splits=100", "splits=0,clients=12", "splits=99", "splits=-1", "splits", "x=1",
+                "splits=1e3", "clients=0", "clients=9" + "9" * 30, "max_clients=7", "max_clients=20"),
                 "--folds": ("0", "1", "2", "13", "-1", "1000000", "x"),
             "--drop-empty": None, "--seed": SEEDS, **_COLUMNS,
         },
         idle=(("--true", "x"), ("--metric", "loss")),
     ),
     Command(
-        ("compare", "held-out.csv", "other=simulated.csv", "--splits", "100", "--folds", "0"),
+        ("compare", "held-out.csv", "other=simulated.csv", "--draws", "splits=100", "--folds", "0"),
         {"--output": OUTPUTS, "--categories": CATEGORIES},
-        idle=(("--clients", "7"), ("--true", "x"), ("--metric", "loss")),
+        idle=(("--draws", "clients=20"), ("--true", "x"), ("--metric", "loss")),
     ),
     Command(
         ("compare", "runs"),
         {"--true": ("true", "iid", "x", ""), "--metric": ("accuracy", "loss", "x", "")},
         idle=(
             ("--client", "x"), ("--seed", "3"), ("--folds", "3"), ("--output", "out.json"),
-                ("--splits", "200"),
+                ("--draws", "splits=200"),
             ("--drop-empty",), ("--categories", "3"), ("--fitted", "clients.csv"),
-                ("--max-clients", "9"),
         ),
     ),
     Command(

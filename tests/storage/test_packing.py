@@ -49,8 +49,8 @@ def test_rows_in_any_order_over_several_files_pack_to_the_same_shards(tmp_path, 
     assert mixed.digest == packed(tmp_path).digest
     assert (mixed.totals.n_duplicates, mixed.totals.n_clients) == (n_duplicates, 2_000)
     assert any("sorted first" in text for text in said)
-    assert sorted(os.listdir(tmp_path / "mixed"))[0] == "manifest.json"  # nothing else is left
-    assert not (tmp_path / "mixed" / "sorting").exists()
+    shards = {f"shard-{i:06d}.rows" for i in range(len(mixed.shards))}
+    assert set(os.listdir(tmp_path / "mixed")) == {*shards, "shards.jsonl"}  # nothing else is left
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
@@ -201,7 +201,7 @@ def test_a_run_goes_on_ahead_of_a_line_that_is_damaged(tmp_path, damage):
     settings = {"categories": 10, "clients_per_shard": 90}
     with pytest.raises(Stopped):
         pu.pack_shards(table, tmp_path / "other", on_progress=stopped_after(7), **settings)
-    log = tmp_path / "other" / "packing.jsonl"
+    log = tmp_path / "other" / "shards.jsonl"
     lines = log.read_bytes().split(b"\n")
     log.write_bytes(b"\n".join([*lines[:4], damage, *lines[5:]]))
     seen = []
@@ -236,6 +236,9 @@ def test_a_full_disk_is_one_line_and_what_was_written_is_kept(tmp_path):
 
 def test_nothing_is_written_over(tmp_path):
     packed(tmp_path)
+    with pytest.raises(FileError, match="holds packed clients already"):
+        packed(tmp_path)
+    os.unlink(tmp_path / "packed" / "shard-000003.rows")
     with pytest.raises(FileError, match="holds packed clients already"):
         packed(tmp_path)
     (tmp_path / "other").mkdir()
@@ -288,7 +291,7 @@ def test_a_full_disk_does_not_cost_the_record_of_a_stopped_run(tmp_path):
 
     with pytest.raises(Stopped):
         pack(on_progress=stopped_after(5))
-    record = (tmp_path / "p" / "packing.jsonl").read_bytes()
+    record = (tmp_path / "p" / "shards.jsonl").read_bytes()
     with full_disk(0), pytest.raises(FileError):
         pack()
-    assert (tmp_path / "p" / "packing.jsonl").read_bytes() == record
+    assert (tmp_path / "p" / "shards.jsonl").read_bytes() == record

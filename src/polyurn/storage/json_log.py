@@ -28,7 +28,7 @@ Value = TypeVar("Value")
 class AppendedFile:
     r"""A file that grows at its end; several processes may use it, one at a time.
 
-    Made with mode 0600 if it is not there.
+    Made if it is not there, for its owner alone unless `mode` says otherwise.
 
     Examples
     --------
@@ -42,8 +42,8 @@ class AppendedFile:
     b'whole line\nanother\n'
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], *, mode: int = 0o600) -> None:
+        self.path, self._mode = Path(path), mode
         if os.path.lexists(self.path):
             check_regular(self.path)
         else:
@@ -54,7 +54,7 @@ class AppendedFile:
     def opened(self) -> Iterator[int]:
         """The file's descriptor, for reading."""
         try:
-            descriptor = os.open(self.path, _FLAGS, 0o600)
+            descriptor = os.open(self.path, _FLAGS, self._mode)
         except OSError as error:
             raise FileError(f"cannot use {self.path}: {error.strerror}") from error
         try:
@@ -116,8 +116,9 @@ class JsonLog(AppendedFile, Generic[Value]):
         head: Mapping[str, Any] | None = None,
         chained: bool = True,
         begin: bool = True,
+        mode: int = 0o600,
     ) -> None:
-        super().__init__(path)
+        super().__init__(path, mode=mode)
         self._cls, self._kind, self._name, self._advice = cls, kind, name, advice
         self._chained = chained
         if begin and not self._whole():

@@ -1,11 +1,11 @@
 """Tables of any length into a folder of shards, in constant memory: `pack_shards`.
 
 Rows come client by client; so many clients at a time become a shard, in the background. Tables whose
-rows are in another order are sorted first. After each shard a line is added to `packing.jsonl`, so that
-a run that was stopped goes on with the next. The format of the folder is `shards.py`.
+rows are in another order are sorted first. After each shard the folder's log gets a line, so that a run
+that was stopped goes on with the next shard. `shards.py` has the format of the folder.
 """
 
-import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -26,24 +26,24 @@ from polyurn.client.layout import Columns, Layout, column_text
 from polyurn.client.rows import pack
 from polyurn.counts import client_sizes
 from polyurn.errors import CountsError, FileError, ParameterError
-from polyurn.storage.documents import save_document
 from polyurn.storage.files import own_folder
-from polyurn.storage.json_log import JsonLog
 from polyurn.storage.long_rows import LongTables, RowBlock, by_client, find_files, open_tables
 from polyurn.storage.shards import (
-    MANIFEST,
-    UNFINISHED,
+    LOG,
+    PackingLine,
     Shard,
     ShardFolder,
+    Step,
     Totals,
+    is_packed,
     is_unchanged,
     open_shards,
+    packing_log,
     total_of,
     write_shard,
 )
 from polyurn.storage.table_files import parquet_rows
 from polyurn.typed.arguments import Json, checked
-from polyurn.typed.json_form import Count
 
 # Clients of a shard: enough that the tables of a round cost little beside them, few enough that what a
 # thread holds stays small.
@@ -122,7 +122,7 @@ def pack_shards(
     rng : int
         Seed for `cap`.
     provenance : mapping, optional
-        How it came about, for the manifest.
+        How the folder came about; its log keeps it.
     on_remark, on_progress : callable, optional
         Called with what had to be guessed, and after each shard.
 
@@ -147,6 +147,8 @@ def pack_shards(
     ...     pu.pack_shards(f"{folder}/clients.csv", f"{folder}/packed", categories=2).totals.n_points
     6
     """
+    from polyurn import __version__
+
     if clients_per_shard < 1 or memory < _LEAST_MEMORY:
         raise ParameterError(
             f"expected clients_per_shard of at least 1, got {clients_per_shard}, and memory of at least "
@@ -165,7 +167,7 @@ def pack_shards(
         "categories": repr(categories), "cap": cap, "drop_empty": drop_empty, "rng": rng,
         "clients_per_shard": clients_per_shard,
     }  # fmt: skip
-    if (folder / MANIFEST).exists():
+    if is_packed(folder):
         raise FileError(
             f"{folder} holds packed clients already; take an empty folder, or delete it"
         )
@@ -177,49 +179,29 @@ def pack_shards(
     totals = _pack(job, on_progress or _nothing, say)
     columns = found.layout
     names = category_names(found.categories)
-    packed = ShardFolder(
-        folder, names, not isinstance(found.categories, int), totals, log.shards,
-        columns.client, _text(columns), columns.count,
+    log.finish(
+        ShardFolder(
+            folder, names, not isinstance(found.categories, int), totals, log.shards,
+            columns.client, _text(columns), columns.count,
+            {"polyurn": __version__, **(provenance or {})},
+        )
     )  # fmt: skip
-    save_document(packed, folder / MANIFEST, kind="shards", provenance=provenance)
-    log.remove()
     shutil.rmtree(folder / _SORTING, ignore_errors=True)
     return open_shards(folder)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One shard more, or none where no client of the rows was left, and where the next rows begin."""
-
-    totals: Totals
-    next_file: Count
-    next_row: Count
-    shard: Shard | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Line:
-    """A step; or that the rows were sorted: how many, and how many different (client, category)."""
-
-    step: Step | None = None
-    sorted: tuple[Count, Count] | None = None
-
-
 class PackingLog:
-    """How far packing has come: a chained log with a line for each shard, appended when it is whole.
+    """How far packing has come: the log of a folder that is being packed.
 
-    `settings` are what the shards depend on, as JSON values. A log with others is refused. A
-    step whose line is damaged, or whose shard is not there as it was written, is forgotten, with all
-    after it.
+    `settings` are what the shards depend on, as JSON values; the log keeps their checksum, and one with
+    another checksum is refused. If the line of a step is damaged, or its shard is not the file that was
+    written, this step and all later ones are done again.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self._folder = folder
-        head = {"settings": json.loads(json.dumps(settings))}
-        self._log = JsonLog(
-            folder / UNFINISHED, _Line, kind="packing", name="the log of a packing",
-            head=head, advice="delete the folder to pack again",
-        )  # fmt: skip
+        head = {"settings": hashlib.sha256(json.dumps(settings).encode()).hexdigest()}
+        self._log = packing_log(folder, head)
         if self._log.head != head:
             raise FileError(
                 f"{folder} holds a packing of other tables, or with other settings; repeat its "
@@ -248,12 +230,12 @@ class PackingLog:
 
     def append(self, step: Step) -> None:
         """Note one shard more, which is whole."""
-        self._log.append(_Line(step=step))
+        self._log.append(PackingLine(step=step))
         self._add(step)
 
     def note_sorted(self, n_rows: int, n_distinct: int) -> None:
         """Note that the rows are sorted."""
-        self._log.append(_Line(sorted=(n_rows, n_distinct)))
+        self._log.append(PackingLine(sorted=(n_rows, n_distinct)))
         self.is_sorted = n_rows, n_distinct
 
     def restart(self) -> None:
@@ -264,10 +246,9 @@ class PackingLog:
         self.totals = total_of([])
         self._log.keep(0)
 
-    def remove(self) -> None:
-        """Delete the log of a folder that is whole."""
-        with contextlib.suppress(OSError):
-            self._log.path.unlink()
+    def finish(self, folder: ShardFolder) -> None:
+        """Note that the folder is whole."""
+        self._log.append(PackingLine(whole=folder))
 
     def _add(self, step: Step) -> None:
         self.steps.append(step)
@@ -375,7 +356,7 @@ class _Job:
 
 def _begin(folder: Path, settings: dict[str, Any], say: Callable[[str], None]) -> PackingLog:
     """The log of an empty folder, or of one that a run with the same settings has left."""
-    own_folder(folder, UNFINISHED)
+    own_folder(folder, LOG)
     log = PackingLog(folder, settings)
     if log.shards:
         say(f"going on after {len(log.shards)} shards of {log.totals.n_clients:,} clients")

@@ -58,7 +58,10 @@ def alter(folder):
             lambda folder: change(folder, 0, version=4),
             "version 4, newer than 3: upgrade polyurn",
         ),
-        (lambda folder: change(folder, 3, step=None), r"shards.jsonl, line 4, is damaged: .*repeat"),
+        (
+            lambda folder: change(folder, 3, step=None),
+            r"shards.jsonl, line 4, is damaged: .*repeat",
+        ),
         (lambda folder: change(folder, -1, whole=None), r"shards.jsonl, line 25, is damaged"),
         (without_last_line, "was not packed to its end; repeat"),
         (lambda folder: os.truncate(folder / "shards.jsonl", 0), "was not packed to its end"),
@@ -68,8 +71,15 @@ def alter(folder):
         ),
     ],
     ids=[
-        "cut off", "altered", "missing", "of another version", "damaged", "last line damaged",
-        "without its last line", "log is empty", "not packed",
+        "cut off",
+        "altered",
+        "missing",
+        "of another version",
+        "damaged",
+        "last line damaged",
+        "without its last line",
+        "log is empty",
+        "not packed",
     ],
 )
 def test_a_folder_that_is_not_whole_is_one_clear_line(folder, damage, words):

@@ -166,7 +166,7 @@ def test_the_folder_of_the_server_is_not_that_of_a_node(made):
 def test_a_secret_that_others_may_read_is_not_used(made):
     node = read_node(made.node("node-1"))
     (node.path / "signing.key").chmod(0o604)
-    with pytest.raises(FileError, match=r"others than its owner may read .*chmod 600"):
+    with pytest.raises(FileError, match=r"users other than its owner may read .*chmod 600"):
         node.secret("signing.key")
 
 

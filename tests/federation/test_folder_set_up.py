@@ -130,9 +130,9 @@ def test_a_folder_that_is_in_use_is_left_as_it_is(tmp_path, what):
     else:
         place.symlink_to(tmp_path / "nowhere")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(FileError, match="is there already: take another folder"):
+    with pytest.raises(FileError, match="exists already: take another folder"):
         set_up(place, n_nodes=1, **SETTINGS)
-    with pytest.raises(FileError, match="is there already: take another folder"):
+    with pytest.raises(FileError, match="exists already: take another folder"):
         make_keys(place, "a-node")
     assert sorted(tmp_path.rglob("*")) == before
 

@@ -1,7 +1,7 @@
-"""A privacy ledger on disk: a chained log of budgets and charges, in a file of its owner's.
+"""A privacy ledger on disk: a chained log of budgets and charges, which only its owner may read.
 
-A charge is on disk before its question is asked. A last line that was cut off is a charge that was never
-made: nothing was asked for it. What entries mean is `privacy/ledger.py`, what a log is `json_log.py`.
+A charge is on disk before its question is asked. A last line that was cut off is not a charge: its
+question was not asked. `privacy/ledger.py` says what entries mean, `json_log.py` what a log is.
 """
 
 import os
@@ -16,19 +16,19 @@ from polyurn.typed.arguments import checked
 
 @checked
 def open_ledger(path: str | os.PathLike[str], *, epsilon: float, delta: float) -> PrivacyLedger:
-    """The ledger in a file, which is begun if there is none.
+    """The ledger in a file; a new file is begun if there is none.
 
     Parameters
     ----------
     path : path
-        Beside the model; one for the same clients, whatever is asked of them.
+        Keep it beside the model. Use one ledger for the same clients, whatever is asked of them.
     epsilon, delta : float
-        The budget; that of the file, if there is one.
+        The budget of a new ledger; a file that exists keeps its own.
 
     Raises
     ------
     FileError
-        The file cannot be used, is damaged, or something else.
+        The file cannot be used, is damaged, or is not a ledger.
     """
     return PrivacyLedger(epsilon, delta, entries=LedgerFile(path))
 
@@ -36,10 +36,11 @@ def open_ledger(path: str | os.PathLike[str], *, epsilon: float, delta: float) -
 def raised_ledger(
     path: str | os.PathLike[str], *, epsilon: float | None, delta: float, first: float
 ) -> PrivacyLedger:
-    """The ledger in a file, with the budget that whoever keeps it has decided on.
+    """The ledger in a file, with the budget that its keeper has decided on.
 
-    An `epsilon` beyond that of the file raises its budget, and a line of the file says so; None leaves
-    it as it is, and a new ledger begins with `first`. Less, or another `delta`, is a ParameterError.
+    An `epsilon` above that of the file raises the budget and adds a line to the file. With None the file
+    keeps its budget, and a new ledger begins with `first`. A smaller `epsilon`, or another `delta`, is a
+    ParameterError.
     """
     entries = LedgerFile(path)
     budgets = [entry for entry in entries.read() if isinstance(entry, Budget)]
@@ -61,7 +62,7 @@ def raised_ledger(
 
 @dataclass(frozen=True)
 class _Line:
-    """An entry: one of the two is there."""
+    """An entry: either a budget or a charge."""
 
     budget: Budget | None = None
     charge: Charge | None = None
@@ -80,11 +81,11 @@ class LedgerFile:
             self.read()
 
     def turn(self) -> AbstractContextManager[None]:
-        """Keeps other processes waiting until it is left."""
+        """Make other processes wait until the block ends."""
         return self._log.turn()
 
     def read(self) -> list[Entry]:
-        """All entries; a last line that was cut off is none."""
+        """All entries, without a last line that was cut off."""
         both = ((line.budget, line.charge) for line in self._log.read())
         return [entry for pair in both for entry in pair if entry is not None]
 

@@ -1,8 +1,8 @@
 """Tables of any length into a folder of shards, in constant memory: `pack_shards`.
 
-Rows come client by client; so many clients at a time become a shard, in the background. Tables whose
-rows are in another order are sorted first. After each shard the folder's log gets a line, so that a run
-that was stopped goes on with the next shard. `shards.py` has the format of the folder.
+Rows come client by client; a number of clients becomes a shard, in the background. Tables whose rows are
+in another order are sorted first. After each shard the folder's log gets a line, so that a run that was
+stopped goes on with the next shard. `shards.py` has the format of the folder.
 """
 
 import hashlib
@@ -45,13 +45,13 @@ from polyurn.storage.shards import (
 from polyurn.storage.table_files import parquet_rows
 from polyurn.typed.arguments import Json, checked
 
-# Clients of a shard: enough that the tables of a round cost little beside them, few enough that what a
-# thread holds stays small.
+# Clients of a shard: enough that the tables of a round cost little in comparison, few enough that a
+# thread needs little memory.
 CLIENTS_PER_SHARD = 2**18
 _LARGEST = 2**31 - 1
-_LEAST_MEMORY = 2**26  # with less the engine does not start
-# Rows that are held at once, whatever number of clients they belong to; or so many for each client that
-# a piece is to have, where that is more.
+_LEAST_MEMORY = 2**26  # DuckDB does not start with less
+# The most rows that are held at once: the first number, or the second times the clients of a piece,
+# whichever is larger.
 _MOST_ROWS = 2**22
 _ROWS_PER_CLIENT = 16
 _SORTING = "sorting"  # the folder of rows that had to be sorted first
@@ -97,8 +97,8 @@ def pack_shards(
     """Pack tables of clients into a folder of shards, which a `ShardAggregator` plays.
 
     The rows of a client may stand in several files; counts of the same client and category are added.
-    What is packed depends on the rows alone, not on their order or on the number of threads. A run that
-    was stopped is continued by the same call.
+    What is packed depends on the rows alone, not on their order or on the number of threads. The same
+    call continues a run that was stopped.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def pack_shards(
         CSV, TSV or Parquet files, or folders of them: (client, category, count), or one row per point.
         Those that are sorted by client are packed as they are read, others are sorted first, on disk.
     folder : path
-        Made if it is not there; empty, or what a stopped run has left.
+        It does not exist yet, is empty, or holds what a stopped run has left.
     categories : int, sequence of str, or Bins, optional
         As in `table_histograms`; without it, the tables are read twice.
     client, category, count : str, optional
@@ -134,7 +134,7 @@ def pack_shards(
     Raises
     ------
     CountsError
-        A row is not what it should be; its file and line are named.
+        A row is not valid; the error names its file and line.
     FileError
         A file cannot be read or written, or the folder holds something else.
 
@@ -229,7 +229,7 @@ class PackingLog:
         return (self.steps[-1].next_file, self.steps[-1].next_row) if self.steps else (0, 0)
 
     def append(self, step: Step) -> None:
-        """Note one shard more, which is whole."""
+        """Note one more shard, which is whole."""
         self._log.append(PackingLine(step=step))
         self._add(step)
 
@@ -271,7 +271,7 @@ class Piece:
 
 
 def pieces(blocks: Iterator[RowBlock], n_clients: int) -> Iterator[Piece]:
-    """Rows of so many whole clients at a time; fewer where they have very many rows."""
+    """The rows of `n_clients` whole clients at a time; of fewer if these have very many rows."""
     held: list[tuple[RowBlock, NDArray[np.bool_]]] = []
     last: Any = None
 
@@ -309,7 +309,7 @@ def pieces(blocks: Iterator[RowBlock], n_clients: int) -> Iterator[Piece]:
         held_rows += len(is_new)
         while held_clients > n_clients or (held_rows > most_rows and held_clients > 1):
             begins = np.flatnonzero(np.concatenate([new for _, new in held]))
-            # As many as fit, and at least one: wherever blocks end, the pieces are the same.
+            # As many clients as fit, and at least one: the pieces do not depend on where blocks end.
             fit = max(1, int(np.searchsorted(begins, most_rows, side="right")) - 1)
             n_cut = min(n_clients, held_clients - 1, fit)
             at = int(begins[n_cut])
@@ -321,7 +321,7 @@ def pieces(blocks: Iterator[RowBlock], n_clients: int) -> Iterator[Piece]:
 
 
 def _first_rows(clients: Any, last: Any) -> NDArray[np.bool_]:
-    """Which rows have another client than the row above; it has to come after that one."""
+    """Which rows begin another client; clients must come in increasing order."""
     is_new = np.ones(len(clients), bool)
     if isinstance(clients, np.ndarray):
         later = clients[1:] > clients[:-1]
@@ -364,7 +364,7 @@ def _begin(folder: Path, settings: dict[str, Any], say: Callable[[str], None]) -
 
 
 def _pack(job: _Job, on_progress: Callable[[Packed], None], say: Callable[[str], None]) -> Totals:
-    """Write all shards that are missing; the totals of all."""
+    """Write all missing shards; return the totals of all shards."""
     if job.log.is_sorted is None:
         try:
             return _pack_in_order(job, job.tables, on_progress)
@@ -432,7 +432,7 @@ def _pack_in_order(job: _Job, tables: LongTables, on_progress: Callable[[Packed]
 
 
 def _write_piece(job: _Job, piece: Piece, number: int, n_categories: int, has_counts: bool) -> Step:
-    """Make a shard of a piece; what there is to note about it."""
+    """Write a piece as a shard; return its step for the log."""
     owner = np.cumsum(piece.is_new, dtype=np.int32) - np.int32(1)
     shape = (int(owner[-1]) + 1, n_categories)
     cells = sparse.coo_array((piece.counts, (owner, piece.codes)), shape=shape).tocsr()

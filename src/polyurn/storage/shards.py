@@ -28,7 +28,7 @@ from polyurn.typed.json_form import UNKEPT, Count
 
 LOG = "shards.jsonl"
 
-# What the file system says about a file: its bytes, its time and its number.
+# A file as the file system describes it: its size, its modification time and its inode number.
 Identity: TypeAlias = tuple[int, int, int]
 
 _MAGIC = b"polyurn.rows.1\n\0"
@@ -46,8 +46,7 @@ _PIECE = 2**20  # bytes that are hashed at once
 class Shard:
     """One file of a folder, with its BLAKE2b checksum.
 
-    `modified` is in nanoseconds since 1970; where the file system says another time, the checksum
-    decides.
+    `modified` is in nanoseconds since 1970; if the file has another time, the checksum decides.
     """
 
     name: str
@@ -89,7 +88,7 @@ def write_shard(folder: Path, name: str, rows: Rows) -> Shard:
 
 
 def check_shard(folder: Path, shard: Shard) -> Identity:
-    """What the file system says about a shard, if it is the one that was written."""
+    """Check that a shard is the file that was written; return its identity."""
     path = folder / shard.name
     if os.path.basename(shard.name) != shard.name:
         raise FileError(f"the log of {folder} is damaged: expected names of files; {AGAIN}")
@@ -115,7 +114,7 @@ def check_shard(folder: Path, shard: Shard) -> Identity:
 
 
 def is_unchanged(folder: Path, shard: Shard) -> bool:
-    """Whether a shard is there as it was written."""
+    """Whether a shard exists as it was written."""
     try:
         check_shard(folder, shard)
     except FileError:
@@ -124,7 +123,7 @@ def is_unchanged(folder: Path, shard: Shard) -> bool:
 
 
 def map_shard(folder: Path, shard: Shard, *, seen: Identity) -> Rows:
-    """A shard, mapped into memory; pages that are not used need none of it."""
+    """Map a shard into memory; unused pages take none of it."""
     path = folder / shard.name
     try:
         with open(path, "rb") as file:
@@ -140,7 +139,7 @@ def map_shard(folder: Path, shard: Shard, *, seen: Identity) -> Rows:
 
 
 def check_unchanged(folder: Path, shard: Shard, seen: Identity) -> None:
-    """Raise a `FileError` if a shard is not the file any more that was seen before."""
+    """Raise a `FileError` if a shard is no longer the file that was `seen`."""
     path = folder / shard.name
     try:
         now = _identity(os.stat(path))
@@ -159,7 +158,7 @@ def _checksum(path: Path) -> str:
 
 
 def _changed(path: Path) -> str:
-    return f"{path} changed while it was used; bring it back and repeat, or pack the tables again"
+    return f"{path} changed while it was used; restore it and repeat, or pack the tables again"
 
 
 def _identity(known: os.stat_result) -> Identity:
@@ -173,7 +172,7 @@ def _stored_type(rows: Rows, array: str) -> str:
 
 
 def _read_rows(mapped: mmap.mmap, path: Path, shard: Shard) -> Rows:
-    """The rows of a shard; what stands in the arrays is trusted, as the checksum was right."""
+    """The rows of a shard; the values in its arrays are trusted, as its checksum was right."""
     try:
         if mapped[: len(_MAGIC)] != _MAGIC:
             raise ValueError("expected the first bytes of a shard")
@@ -213,7 +212,7 @@ class Totals:
     n_duplicates : int
         Rows whose client and category an earlier row had, and whose counts were added to it.
     n_empty, n_capped : int
-        Clients that were left out, and clients of whom points were left out.
+        Clients that were left out, and clients that the cap took points from.
     """
 
     n_clients: Count
@@ -245,7 +244,7 @@ class ShardFolder:
     provenance : mapping
         How the folder came about.
     seen : dict of str to Identity
-        What the file system said about each shard when the folder was opened.
+        The identity of each shard when the folder was opened.
     """
 
     path: Path = field(metadata=UNKEPT)
@@ -273,7 +272,7 @@ class ShardFolder:
 
     @property
     def digest(self) -> str:
-        """A name for what is in the shards that others are not expected to have."""
+        """A checksum of all shards."""
         parts = (shard.checksum for shard in self.shards)
         return hashlib.sha256("".join(parts).encode()).hexdigest()
 
@@ -288,7 +287,7 @@ class ShardFolder:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One shard more, or none where no client of the rows was left, and where the next rows begin."""
+    """One more shard, or none if no client of the rows was left; and where the next rows begin."""
 
     totals: Totals
     next_file: Count
@@ -318,7 +317,7 @@ def packing_log(folder: Path, head: Mapping[str, Any] | None = None) -> JsonLog[
 
 
 def is_shard_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether a path leads to a folder of shards, whole or not."""
+    """Whether a path is a folder of shards, whole or not."""
     return os.path.isfile(os.path.join(path, LOG))
 
 
@@ -330,8 +329,7 @@ def is_packed(folder: Path) -> bool:
 def open_shards(path: str | os.PathLike[str]) -> ShardFolder:
     """Open a folder that `pack_shards` wrote, and check that its files are those that were written.
 
-    Sizes are compared always, checksums where a file's time is not the one that was noted, as after a
-    copy.
+    Sizes are always compared, checksums only if a file has another time, as a copy has.
     """
     path = Path(path)
     if not is_shard_folder(path):

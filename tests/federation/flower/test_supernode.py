@@ -76,7 +76,7 @@ def test_a_server_that_is_down_is_said_with_what_to_do(tmp_path, authority):
 @pytest.mark.parametrize("data", [b"", b"no certificate", b"\xff\xfe"])
 def test_an_authority_that_is_none_is_said(tmp_path, data):
     (tmp_path / "ca.crt").write_bytes(data)
-    with pytest.raises(FederationError, match=r"ca\.crt is no certificate"):
+    with pytest.raises(FederationError, match=r"ca\.crt is not a certificate"):
         knock(f"localhost:{free_port()}", tmp_path / "ca.crt")
 
 

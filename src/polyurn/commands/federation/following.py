@@ -46,7 +46,7 @@ def perform(files: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
         _follow(files, folder, job, kept)
     except KeyboardInterrupt:
         if run is None:
-            folder.fail("interrupted")  # if it was submitted after all, it asks nobody
+            folder.fail("interrupted")  # should the run be submitted after all, it asks nobody
         else:
             superlink.stop_run(files, run)
         say(f"interrupted; {kept}")
@@ -55,7 +55,7 @@ def perform(files: FederationFolder, job: MixtureJob | StyleJob) -> JobFolder:
 
 
 def missing_nodes(traffic: Traffic | None) -> list[str]:
-    """A sentence for each node of which there is nothing in a model, and why."""
+    """A sentence for each node that contributed nothing to a model, with the reason."""
     sentences = []
     for node in () if traffic is None else traffic.nodes:
         if node.n_summed == 0:
@@ -65,7 +65,7 @@ def missing_nodes(traffic: Traffic | None) -> list[str]:
 
 
 class _Kept:
-    """What is left of a job that has ended without a result, in words."""
+    """What is kept of a job that has ended without a result, in words."""
 
     def __init__(self, files: FederationFolder, job: MixtureJob | StyleJob) -> None:
         self._files, self._job = files, job

@@ -1,7 +1,6 @@
-"""Processes that outlive the command that started them: known by a file, ended by their own pid.
+"""Processes that outlive the command that started them: found by a file, ended by their own pid.
 
-A file has the pid and when the process began, so that another process which got the same pid later is
-left alone.
+A file has the pid and the time when the process began: a later process with the same pid is left alone.
 """
 
 import contextlib
@@ -19,7 +18,7 @@ except ImportError as error:
 
 
 def keep_pid(place: Path, pid: int) -> None:
-    """Write down which process it is."""
+    """Write a process's pid and start time into a file."""
     place.write_text(f"{pid} {psutil.Process(pid).create_time()!r}\n")
 
 
@@ -30,7 +29,7 @@ def alive(place: Path) -> int | None:
 
 
 def is_running(place: Path) -> bool:
-    """Whether the process whose pid stands in a file, which it wrote itself, is there."""
+    """Whether the process that wrote its own pid into a file is running."""
     text = place.read_text().strip()
     try:
         return not text or psutil.Process(int(text)).status() != psutil.STATUS_ZOMBIE
@@ -40,9 +39,9 @@ def is_running(place: Path) -> bool:
 
 @contextlib.contextmanager
 def ended_like_ctrl_c() -> Iterator[None]:
-    """While it lasts, SIGTERM ends this process as Ctrl-C does: what it started is ended, and said."""
+    """In this context SIGTERM interrupts the process as Ctrl-C does, so that its children are ended."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread hears signals
+        yield  # only the main thread receives signals
         return
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -52,9 +51,9 @@ def ended_like_ctrl_c() -> Iterator[None]:
 
 
 def end_processes(places: Sequence[Path], *, within: float) -> int:
-    """End the processes that files name, and all that they started; how many were running.
+    """End the processes that files name, and their children; return how many were running.
 
-    The files are removed. What is left after so many seconds is killed.
+    The files are removed. Processes that still run after `within` seconds are killed.
     """
     named = [process for place in places if (process := _process(place)) is not None]
     _end(named + [child for one in named for child in _children(one)], within)
@@ -64,7 +63,7 @@ def end_processes(places: Sequence[Path], *, within: float) -> int:
 
 
 def end_orphans(programs: Sequence[str], *, variable: str, value: str, within: float) -> int:
-    """End programs of these names, with a value in their environment, whose parent was killed."""
+    """End programs of these names, with this value in their environment, that a killed parent left."""
     orphans = [one for one in psutil.process_iter() if _is(one, programs, variable, value)]
     _end(orphans, within)
     return len(orphans)

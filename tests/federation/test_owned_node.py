@@ -110,7 +110,7 @@ def test_a_key_that_is_none_is_refused(node_folder):
         ("secure_onyl = true", "secure_onyl"),
         ("fewest = 0", "fewest"),
         ("fewest = 'three'", "fewest"),
-        ("fewest = = 3", "is no policy"),
+        ("fewest = = 3", "is not a policy"),
     ],
 )
 def test_a_policy_that_would_not_limit_anything_is_refused(node_folder, policy, said):

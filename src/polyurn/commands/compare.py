@@ -219,13 +219,7 @@ def _ids(read: "ClientTable") -> list[str]:
 
 
 def _style_rows(
-    style: Path,
-    proxy: Path,
-    columns: str | None,
-    inputs: _Inputs,
-    *,
-    n_clients: int,
-    seed: int,
+    style: Path, proxy: Path, columns: str | None, inputs: _Inputs, *, n_clients: int, seed: int
 ) -> "list[StyleRow]":
     """The styles of the held-out clients, and of each MDM's clients with and without this style."""
     import numpy as np

@@ -31,14 +31,7 @@ from polyurn.federation.messages import N_TAG_BYTES, Ask, Reply, tag_of
 from polyurn.typed.arguments import checked, got
 from polyurn.typed.declared import Above, AtLeast, Between, check_declared
 from polyurn.typed.json_form import Finite
-from polyurn.wire import (
-    Noised,
-    Query,
-    S,
-    decode_statistics,
-    encode_query,
-    node_bounds,
-)
+from polyurn.wire import Noised, Query, S, decode_statistics, encode_query, node_bounds
 from polyurn.wire.query import ROUNDING
 from polyurn.wire.traffic import NodeTraffic, RoundTraffic, Traffic
 from polyurn.wording import counted

@@ -1,6 +1,6 @@
 """What the owner of a node lets a server ask: a TOML file, which no message can change.
 
-Whether a question has an answer is not known here.
+Whether a node's clients have an answer is not known here.
 """
 
 import math
@@ -20,7 +20,7 @@ from polyurn.typed.declared import AtLeast, Between
 from polyurn.typed.json_form import from_json, shown
 from polyurn.wire import Noised, Query
 
-# 0.3 and 0.1 + 0.2 are the same end of a part; no client is between them.
+# 0.3 and 0.1 + 0.2 count as the same end of a part; no client is between them.
 _ROUNDING = 1e-12
 
 
@@ -36,23 +36,23 @@ class NodePolicy:
     largest_max_size : int
         The largest `max_size` that a question may have.
     most_numbers : int
-        The most numbers that it sends in one answer.
+        The largest number of numbers that it sends in one answer.
     narrowest_part : float
-        The narrowest interval of buckets that a question may tell apart from others, by a `Part` or by
-        the difference of two. A secure sum is over many nodes, but in a narrow part only one of all
-        their clients may be left, and a `Batch` may have hundreds of them. Two questions are not
-        compared.
+        The narrowest interval of buckets that a question may separate from others, by a `Part` or by
+        the difference of two parts. A secure sum is over many nodes, but a narrow part may have only one
+        of all their clients, and a `Batch` may have hundreds of parts. Parts of different questions are
+        not compared.
     fewest, majority : int, float
         As in `Participant`: the smallest secure sum that it takes part in, itself included, and the
         share that thresholds have to exceed.
     rounds_per_day : int
         How many questions it puts to its clients in any 24 hours.
     least_noise : float
-        The least noise multiplier of a question. Above 0, it answers with noise of its own only, local
-        or in shares of a secure sum: noise that a server promises to add is none.
+        The smallest noise multiplier of a question. Above 0, it answers only with noise of its own,
+        local or in shares of a secure sum: noise that a server promises to add does not count.
     most_epsilon, delta : float
-        The owner's budget for all that is ever asked of these clients, as in `PrivacyLedger`. Above 0,
-        too, it answers with noise of its own only. 0: no account is kept.
+        The owner's budget for everything that is ever asked of these clients, as in `PrivacyLedger`.
+        Above 0 it answers only with noise of its own, too. With 0 there is no ledger.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class NodePolicy:
         return self.least_noise > 0 or self.most_epsilon > 0
 
     def objection(self, query: Query[Any], *, secure: bool) -> Refusal | None:
-        """Why this question is not answered; None if nothing speaks against it.
+        """Why this question is not answered; None if the policy allows it.
 
         Parameters
         ----------
@@ -127,8 +127,8 @@ class NodePolicy:
     def noise_of(self, query: Noised[Any]) -> float:
         """The noise multiplier that the owner can count on, whatever the server declares.
 
-        In shares, the owner trusts that no more than c = 2 `majority` - 1 of the nodes collude, for the
-        secure sum too: the shares of the others count.
+        With noise in shares, the owner trusts that at most the share c = 2 `majority` - 1 of the nodes
+        colludes, as for the secure sum itself: the shares of the others count.
 
         Examples
         --------
@@ -146,15 +146,15 @@ class NodePolicy:
 
 
 def read_policy(path: str | os.PathLike[str]) -> NodePolicy:
-    """The policy in a TOML file, under the names of `NodePolicy`; what it does not say is as strict.
+    """The policy in a TOML file, with the names of `NodePolicy`, whose defaults fill in the others.
 
-    A name or value that no policy has is an error: a limit that is misspelt would not be one.
+    An unknown name or an invalid value is an error: a misspelt limit would limit nothing.
     """
     try:
         document = tomllib.loads(read_regular(path).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         text = " ".join(str(error).split())
-        raise FileError(f"{path} is no policy: expected TOML, got {text}") from error
+        raise FileError(f"{path} is not a policy: expected TOML, got {text}") from error
     names = [field.name for field in fields(NodePolicy)]
     for name in document:
         if name not in names:

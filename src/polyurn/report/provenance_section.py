@@ -98,10 +98,7 @@ def _wire_facts(found: Fit | Selection, traffic: Traffic | None) -> list[tuple[s
         else f"{traffic.line}; the section of that name has the rest"
     )
     facts = [
-        (
-            "Privacy: traffic on the wire",
-            what,
-        ),
+        ("Privacy: traffic on the wire", what),
         (
             "Privacy: numbers per client",
             f"at most {max(sent):,} in a round, {sum(sent):,} in all rounds together",

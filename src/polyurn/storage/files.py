@@ -76,9 +76,7 @@ def others_in(folder: str | os.PathLike[str]) -> list[str]:
         if not _LEFT.fullmatch(name):
             others.append(name)
             continue
-        with contextlib.suppress(
-            FileNotFoundError
-        ):  # its writer has renamed it meanwhile
+        with contextlib.suppress(FileNotFoundError):  # its writer has renamed it meanwhile
             path = os.path.join(folder, name)
             if time.time() - os.lstat(path).st_mtime > _OLD:
                 os.unlink(path)

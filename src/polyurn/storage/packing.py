@@ -178,11 +178,12 @@ def pack_shards(
     job = _Job(folder, log, found, cap, drop_empty, clients_per_shard, memory, n_threads, rng)
     totals = _pack(job, on_progress or _nothing, say)
     columns = found.layout
+    category_column = None if columns.category is None else column_text(columns.category)
     names = category_names(found.categories)
     log.finish(
         ShardFolder(
             folder, names, not isinstance(found.categories, int), totals, log.shards,
-            columns.client, _text(columns), columns.count,
+            columns.client, category_column, columns.count,
             {"polyurn": __version__, **(provenance or {})},
         )
     )  # fmt: skip
@@ -493,10 +494,6 @@ def _stamp(path: Path) -> tuple[int, int]:
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}") from error
     return known.st_size, known.st_mtime_ns
-
-
-def _text(layout: Layout) -> str | None:
-    return None if layout.category is None else column_text(layout.category)
 
 
 def _nothing(_: object) -> None:

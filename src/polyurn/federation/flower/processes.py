@@ -17,20 +17,20 @@ except ImportError as error:
     raise MissingDependencyError("psutil", "flower", "a federation") from error
 
 
-def keep_pid(place: Path, pid: int) -> None:
+def keep_pid(path: Path, pid: int) -> None:
     """Write a process's pid and start time into a file."""
-    place.write_text(f"{pid} {psutil.Process(pid).create_time()!r}\n")
+    path.write_text(f"{pid} {psutil.Process(pid).create_time()!r}\n")
 
 
-def alive(place: Path) -> int | None:
+def alive(path: Path) -> int | None:
     """The pid of the process that a file names; None if it has ended, or there is no file."""
-    process = _process(place)
+    process = _process(path)
     return None if process is None else process.pid
 
 
-def is_running(place: Path) -> bool:
+def is_running(path: Path) -> bool:
     """Whether the process that wrote its own pid into a file is running."""
-    text = place.read_text().strip()
+    text = path.read_text().strip()
     try:
         return not text or psutil.Process(int(text)).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -50,15 +50,15 @@ def ended_like_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def end_processes(places: Sequence[Path], *, within: float) -> int:
+def end_processes(paths: Sequence[Path], *, within: float) -> int:
     """End the processes that files name, and their children; return how many were running.
 
     The files are removed. Processes that still run after `within` seconds are killed.
     """
-    named = [process for place in places if (process := _process(place)) is not None]
+    named = [process for path in paths if (process := _process(path)) is not None]
     _end(named + [child for one in named for child in _children(one)], within)
-    for place in places:
-        place.unlink(missing_ok=True)
+    for path in paths:
+        path.unlink(missing_ok=True)
     return len(named)
 
 
@@ -95,9 +95,9 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
         return []
 
 
-def _process(place: Path) -> psutil.Process | None:
+def _process(path: Path) -> psutil.Process | None:
     try:
-        pid, began = place.read_text().split()
+        pid, began = path.read_text().split()
         process = psutil.Process(int(pid))
         is_it = process.create_time() == float(began)
         return process if is_it and process.status() != psutil.STATUS_ZOMBIE else None

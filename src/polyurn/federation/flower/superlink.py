@@ -82,16 +82,16 @@ def register(folder: FederationFolder) -> dict[int, int]:
     there = {int(node["node-id"]) for node in nodes(folder)}
     ids = {key: number for key, number in folder.flower_ids().items() if key in there}
     missing = [node for node in folder.read().nodes if node.number not in ids.values()]
-    places = [folder.server / f"{node.name}.pub" for node in missing]
+    paths = [folder.server / f"{node.name}.pub" for node in missing]
     try:
-        for node, place in zip(missing, places, strict=True):
-            place.write_text(node.transport + "\n")
-        commands = [("supernode", "register", str(place), _LINK) for place in places]
+        for node, path in zip(missing, paths, strict=True):
+            path.write_text(node.transport + "\n")
+        commands = [("supernode", "register", str(path), _LINK) for path in paths]
         for node, reply in zip(missing, flwr(folder, *commands), strict=True):
             ids[int(reply["node-id"])] = node.number
     finally:
-        for place in places:
-            place.unlink(missing_ok=True)
+        for path in paths:
+            path.unlink(missing_ok=True)
         folder.register(ids)
     return ids
 
@@ -175,10 +175,10 @@ def environment(folder: FederationFolder) -> dict[str, str]:
 
 def program(name: str) -> str:
     """One of Flower's programs, from this Python's environment."""
-    place = Path(sys.executable).parent / name
-    if not place.exists():
+    path = Path(sys.executable).parent / name
+    if not path.exists():
         raise MissingDependencyError("flwr", "flower", "a federation")
-    return str(place)
+    return str(path)
 
 
 def _configure(folder: FederationFolder, address: str) -> None:

@@ -53,7 +53,7 @@ _SOONEST, _LATEST, _PART = 0.3, 3.0, 0.05
 _NOT_TAKEN = 412  # a SuperLink's answer to a key that it does not know, or that is in use
 # Seconds until a SuperLink notices that a node is gone: more than two heartbeats.
 _GONE_WITHIN = 75.0
-_GIVES_UP = 60.0  # seconds without a SuperLink until a new node ends; one that has joined logs a line
+_GIVES_UP = 60.0  # seconds without a SuperLink: then a new node ends, and a joined one logs a line
 _KNOCK = 10.0  # seconds for the first connection
 
 

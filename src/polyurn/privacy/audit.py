@@ -2,8 +2,8 @@
 
 The attacker knows every client but the canary, and so the exact sums without it. It sees the releases
 and tests by their likelihood ratio whether the canary is in them. A test that is too good refutes a
-claim; no test proves one. The package's own aggregator makes the releases, not a copy of it. The trade-off
-curve is assumed to be a Gaussian's; without that assumption the same runs show far less.
+claim; no test proves one. The package's own aggregator makes the releases, not a copy of it. The
+trade-off curve is assumed to be a Gaussian's; without that assumption the same runs show far less.
 """
 
 from collections.abc import Callable, Sequence

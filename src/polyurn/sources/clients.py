@@ -1,7 +1,7 @@
 """Where clients come from: a table, or a folder of packed ones, read as histograms.
 
-What is taken from a table instead of being declared is said, and what is wrong with it is an error with
-the name of the file and the line.
+A message says what was taken from a table because it was not declared. An error in a table names the
+file and the line.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,15 +33,15 @@ Say: TypeAlias = Callable[[str], None]
 Declared: TypeAlias = int | tuple[str, ...] | None
 
 _TOGETHER = 65_536  # packed clients that are scored together
-_COMPARED = 50_000  # packed clients that stand for all of them, at the most
+_COMPARED = 50_000  # the most packed clients that represent all of them
 
 
 @dataclass(frozen=True)
 class Reading:
     """How to read tables.
 
-    `asked` are the columns that options name; `remembered`, those of a model file or an earlier table;
-    `elsewhere`, those that are read for something else, as features.
+    `asked` are the columns that options name, `remembered` those of a model file or an earlier table,
+    and `elsewhere` those with another use, such as features.
     """
 
     say: Say
@@ -51,14 +51,14 @@ class Reading:
     elsewhere: Sequence[str] = ()
 
     def like(self, saved: Saved[MDM]) -> "Reading":
-        """The same, with the columns of the table that an MDM was fitted to."""
+        """The same reading, with the columns of the table that an MDM was fitted to."""
         data = saved.provenance.data
         if not isinstance(data, DataProvenance):
             return self
         return replace(self, remembered=Columns(data.client, data.category, data.count))
 
     def after(self, table: "ClientTable") -> "Reading":
-        """The same, for tables that need not have the columns of the first."""
+        """The same reading, for tables that need not have the columns of the first table."""
         return replace(self, asked=NO_COLUMNS, remembered=table.columns, elsewhere=())
 
 
@@ -81,12 +81,12 @@ class ClientTable(Histograms):
 
     @property
     def digest(self) -> str:
-        """A name for the histograms that others are not expected to have."""
+        """A checksum of the histograms."""
         return digest(self.counts)
 
     @property
     def provenance(self) -> DataProvenance:
-        """What a model that is fitted to them keeps of them: names and sums, no client."""
+        """The facts that a fitted model keeps of them: names and sums, no client."""
         return _data_provenance(self)
 
     def aggregator(
@@ -108,7 +108,7 @@ class ClientTable(Histograms):
 
 @dataclass(frozen=True, eq=False)
 class PackedClients:
-    """All clients of a folder of shards; what `ClientTable` is for a table."""
+    """All clients of a folder of shards, with the interface of a `ClientTable`."""
 
     folder: ShardFolder
 
@@ -157,7 +157,7 @@ class PackedClients:
         return ShardAggregator(self.folder, rng=seed, sampling=sampling, n_threads=threads)
 
     def blocks(self) -> Iterator["sparse.csr_array[Any]"]:
-        """The histograms, some clients at a time."""
+        """The histograms, block by block."""
         for i, shard in enumerate(self.folder.shards):
             rows = self.folder.rows(i)
             for start in range(0, shard.n_clients, _TOGETHER):
@@ -189,7 +189,7 @@ def read_all(
 
 
 def read_some(path: Path, reading: Reading, declared: Declared, *, seed: int) -> ClientTable:
-    """The clients of a table; of a folder of packed ones some, drawn at random, and that is said."""
+    """The clients of a table; of a packed folder a random part, with a message."""
     read = read_all(path, reading, declared)
     if isinstance(read, ClientTable):
         return read
@@ -204,7 +204,7 @@ def read_some(path: Path, reading: Reading, declared: Declared, *, seed: int) ->
 def histograms_of(
     table: Any, path: Path, reading: Reading, declared: Declared | Bins = None
 ) -> ClientTable:
-    """The histograms of a table that was read from `path`; without `declared`, of what it shows."""
+    """The histograms of a table that was read from `path`; by default with its own categories."""
     with naming(path):
         layout = table_layout(
             table, reading.asked, remembered=reading.remembered, declared=declared,
@@ -220,7 +220,7 @@ def histograms_of(
 
 
 def shown_categories(table: Any, layout: Layout) -> int | tuple[str, ...]:
-    """The categories that a table shows."""
+    """The categories that occur in a table."""
     if layout.category is None:
         return layout.wide
     return observed_categories(table, category=layout.category)
@@ -228,7 +228,7 @@ def shown_categories(table: Any, layout: Layout) -> int | tuple[str, ...]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """What is wrong with a table, with the name of its file and the line."""
+    """Add the name of the file and the line to an error in a table."""
     try:
         yield
     except RowError as error:
@@ -251,7 +251,7 @@ def _data_provenance(read: "ClientTable | PackedClients") -> DataProvenance:
 
 
 def _opened(path: Path, reading: Reading, declared: Declared) -> ShardFolder:
-    """The folder, if its categories are those that are declared, and nothing is asked of a table."""
+    """The folder, if its categories are the declared ones and no option is for tables only."""
     asked = {
         "--client": reading.asked.client, "--category": reading.asked.category,
         "--count": reading.asked.count, "--drop-empty": reading.drop_empty or None,
@@ -274,7 +274,7 @@ def _opened(path: Path, reading: Reading, declared: Declared) -> ShardFolder:
 
 
 def _shown(categories: int | tuple[str, ...]) -> str:
-    """What to say about categories that were not declared."""
+    """The message about categories that were not declared."""
     if isinstance(categories, tuple) and all(name.isdecimal() for name in categories):
         return (
             f"{counted(len(categories), 'category')} from the table, whose numbers are taken as names, "

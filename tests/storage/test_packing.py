@@ -210,6 +210,23 @@ def test_a_run_goes_on_ahead_of_a_line_that_is_damaged(tmp_path, damage):
     assert (made.digest, made.totals) == (known.digest, known.totals)
 
 
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+def test_a_folder_that_lost_the_end_of_its_log_is_packed_again_to_the_same(
+    tmp_path, order, request
+):
+    known, files = packed(tmp_path), [tmp_path / "clients.parquet"]
+    if order == "shuffled":
+        request.getfixturevalue("sorting")
+        files, _ = shuffled(tmp_path)
+    settings = {"categories": 10, "clients_per_shard": 90}
+    made = pu.pack_shards(files, tmp_path / "other", **settings)
+    log = tmp_path / "other" / "shards.jsonl"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-2]))
+    again = pu.pack_shards(files, tmp_path / "other", **settings)
+    assert again.digest == known.digest
+    assert again.totals == made.totals
+
+
 def test_what_a_stopped_run_left_is_not_continued_with_other_tables(tmp_path):
     packed(tmp_path)
     table = tmp_path / "clients.parquet"

@@ -244,7 +244,7 @@ class PackingLog:
         for shard in self.shards:
             (self._folder / shard.name).unlink(missing_ok=True)
         self.steps.clear()
-        self.totals = total_of([])
+        self.totals, self.is_sorted = total_of([]), None
         self._log.keep(0)
 
     def finish(self, folder: ShardFolder) -> None:
@@ -366,13 +366,15 @@ def _begin(folder: Path, settings: dict[str, Any], say: Callable[[str], None]) -
 
 def _pack(job: _Job, on_progress: Callable[[Packed], None], say: Callable[[str], None]) -> Totals:
     """Write all missing shards; return the totals of all shards."""
+    sorting = job.folder / _SORTING
+    if job.log.is_sorted is not None and not (sorting / "rows.parquet").exists():
+        job.log.restart()  # a folder that was whole has lost the end of its log
     if job.log.is_sorted is None:
         try:
             return _pack_in_order(job, job.tables, on_progress)
         except OutOfOrder:
             say("the rows are not in the order of clients: they are sorted first")
             job.log.restart()
-        sorting = job.folder / _SORTING
         shutil.rmtree(sorting, ignore_errors=True)
         try:
             sorting.mkdir()
@@ -385,7 +387,7 @@ def _pack(job: _Job, on_progress: Callable[[Packed], None], say: Callable[[str],
     assert job.log.is_sorted is not None
     n_rows, n_distinct = job.log.is_sorted
     in_order = LongTables(
-        (job.folder / _SORTING / "rows.parquet",),
+        (sorting / "rows.parquet",),
         Layout("client", "category", "count", certain=True),
         len(category_names(job.tables.categories)),
     )

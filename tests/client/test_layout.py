@@ -91,14 +91,12 @@ def test_a_table_without_a_header_is_asked_for_one():
 
 
 def test_the_nearest_name_is_suggested():
-    with pytest.raises(
-        CountsError, match=r"expected a column 'lable', got x, label; .*--label label"
-    ):
+    with pytest.raises(CountsError, match=r"a column 'lable', got .*--label label"):
         find_column(["x", "label"], "lable", option="--label")
 
 
 def test_one_column_is_too_few():
-    with pytest.raises(CountsError, match="a column for the client and one for the category"):
+    with pytest.raises(CountsError, match="a column for the client and one for"):
         layout(["client,category"])
 
 
@@ -151,7 +149,7 @@ OPENS = {"client": ["a", "a", "b"], "category": [0, 1, 1], "opens": [5, 2, 7]}
 
 
 def test_a_column_of_counts_that_is_not_called_count_is_never_ignored_in_silence():
-    with pytest.raises(CountsError, match=r"column 'opens', which was not read.*--count opens"):
+    with pytest.raises(CountsError, match=r"'opens', which was not read.*--count opens"):
         table_histograms(pd.DataFrame(OPENS), categories=2)
     named = table_histograms(pd.DataFrame(OPENS), categories=2, count="opens")
     assert named.counts.toarray().tolist() == [[5, 2], [0, 7]]
@@ -240,5 +238,5 @@ def test_the_column_of_the_counts_is_nothing_else(asked, other):
 def test_errors_name_the_option_that_the_category_has():
     with pytest.raises(CountsError, match="name yours with --label"):
         layout(["client", "dest"], Columns(category="nope"), called="label")
-    with pytest.raises(CountsError, match="another column for the label than the client's"):
+    with pytest.raises(CountsError, match="another column for the label"):
         layout(["client", "dest"], Columns(category="client"), called="label")

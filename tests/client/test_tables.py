@@ -136,9 +136,7 @@ def test_an_undeclared_category_is_refused_by_its_position_and_never_shown(
     frame, values, categories
 ):
     table = frame({"client": ["a", "a", "b"], "category": values})
-    with pytest.raises(
-        CountsError, match=r"1 of 3 values.* in row 2, counted from 0; declare"
-    ) as caught:
+    with pytest.raises(CountsError, match=r"1 of 3 values.* in row 2, counted from 0") as caught:
         table_histograms(table, categories=categories)
     assert SECRET not in str(caught.value)
     assert "7919" not in str(caught.value)
@@ -194,7 +192,7 @@ def test_a_count_that_is_not_a_count_is_refused_by_its_row(frame, count, message
 
 def test_nan_that_is_not_null_is_refused_too():
     table = pl.DataFrame({"client": ["a", "b"], "category": [0, 1], "count": [1.0, float("nan")]})
-    with pytest.raises(CountsError, match="missing from column 'count', the first in row 1"):
+    with pytest.raises(CountsError, match="column 'count', the first in row 1"):
         table_histograms(table, categories=2, count="count")
 
 

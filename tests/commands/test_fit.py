@@ -340,7 +340,8 @@ def test_options_that_one_or_several_do_not_hear_are_refused(run, options, words
 
 
 @pytest.mark.parametrize(
-    ("components", "words"), [("6:1", "from few to many, got '6:1'"), ("a", "1:6, 2,4,8 or auto")]
+    ("components", "words"),
+    [("6:1", "in increasing order, got '6:1'"), ("a", "1:6, 2,4,8 or auto")],
 )
 def test_components_that_are_none_are_said(run, components, words):
     assert_refused(run("fit", "clients.csv", "--components", components), words)

@@ -107,9 +107,7 @@ def test_the_partitioner_says_what_does_not_fit(proxy):
     two = MDM([1.0], [[1.0, 1.0]], Sizes.constant(3))
     with pytest.raises(ParameterError, match=r"expected a population, .* got function"):
         MDMPartitioner(lambda n, rng: rng.multinomial(5, [0.5, 0.5], size=n))
-    with pytest.raises(
-        ParameterError, match=r"the population has 2 categories, but .* 'label' has 3"
-    ):
+    with pytest.raises(ParameterError, match=r"2 categories, but .* 'label' has 3"):
         made(two, num_partitions=2)
     with pytest.raises(CountsError, match="expected a column 'breed'"):
         made(MIXTURE, "breed", num_partitions=2)
@@ -138,7 +136,7 @@ def test_the_partitioner_crosses_columns(flower):
         assert mine["origin"][:].count("EWR") == asked[i][0]
     shown_only = MDMPartitioner(alike, ["origin", "dest"], num_partitions=3)
     shown_only.dataset = data
-    with pytest.raises(ParameterError, match="3 categories, but the column 'origin,dest' has 2"):
+    with pytest.raises(ParameterError, match=r"3 categories, but .* 'origin,dest' has 2"):
         _ = shown_only.partition
 
 

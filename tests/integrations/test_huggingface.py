@@ -30,7 +30,7 @@ def test_labels_come_from_text_and_from_numbers(proxy):
     assert dataset_labels(named, "row").categories[-1] == str(len(LABELS) - 1)
     with pytest.raises(CountsError, match="not in the declared categories"):
         dataset_labels(named, "text", categories=["cat", "dog"])
-    with pytest.raises(CountsError, match="expected a column 'breed', got row, label, text"):
+    with pytest.raises(CountsError, match="column 'breed', got row, label, text"):
         dataset_labels(named, "breed")
 
 
@@ -38,9 +38,7 @@ def test_missing_labels_are_refused(proxy):
     from polyurn.integrations.huggingface import dataset_labels
 
     holes = proxy.remove_columns("label").add_column("label", [None, *LABELS[1:]])
-    with pytest.raises(
-        CountsError, match="1 value is missing from column 'label', the first in row 0"
-    ):
+    with pytest.raises(CountsError, match="column 'label', the first in row 0"):
         dataset_labels(holes)
 
 
@@ -104,7 +102,7 @@ def test_crossed_columns_go_by_the_names_of_a_class_label():
     assert found.labels.tolist() == [1, 0, 1]
     made = dataset_histograms(data, label="label,hour")
     assert made.counts.toarray().tolist() == [[1, 1], [0, 1]]
-    with pytest.raises(CountsError, match="another column for the label than the client's"):
+    with pytest.raises(CountsError, match="another column for the label"):
         dataset_histograms(data, label=["client", "label"])
     declared = ["dog × 7", "dog × 8", "cat × 7"]
     assert dataset_labels(data, "label,hour", categories=declared).labels.tolist() == [0, 2, 0]

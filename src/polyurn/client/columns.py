@@ -26,7 +26,7 @@ LARGEST = 2**31 - 1
 
 
 def as_arrow(table: object) -> "pa.Table":
-    """Any frame as an Arrow table; where names have spaces around them, names and texts lose those."""
+    """Any frame as an Arrow table; if names have spaces around them, names and texts are stripped."""
     try:
         import pyarrow as pa
         import pyarrow.compute
@@ -77,7 +77,7 @@ def plain_column(table: "pa.Table", name: str) -> "pa.ChunkedArray":
 
 
 def column_ids(table: "pa.Table", name: str) -> "pa.ChunkedArray":
-    """A column as ids: whole numbers and texts as they are, dates and all else as texts."""
+    """A column as ids: whole numbers and texts stay, everything else becomes text."""
     import pyarrow as pa
 
     column = _whole_where_possible(plain_column(table, name))
@@ -88,7 +88,7 @@ def column_ids(table: "pa.Table", name: str) -> "pa.ChunkedArray":
 
 
 def distinct_values(column: "pa.ChunkedArray") -> tuple[NDArray[Any], NDArray[np.integer[Any]]]:
-    """The values that occur, in the order in which they first do, and which of them each row has."""
+    """The distinct values in the order of their first row, and the index of each row's value."""
     import pyarrow as pa
 
     coded = _whole_where_possible(column).dictionary_encode().combine_chunks()
@@ -103,7 +103,7 @@ def column_counts(table: "pa.Table", name: str) -> NDArray[np.int64]:
     """A column of whole numbers of at least 0."""
     counts = numbers_of(table, name)
     if counts.dtype.kind == "f":
-        counts = counts.astype(np.float64)  # half precision ends at 65504
+        counts = counts.astype(np.float64)  # the largest half-precision number is 65504
     bad = np.flatnonzero(~np.isfinite(counts) | (counts != np.rint(counts)) | (counts < 0))
     if len(bad):
         raise RowError(
@@ -135,7 +135,7 @@ def numbers_of(table: "pa.Table", name: str) -> NDArray[Any]:
 
 
 def _parsed(text: "pa.ChunkedArray", name: str) -> "pa.ChunkedArray":
-    """Whole numbers where all of the text spells them, else numbers."""
+    """Whole numbers if all texts spell them, else numbers."""
     import pyarrow as pa
 
     text = text.cast(pa.large_string())  # string views cannot be matched
@@ -158,7 +158,7 @@ def _parsed(text: "pa.ChunkedArray", name: str) -> "pa.ChunkedArray":
 
 
 def _whole_where_possible(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
-    """Whole numbers that a frame keeps as floats, because others were missing once, as whole numbers."""
+    """Whole numbers again, if a frame keeps them as floats because a value was missing once."""
     import pyarrow as pa
 
     if _is_floating(column):

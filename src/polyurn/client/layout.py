@@ -1,7 +1,7 @@
-"""How a table says who holds what: long or wide, and which of its columns mean what.
+"""The layout of a table: long or wide, and the meaning of its columns.
 
-Columns are found by their names. Where there is only one way to read a table, it is read that way, and
-remarks say so; everything else is an error that names the options. `tables.py` reads the cells.
+Columns are found by their names. If there is only one way to read a table, it is read that way, with
+remarks; everything else is an error that names the options. `tables.py` reads the cells.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from polyurn.errors import CountsError
 
 Role: TypeAlias = Literal["client", "category", "count"]
 
-# Usual names of such columns, for suggestions only.
+# Common names of such columns, only for suggestions.
 _OFTEN: dict[Role, tuple[str, ...]] = {
     "client": ("client", "user", "customer", "device", "owner", "writer", "person", "id"),
     "category": ("category", "label", "class", "item", "type", "kind"),
@@ -24,17 +24,17 @@ _OFTEN: dict[Role, tuple[str, ...]] = {
 }
 _SHOWN = 8  # names in an error, and characters of each
 _LONGEST = 40
-# A table of a client and two numbers may as well be (client, category, count).
+# A table with a client and two numbers may also be (client, category, count).
 _FEWEST_WIDE = 3
 ONE_PER_ROW = "1"
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of columns that the caller gave; None where they are to be found.
+    """The names of columns that the caller gave; None for a column that is to be found.
 
-    Several columns of the category are crossed, also "origin,destination" where no column has that name.
-    A `count` of "1" says that every row is one point.
+    Several columns of the category are crossed, and so is "origin,destination" if no column has that
+    name. A `count` of "1" says that every row is one point.
     """
 
     client: str | None = None
@@ -47,7 +47,7 @@ NO_COLUMNS = Columns()
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table says who holds what.
+    """The layout of a table: the meaning of its columns.
 
     Attributes
     ----------
@@ -63,9 +63,9 @@ class Layout:
     unread : tuple of str
         The other columns.
     certain : bool
-        Whether the user said that there are no counts.
+        Whether the user stated that there are no counts.
     remarks : tuple of str
-        How columns were read, where their names left something to guess.
+        How columns were read whose names left something to guess.
     """
 
     client: str
@@ -78,7 +78,7 @@ class Layout:
 
     @property
     def columns(self) -> Columns:
-        """The names, to read a similar table with."""
+        """The names of the columns, to read a similar table with."""
         return Columns(self.client, self.category, self.count)
 
 
@@ -93,7 +93,7 @@ def find_layout(
     is_whole: Callable[[str], bool],
     is_distinct: Callable[[str], bool],
 ) -> Layout:
-    """Find out which columns mean what.
+    """Find the meaning of the columns.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def column_text(category: str | Sequence[str]) -> str:
 
 
 def find_column(names: Sequence[str], asked: str, *, option: str) -> str:
-    """The column of that name, whatever its case and punctuation if there is only one such."""
+    """The column of that name; case and punctuation may differ if there is only one such column."""
     found = _alike(asked, names)
     if found is None:
         raise CountsError(missing_column(asked, names, option=option))
@@ -175,7 +175,7 @@ def find_column(names: Sequence[str], asked: str, *, option: str) -> str:
 
 
 def missing_column(wanted: str, names: Sequence[str], *, option: str | None = None) -> str:
-    """The error text about a missing column: those that there are, and the nearest."""
+    """The error text about a missing column: the columns that exist, and the nearest name."""
     text = f"expected a column {wanted!r}, got {_listed(names) or 'no columns'}"
     near = _nearest(wanted, names)
     if option is not None:
@@ -235,7 +235,7 @@ def _expected_names(role: Role, asked: Columns, remembered: Columns) -> set[str]
 
 
 def _alike(wanted: str, names: Sequence[str]) -> str | None:
-    """The column of that name, or the only one that has it but for case, punctuation and an ending."""
+    """The column of that name, or the only one that differs in case, punctuation or ending alone."""
     if wanted in names:
         return wanted
     plain = _plain(wanted)
@@ -293,7 +293,7 @@ def _missing(
     count: str | None,
     is_whole: Callable[[str], bool],
 ) -> str:
-    """The error text where a column cannot be found: those that there are, and suggested options."""
+    """The error text about columns that were not found: those that exist, and suggested options."""
     lacking = [role for role, name in (("client", client), ("category", category)) if name is None]
     text = (
         f"expected {_plural('a column', lacking)} {' and '.join(map(repr, lacking))}, got "
@@ -323,7 +323,7 @@ def _option(role: Role, free: list[str], is_whole: Callable[[str], bool]) -> str
 
 
 def _nearest(wanted: str, names: Sequence[str]) -> str | None:
-    """The column that has the wanted name as one of its words, or one that is spelled much like it."""
+    """The column with the wanted name as one of its words, or with a similar spelling."""
     for name in names:
         if wanted in re.findall("[a-z]+", name.casefold()):
             return name

@@ -1,8 +1,8 @@
-"""Data frames → histograms, through Arrow: pandas, polars, pyarrow and whatever else speaks it.
+"""Data frames → histograms, through Arrow: pandas, polars, pyarrow and other libraries that support it.
 
 Long tables (client, category, count), raw records (client, value) and wide tables (one row per client).
-Columns are read by `columns.py`, without a copy where the frame's memory allows it. `layout.py` finds
-out which column means what.
+`columns.py` reads columns, without a copy if the frame's memory allows that. `layout.py` finds the
+meaning of the columns.
 """
 
 import re
@@ -62,13 +62,13 @@ def table_histograms(
     categories : int, sequence of str, or Bins
         C for values 0 to C - 1; the category names, compared as text; or bins.
     client : str, optional
-        The column that says whose row it is: "client".
+        The column with the client's id; by default "client".
     category : str or sequence of str, optional
-        The column with the modelled feature: "category". Several columns are crossed: their values are
-        joined by " × ".
+        The column with the modelled feature; by default "category". Several columns are crossed: their
+        values are joined by " × ".
     count : str, optional
-        The column of counts of a long table: "count" if there is one, else every row is one point. "1"
-        says that every row is one point, whatever other columns there are.
+        The column of counts of a long table: by default "count" if there is one; without it every row is
+        one point. "1" says that every row is one point, whatever the other columns are.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def table_layout(
     called: str = "category",
     elsewhere: Sequence[str] = (),
 ) -> Layout:
-    """How a data frame says who holds what; `find_layout` with the frame's columns."""
+    """The layout of a data frame: `find_layout` with the frame's columns."""
     arrow = as_arrow(table)
     found = find_layout(
         arrow.column_names,
@@ -168,7 +168,7 @@ def category_codes(
 def known_codes(
     table: object, categories: Categories, *, category: str | Sequence[str] = "category"
 ) -> NDArray[np.int64]:
-    """`category_codes`, with -1 where a value is none of the categories."""
+    """`category_codes`, with -1 for a value that is not a category."""
     arrow = as_arrow(table)
     if isinstance(categories, Bins | int | np.integer):
         return located(column_numbers(arrow, category), categories)
@@ -193,11 +193,11 @@ def column_numbers(table: object, name: str | Sequence[str]) -> NDArray[Any]:
 def observed_categories(
     table: object, *, category: str | Sequence[str] = "category"
 ) -> int | tuple[str, ...]:
-    """The categories that a table at hand shows: C for whole numbers, else the names in order.
+    """The categories that occur in a table: C for whole numbers, else the names in order.
 
-    Whole numbers are names too where most of those up to the largest never occur, as in postcodes.
-    Of crossed columns, the combinations that occur.
-    Only for tables of the caller's own: the categories of live clients are declared.
+    Whole numbers are names, too, if most numbers up to the largest never occur, as in postcodes. For
+    crossed columns they are the combinations that occur. This is only for the caller's own tables: the
+    categories of live clients are declared.
     """
     values, _ = observed_codes(as_arrow(table), category)
     return categories_shown({str(value) for value in values}, category=category)
@@ -206,7 +206,7 @@ def observed_categories(
 def categories_shown(
     values: Collection[str], *, category: str | Sequence[str] = "category"
 ) -> int | tuple[str, ...]:
-    """`observed_categories` of a table whose different values are these texts.
+    """`observed_categories` of a table with these distinct values, as texts.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def categories_shown(
         )
     if not all(_WHOLE_NUMBER.fullmatch(name) for name in names):
         return tuple(names)
-    names.sort(key=len)  # and so by their value, whatever their length
+    names.sort(key=len)  # texts of numbers are then in the order of their values
     few_digits = len(names[-1]) <= len(str(LARGEST))
     if few_digits and int(names[-1]) + 1 <= 2 * len(names):
         return int(names[-1]) + 1
@@ -241,7 +241,7 @@ def _wide_histograms(table: "pa.Table", layout: Layout, categories: Categories) 
 
 
 def _refuse_unread_counts(table: "pa.Table", layout: Layout) -> None:
-    """Stop where the counts may stand in a column that was not read."""
+    """Refuse a table whose counts may be in a column that was not read."""
     for name in layout.unread:
         if name and _is_whole(table, name) and not _is_numbering(numbers_of(table, name)):
             raise CountsError(
@@ -252,12 +252,12 @@ def _refuse_unread_counts(table: "pa.Table", layout: Layout) -> None:
 
 
 def _is_numbering(numbers: NDArray[Any]) -> bool:
-    """Whether a column only numbers the rows, from 0; one without a name is taken to do so anyway."""
+    """Whether a column only numbers the rows from 0; a column without a name is assumed to."""
     return bool((numbers == np.arange(len(numbers))).all())
 
 
 def _is_whole(table: "pa.Table", name: str) -> bool:
-    """Whether a column holds whole numbers of at least 0, and nothing else."""
+    """Whether a column holds only whole numbers of at least 0."""
     try:
         column_counts(table, name)
     except CountsError:
@@ -273,7 +273,7 @@ def _is_distinct(table: "pa.Table", name: str) -> bool:
 def observed_codes(
     table: "pa.Table", category: str | Sequence[str]
 ) -> tuple[Sequence[Any] | NDArray[Any], NDArray[np.integer[Any]]]:
-    """The categories that occur in a column, or in several that are crossed, and which each row has."""
+    """The categories of a column, or of several that are crossed, and the index of each row's."""
     column = _one_or_crossed(table, category)
     if not isinstance(column, tuple):
         return distinct_values(plain_column(table, column))

@@ -41,7 +41,7 @@ def compare_command(
     ),
     output: Path | None = JSON_OUTPUT,
     fitted: Path | None = option(
-        None, "Table of the clients that were fitted: says how many are in both."
+        None, "Table of the fitted clients: says how many of them are held out too."
     ),
     draws: str | None = option(
         None,
@@ -50,7 +50,7 @@ def compare_command(
     ),
     folds: int = option(5, "Folds of the two-sample test; 0: none."),
     style: Path | None = option(
-        None, "Style file: compare styles, too, of clients cut from --proxy."
+        None, "Style file: also compare the styles of clients made from --proxy."
     ),
     proxy: Path | None = option(
         None, "Table of proxy points, with the label and the features of HELD_OUT.", Needs("style")
@@ -62,15 +62,15 @@ def compare_command(
         Needs("style"),
     ),
     true: str = option("true", "The true clients' name in a sweep."),
-    metric: str = option("accuracy", "What a sweep's runs are judged by; loss is their test loss."),
+    metric: str = option("accuracy", "Metric to judge a sweep's runs by; loss is their test loss."),
     last: float = option(0.5, "Share of a run's evaluations, the last ones, that are averaged."),
-    target: float | None = option(None, "Compare the number of rounds to this metric, too."),
+    target: float | None = option(None, "Also compare how many rounds runs take to this metric."),
     seed: int = SEED,
     as_json: bool = AS_JSON,
 ) -> None:
     """How alike populations are to true clients, best to those that were held out from fitting.
 
-    With a sweep's folder instead: how well training on each population foretells the true clients'.
+    With the folder of a sweep: how well training on each population predicts that on the true clients.
 
     Examples: `polyurn compare held-out.csv mdm=mdm.json iid=iid.parquet -o comparison.json`,
     `polyurn compare runs/`
@@ -78,7 +78,7 @@ def compare_command(
     from polyurn.storage.shards import is_shard_folder
 
     packed = is_shard_folder(held_out)
-    if os.path.isdir(held_out) and not packed:  # pathlib stops at a name that is too long
+    if os.path.isdir(held_out) and not packed:  # pathlib raises for a name that is too long
         _check_sweep(context, held_out, populations)
         from polyurn.commands.verdicts import compare_runs
 
@@ -149,7 +149,7 @@ class _Inputs:
 def _read(
     context: typer.Context, held_out: Path, columns: TableOptions, paths: dict[str, Path]
 ) -> _Inputs:
-    """Read the MDM files first, whose categories and columns are those of the tables, too."""
+    """Read the MDM files first: their categories and columns are used to read the tables."""
     from polyurn.commands.views import read_model
     from polyurn.sources.clients import Reading, read_all, some_of, true_clients
     from polyurn.sources.points import style_columns
@@ -197,7 +197,7 @@ def _check_style(style: Path | None, proxy: Path | None, held_out: Path, *, pack
 
 
 def _declared(saved: "Mapping[str, Saved[MDM]]") -> "Declared":
-    """The categories that all MDM files have; None without any."""
+    """The categories, which all MDM files share; None without such a file."""
     declared = {one.declared for one in saved.values()}
     if len(declared) > 1:
         raise ParameterError("expected MDM files with the same categories, got different ones")
@@ -226,15 +226,9 @@ def _ids(read: "ClientTable") -> list[str]:
 
 
 def _style_rows(
-    style: Path,
-    proxy: Path,
-    columns: str | None,
-    inputs: _Inputs,
-    *,
-    n_clients: int,
-    seed: int,
+    style: Path, proxy: Path, columns: str | None, inputs: _Inputs, *, n_clients: int, seed: int
 ) -> "list[StyleRow]":
-    """The styles of the held-out clients, and of each MDM's clients with this style, and with none."""
+    """The styles of the held-out clients, and of each MDM's clients with and without this style."""
     import numpy as np
 
     from polyurn.comparison.style_comparison import StyleRow
@@ -272,7 +266,7 @@ def _style_rows(
 
 
 def _styles_json(rows: "list[StyleRow]") -> dict[str, Any]:
-    """The rows as JSON has them, by name, under "styles", if there are any."""
+    """The rows for JSON, by name, under "styles"; nothing without rows."""
     from polyurn.typed.json_form import to_json
 
     found = {row.name: {k: v for k, v in to_json(row).items() if k != "name"} for row in rows}

@@ -71,7 +71,7 @@ def histogram_command(
         say(f"wrote {counted(len(found.clients) - n_empty, 'client')} to {output}")
         if n_empty:
             hold = counted(n_empty, "client holds", "clients hold")
-            say(f"{hold} no points, and a long table has no rows of theirs")
+            say(f"{hold} no points, so that the long table has no rows for them")
     elif not as_json:
         print_data([csv_text(counts, **names)])
     if as_json:

@@ -22,7 +22,7 @@ _ONCE = ", which gives each point once"
 def partition_command(
     *,
     context: typer.Context,
-    labels: Path = argument("LABELS", "CSV, Parquet or .npz: the proxy data, one row a point."),
+    labels: Path = argument("LABELS", "CSV, Parquet or .npz: the proxy data, one row per point."),
     clients: Path = argument(
         "CLIENTS",
         "CSV or Parquet: (client, category, count), or one row per point; or an MDM file, with "
@@ -103,7 +103,7 @@ def _check_clients(
     covers: bool,
     population: Path | None,
 ) -> None:
-    """Refuse options that these clients would leave unheard."""
+    """Refuse options that have no effect with these clients."""
     if clients.suffix == ".json":
         of_tables = ["client", "category", "count", "categories", "drop_empty"]
         refuse_options(context, of_tables, f"with the MDM file {clients}")

@@ -1,7 +1,7 @@
 """Progress of a fit, a selection, a sweep or a packing: a bar on a terminal, lines when piped.
 
-Each is a context that gives a function to call after every round or run. What came of it is for the
-command to say.
+Each is a context manager that yields a function to call after every round or run. The command itself
+shows the result.
 """
 
 import contextlib
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from polyurn.storage.run_log import FinishedRun
     from polyurn.sweeps.grid import SweepProgress
 
-_PIPED_LINES = 20  # of progress, at the most, where there is no terminal
-N_PRIVATE_ROUNDS = 12  # of a fit with a guarantee, at the most
+_PIPED_LINES = 20  # the most lines of progress without a terminal
+N_PRIVATE_ROUNDS = 12  # the most rounds of a fit with a guarantee
 
 
 # How many clients are in a round, and what for.
@@ -51,7 +51,7 @@ def fit_progress(
 ) -> Iterator[Callable[["Round"], None]]:
     """A function that shows each round as it ends: a bar on a terminal, lines when piped.
 
-    `unseen` is the text for a round whose parameters are not there, or not here.
+    `unseen` is the text for a round whose parameters are not known yet, or not to this process.
     """
     previous = float("nan")
 
@@ -99,7 +99,7 @@ def fit_progress(
 def learning_progress(
     console: Console, n_rounds: int, selects: bool, private: bool, kept: list["Round"]
 ) -> contextlib.AbstractContextManager[Callable[..., None]]:
-    """A function that shows each round, whatever is learned; those of one fit are kept in a list."""
+    """A function that shows each round of a fit or a selection; those of a fit go into `kept`, too."""
     if selects and not private:
         return selection_progress(console)
     most = N_PRIVATE_ROUNDS if private else n_rounds
@@ -172,7 +172,7 @@ def sweep_progress(console: Console) -> Iterator[Callable[["SweepProgress"], Non
         def on_run_bar(done: "SweepProgress") -> None:
             left = done.seconds_left
             ends = None if left is None else time.monotonic() + left
-            if done.run is None:  # runs of an earlier start say nothing about the speed of this one
+            if done.run is None:  # the speed of runs that an earlier process finished says nothing
                 bar.reset(task, total=done.n_total, completed=done.n_done, ends=ends)
             else:
                 bar.update(task, completed=done.n_done, description=_line(done.run), ends=ends)
@@ -235,7 +235,7 @@ def drawing_progress(console: Console, n_clients: int) -> Iterator[Callable[[int
 
 
 class _TimeLeft(ProgressColumn):
-    """Counts down to the end that the last run foretold, however long runs take."""
+    """Counts down to the end that was estimated after the last run."""
 
     def render(self, task: Task) -> Text:
         ends = task.fields["ends"]
@@ -244,7 +244,7 @@ class _TimeLeft(ProgressColumn):
 
 
 def _long(seconds: float) -> str:
-    """A time to wait: hours, minutes and seconds; days where it takes some."""
+    """A remaining time: hours, minutes and seconds; and days, if any."""
     days = seconds / 86_400
     return _clock(seconds) if days < 2 else f"{days:,.0f} days"
 

@@ -51,13 +51,13 @@ def score_command(
 
 
 class _Mean:
-    """A mean over clients who come some at a time, and its standard error (Chan et al., 1979)."""
+    """A mean over clients that come in blocks, and its standard error (Chan et al., 1979)."""
 
     def __init__(self) -> None:
         self._n, self._mean, self._squares = 0, 0.0, 0.0
 
     def add(self, values: "NDArray[np.float64]") -> None:
-        """Take in some clients more."""
+        """Add a block of clients."""
         import numpy as np
 
         n, mean = len(values), float(values.mean())

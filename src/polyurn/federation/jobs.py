@@ -23,7 +23,7 @@ from polyurn.storage.files import check_regular
 from polyurn.storage.json_log import JsonLog
 from polyurn.typed.json_form import Count, Finite, to_json
 
-# Who can add noise, by whether sums are secure: a share of it hides nothing in a plain answer.
+# Who can add noise in secure sums, and in plain ones, where a share of noise would hide nothing.
 _ADDERS = {True: ("distributed", "central", "local"), False: ("central", "local")}
 
 
@@ -38,7 +38,7 @@ class Job(Terms):
     epsilon: Finite | None = None  # what the run may spend; None: there is no guarantee
     delta: Finite | None = None
     trust: str | None = None  # who adds the noise: "distributed", "central" or "local"
-    ledger_epsilon: Finite | None = None  # of all runs; None: as the ledger has it, or `epsilon`
+    ledger_epsilon: Finite | None = None  # of all runs; None: that of the ledger, or `epsilon`
 
     def __post_init__(self) -> None:
         self._check_guarantee()
@@ -142,7 +142,7 @@ _KINDS: dict[str, type[MixtureJob] | type[StyleJob]] = {
 
 
 def _is_new_folder(path: Path) -> bool:
-    """Make a folder; False if somebody else was first."""
+    """Make a folder; False if another process was first."""
     try:
         path.mkdir()
     except FileExistsError:
@@ -160,7 +160,7 @@ class JobFolder:
 
     @classmethod
     def make(cls, runs: Path, job: MixtureJob | StyleJob) -> "JobFolder":
-        """The folder of a new run: the next number that is free."""
+        """The folder of a new run, with the next free number."""
         try:
             runs.mkdir(parents=True, exist_ok=True)
             number = 1 + max((int(p.name) for p in runs.iterdir() if p.name.isdecimal()), default=0)
@@ -186,7 +186,7 @@ class JobFolder:
             file.write(json.dumps(dict(event)) + "\n")
 
     def fail(self, reason: str) -> None:
-        """The run has ended without a result."""
+        """Note that the run has ended without a result."""
         self.tell({"failed": reason})
 
     @property
@@ -198,7 +198,7 @@ class JobFolder:
         raise AssertionError("events have no end")
 
     def events(self) -> Iterator[dict[str, Any] | None]:
-        """The events so far and those to come, without end; None where there is no new one yet."""
+        """The events so far and those to come, without end; None if there is no new one yet."""
         rest = ""
         with open(self._log, encoding="utf-8") as file:
             file.readline()  # the job

@@ -59,7 +59,7 @@ class LogEntry:
 
     @classmethod
     def parse(cls, line: str) -> Self | None:
-        """The entry that `line` wrote; None of a line that was cut off, or is somebody's own note."""
+        """The entry that `line` wrote; None for a line that was cut off, or is a user's own note."""
         try:
             line, _, ledger = line.partition(_LEDGER)
             when, stage, kind, sent, why = line.split(" | ")
@@ -80,11 +80,11 @@ class NodeLogFile:
         self._file = AppendedFile(path)
 
     def turn(self) -> AbstractContextManager[None]:
-        """Keeps other processes waiting until it is left."""
+        """Make other processes wait until the block ends."""
         return self._file.turn()
 
     def n_rounds_since(self, when: datetime) -> int:
-        """How many rounds there were; read from the end, up to the first line that is older."""
+        """The number of rounds since a time, read from the end up to the first older line."""
         n_rounds = 0
         for line in self._backwards():
             entry = LogEntry.parse(line)
@@ -94,8 +94,8 @@ class NodeLogFile:
         return n_rounds
 
     def has_answered(self, stage: str, round_name: str, *, since: datetime) -> bool:
-        """Whether a line says so; read from the end, up to the first line that is older."""
-        # Lines begin with their time, so that hardly any of them has to be parsed.
+        """Whether a line since a time is of this stage and round; read from the end of the log."""
+        # Lines begin with their time, so that few of them have to be parsed.
         oldest = LogEntry(since, "", "").line()
         for line in self._backwards():
             if line < oldest or round_name in line:
@@ -115,7 +115,7 @@ class NodeLogFile:
         return next((entry.ledger for entry in parsed if entry is not None), "")
 
     def append(self, entry: LogEntry) -> None:
-        """One more line, on disk when this returns; a line that a crash cut off is ended first."""
+        """Append a line, on disk when this returns; a line that a crash cut off gets its end first."""
         with self._file.opened() as descriptor:
             before = os.fstat(descriptor).st_size
             cut_off = before > 0 and _read(descriptor, 1, before - 1) != b"\n"

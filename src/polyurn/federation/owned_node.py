@@ -1,6 +1,6 @@
-"""A node from its owner's folder: its table, policy, keys and log, and what answers for them.
+"""A node from its owner's folder: its table, policy, keys and log, and the `Node` made of them.
 
-How messages reach it is `supernode.py`, or Flower's own SuperNode with `client_app.py`.
+`supernode.py` brings its messages, or Flower's own SuperNode with `client_app.py`.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ def open_node(
     memory: Mapping[str, bytes] | None = None,
     on_failure: Callable[[Exception], None] = lambda _: None,
 ) -> Node:
-    """The node that answers for some clients, if they are what the federation has declared.
+    """The node that answers for some clients, if they fit the declarations of the federation.
 
     With records, questions about style are answered too. `allow_exact` allows sums without noise,
     whatever the policy says; `memory` and `on_failure` are as in `Node`.
@@ -81,7 +81,7 @@ def open_node(
 def records_of(
     folder: NodeFolder, table: Any, features: str, *, client: str | None, category: str | None
 ) -> Records:
-    """The clients of a table with a row for each point; `features` are columns, with commas between."""
+    """The clients of a table with a row for each point; `features` are comma-separated columns."""
     columns = [name.strip() for name in features.split(",")]
     folder.federation.check_features(columns)
     return table_records(
@@ -107,6 +107,9 @@ def _ledger(
     The log of questions has the mark of the last charge: a ledger without it is not the node's.
     """
     if not policy.allow_exact:
+def _ledger(folder: NodeFolder, policy: NodePolicy) -> PrivacyLedger | None:
+    """The owner's ledger of what these clients have answered, if the policy has a budget."""
+    if policy.demands_noise:
         check_installed(f"noise, which {folder.path / POLICY} demands,")
     if policy.most_epsilon == 0:
         return None
@@ -126,7 +129,7 @@ def ledger_key(key: bytes) -> bytes:
 
 
 def check_clients(folder: NodeFolder, clients: Histograms) -> None:
-    """Refuse clients that are not as the federation has declared them."""
+    """Refuse clients that do not fit the declarations of the federation."""
     declared = folder.federation
     counts = check_counts(clients.counts)
     if clients.shape[1] != declared.n_categories:
@@ -150,10 +153,10 @@ def check_clients(folder: NodeFolder, clients: Histograms) -> None:
 
 
 def warm_up() -> None:
-    """Compile the kernels of all answers, or load them; the first time, it takes half a minute.
+    """Compile or load the kernels of all answers, so that no round waits for that.
 
-    No round should wait for that. A small selection asks every kind of question once; then one client
-    is asked about its style.
+    The first time it takes half a minute. A small selection asks every kind of question once; then one
+    client is asked about its style.
     """
     counts = np.random.default_rng(0).multinomial(9, [0.5, 0.3, 0.2], size=60)
     select(LocalAggregator(counts, rng=0), (1, 2), n_categories=3, max_size=9, max_rounds=6, rng=0)

@@ -1,7 +1,7 @@
 """Where clients come from: a table, or a folder of packed ones, read as histograms.
 
-What is taken from a table instead of being declared is said, and what is wrong with it is an error with
-the name of the file and the line.
+A message says what was taken from a table because it was not declared. An error in a table names the
+file and the line.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -43,8 +43,8 @@ _SAME = 1e-9  # relative; means of the same likelihoods differ by less, in anoth
 class Reading:
     """How to read tables.
 
-    `asked` are the columns that options name; `remembered`, those of a model file or an earlier table;
-    `elsewhere`, those that are read for something else, as features.
+    `asked` are the columns that options name, `remembered` those of a model file or an earlier table,
+    and `elsewhere` those with another use, such as features.
     """
 
     say: Say
@@ -54,14 +54,14 @@ class Reading:
     elsewhere: Sequence[str] = ()
 
     def like(self, saved: Saved[MDM]) -> "Reading":
-        """The same, with the columns of the table that an MDM was fitted to."""
+        """The same reading, with the columns of the table that an MDM was fitted to."""
         data = saved.provenance.data
         if not isinstance(data, DataProvenance):
             return self
         return replace(self, remembered=Columns(data.client, data.category, data.count))
 
     def after(self, table: "ClientTable") -> "Reading":
-        """The same, for tables that need not have the columns of the first."""
+        """The same reading, for tables that need not have the columns of the first table."""
         return replace(self, asked=NO_COLUMNS, remembered=table.columns, elsewhere=())
 
 
@@ -84,7 +84,7 @@ class ClientTable(Histograms):
 
     @property
     def digest(self) -> str:
-        """A name for the histograms that others are not expected to have."""
+        """A checksum of the histograms."""
         return digest(self.counts)
 
     def aggregator(
@@ -106,7 +106,7 @@ class ClientTable(Histograms):
 
 @dataclass(frozen=True, eq=False)
 class PackedClients:
-    """All clients of a folder of shards; what `ClientTable` is for a table."""
+    """All clients of a folder of shards, with the interface of a `ClientTable`."""
 
     folder: ShardFolder
 
@@ -151,7 +151,7 @@ class PackedClients:
         return ShardAggregator(self.folder, rng=seed, sampling=sampling, n_threads=threads)
 
     def blocks(self) -> Iterator["sparse.csr_array[Any]"]:
-        """The histograms, some clients at a time."""
+        """The histograms, block by block."""
         for i, shard in enumerate(self.folder.shards):
             rows = self.folder.rows(i)
             for start in range(0, shard.n_clients, _TOGETHER):
@@ -249,7 +249,7 @@ def _fitted(saved: Saved[MDM], read: ClientTable | PackedClients) -> NDArray[np.
 def histograms_of(
     table: Any, path: Path, reading: Reading, declared: Declared | Bins = None
 ) -> ClientTable:
-    """The histograms of a table that was read from `path`; without `declared`, of what it shows."""
+    """The histograms of a table that was read from `path`; by default with its own categories."""
     with naming(path):
         layout = table_layout(
             table, reading.asked, remembered=reading.remembered, declared=declared,
@@ -265,7 +265,7 @@ def histograms_of(
 
 
 def shown_categories(table: Any, layout: Layout) -> int | tuple[str, ...]:
-    """The categories that a table shows."""
+    """The categories that occur in a table."""
     if layout.category is None:
         return layout.wide
     return observed_categories(table, category=layout.category)
@@ -273,7 +273,7 @@ def shown_categories(table: Any, layout: Layout) -> int | tuple[str, ...]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """What is wrong with a table, with the name of its file and the line."""
+    """Add the name of the file and the line to an error in a table."""
     try:
         yield
     except RowError as error:
@@ -300,7 +300,7 @@ def data_provenance(
 
 
 def _opened(path: Path, reading: Reading, declared: Declared) -> ShardFolder:
-    """The folder, if its categories are those that are declared, and nothing is asked of a table."""
+    """The folder, if its categories are the declared ones and no option is for tables only."""
     asked = {
         "--client": reading.asked.client, "--category": reading.asked.category,
         "--count": reading.asked.count, "--drop-empty": reading.drop_empty or None,
@@ -323,7 +323,7 @@ def _opened(path: Path, reading: Reading, declared: Declared) -> ShardFolder:
 
 
 def _shown(categories: int | tuple[str, ...]) -> str:
-    """What to say about categories that were not declared."""
+    """The message about categories that were not declared."""
     if isinstance(categories, tuple) and all(name.isdecimal() for name in categories):
         return (
             f"{counted(len(categories), 'category')} from the table, whose numbers are taken as names, "

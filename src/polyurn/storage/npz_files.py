@@ -18,7 +18,7 @@ from polyurn.errors import FileError
 from polyurn.storage.files import AGAIN, open_regular
 from polyurn.typed.json_form import shown
 
-# What reading an archive with other bytes than were written can raise; a RuntimeError is a password.
+# What reading a damaged archive can raise; a RuntimeError means that it has a password.
 _DAMAGE = (
     ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
@@ -61,12 +61,12 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     except FileError:
         raise
     except OSError as error:
-        if error.errno == errno.EINVAL:  # a place before the file's beginning
+        if error.errno == errno.EINVAL:  # a position before the beginning of the file
             raise _unreadable(path, error.strerror or error) from error
         raise FileError(f"cannot read {path}: {error.strerror or AGAIN}") from error
     for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):  # numpy gives bytes for what is no array
-            raise _unreadable(path, f"{shown(name)} is no array")
+        if not isinstance(array, np.ndarray):  # numpy returns bytes for anything else
+            raise _unreadable(path, f"{shown(name)} is not an array")
     return arrays
 
 

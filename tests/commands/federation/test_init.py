@@ -36,7 +36,7 @@ def test_owners_make_their_keys_and_the_federation_is_made_of_the_public_ones(ru
     for name in ("hospital-a", "hospital-b"):
         ran = run("federation", "keys", f"at-{name}", "--name", name)
         assert ran.code == 0
-        assert f"wrote at-{name}/{name}.pub: send it to whoever sets the federation up" in ran.err
+        assert f"wrote at-{name}/{name}.pub: send it to the operator of the federation" in ran.err
     public = [f"--node=at-{name}/{name}.pub" for name in ("hospital-a", "hospital-b")]
     ran = run(*INIT, *public)
     assert ran.code == 0
@@ -76,8 +76,8 @@ def test_what_cannot_be_set_up_is_one_line_and_leaves_nothing(run, tmp_path, arg
 def test_a_folder_that_is_in_use_is_refused(run, tmp_path):
     (tmp_path / "fed").mkdir()
     (tmp_path / "fed" / "mine.txt").write_text("mine")
-    assert_refused(run(*INIT, "--nodes", 1), "fed is there already: take another folder")
-    assert_refused(run("federation", "keys", "fed", "--name", "a"), "is there already")
+    assert_refused(run(*INIT, "--nodes", 1), "fed exists already: take another folder")
+    assert_refused(run("federation", "keys", "fed", "--name", "a"), "exists already")
     assert os.listdir(tmp_path / "fed") == ["mine.txt"]
 
 

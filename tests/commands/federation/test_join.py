@@ -74,7 +74,7 @@ def test_a_node_that_runs_already_is_said(run, fed):
 def test_keys_are_the_owners_alone(run, fed, name):
     place = fed / "nodes" / "node-1" / name
     place.chmod(0o644)
-    assert_refused(run(*JOIN, "clients.csv"), "others than its owner may read", "chmod 600")
+    assert_refused(run(*JOIN, "clients.csv"), "users other than its owner may read", "chmod 600")
     place.unlink()
     assert_refused(run(*JOIN, "clients.csv"), name)
 
@@ -120,7 +120,7 @@ def test_a_server_without_tls_is_said(run, fed, tmp_path):
 
 def test_an_authority_that_is_damaged_is_said(run, fed):
     (fed / "nodes" / "node-1" / "ca.crt").write_text("")
-    assert_refused(run(*JOIN, "clients.csv"), "ca.crt is no certificate")
+    assert_refused(run(*JOIN, "clients.csv"), "ca.crt is not a certificate")
 
 
 def test_the_table_is_read_under_the_names_of_its_columns(run, fed, tmp_path):

@@ -17,7 +17,7 @@ def init_command(
     folder: Path = argument("DIR", "Folder to make."),
     categories: str = option(..., "Categories: a number C (0 to C-1) or names, comma-separated."),
     max_size: int = option(..., "Declared largest number of points of a client."),
-    nodes: int = option(0, "How many nodes get keys that are made here."),
+    nodes: int = option(0, "Number of nodes whose keys are made here."),
     node: list[Path] | None = option(
         None, "Public keys of a node, from `polyurn federation keys`; repeat it."
     ),
@@ -71,12 +71,12 @@ def keys_command(
 ) -> None:
     """Make the keys of a node on its own machine; the private ones never leave it.
 
-    Send NODE_DIR/NAME.pub, the public keys, to whoever sets the federation up, and put what comes back,
-    `federation.json`, `policy.toml` and `ca.crt`, into NODE_DIR.
+    Send the public keys, NODE_DIR/NAME.pub, to the operator of the federation. You get back
+    `federation.json`, `policy.toml` and `ca.crt`: put them into NODE_DIR.
 
     Example: `polyurn federation keys my-node --name hospital-a`
     """
     from polyurn.federation.folder import make_keys
 
     public = make_keys(folder, name)
-    say(f"wrote {public}: send it to whoever sets the federation up; the other files stay here")
+    say(f"wrote {public}: send it to the operator of the federation; the other files stay here")

@@ -1,6 +1,6 @@
 """`polyurn federation join`: a node that answers for the clients of a table.
 
-What it answers is `federation/node.py`; how messages reach it is `federation/flower/supernode.py`.
+`federation/node.py` makes the answers; `federation/flower/supernode.py` carries the messages.
 """
 
 import os
@@ -111,5 +111,5 @@ def join_command(
 
 
 def _say_failure(where: str, error: Exception) -> None:
-    """Show the owner, and nobody else, what failed."""
+    """Tell the owner, and nobody else, what failed."""
     say(f"{where} failed: {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""polyurn's ServerApp: the process that Flower starts for a run, and in which a job is performed."""
+"""polyurn's ServerApp: Flower starts a process with it for a run, which performs a job."""
 
 import os
 
@@ -19,10 +19,10 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Perform the job; what goes wrong is written down before it is raised."""
+    """Perform the job; an error is written into its folder before it is raised."""
     folder = JobFolder(str(context.run_config["job"]))
     folder.pid.write_text(f"{os.getpid()}\n")
-    if folder.failure is not None:  # whoever submitted it was interrupted meanwhile
+    if folder.failure is not None:  # the command that submitted it was interrupted meanwhile
         return
     try:
         numbers = FederationFolder(folder.read().federation).flower_ids()

@@ -6,6 +6,7 @@ Through Arrow, which is imported when it is needed. What a table means is `clien
 import csv
 import io
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from scipy import sparse
 
 from polyurn.counts import check_counts, check_names
 from polyurn.errors import FileError, MissingDependencyError, ParameterError
+from polyurn.memory import available_memory, check_memory
 from polyurn.storage.files import AGAIN, check_regular, check_writable, write_whole
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.arrays import ids_of
@@ -30,6 +32,7 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}
 _CALLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # how a file says that it is
 _HEAD = 2**16  # bytes that hold the first line
+_MOST_PACKED = 1032  # bytes that gzip can pack into one
 
 
 @checked
@@ -55,6 +58,7 @@ def read_table(
     """
     path = Path(path)
     with _reading(path) as (pa, kind):
+        _check_size(pa, path, kind)
         if kind == "parquet":
             table = pa.parquet.read_table(path)
             _ = table.column_names  # a name that is not UTF-8 would be an error later, elsewhere
@@ -119,6 +123,19 @@ def _reading(path: Path) -> Iterator[tuple[Any, str]]:
     except OSError as error:
         reason = error.strerror or f"it is damaged; {AGAIN}"
         raise FileError(f"cannot read {path}: {reason}") from error
+
+
+def _check_size(pa: Any, path: Path, kind: str) -> None:
+    """Refuse a packed table that does not fit into memory, before it is read."""
+    n_bytes, available = 0, available_memory() or math.inf
+    if kind == "parquet":
+        known = pa.parquet.read_metadata(path)
+        n_bytes = known.num_rows * known.num_columns * 4  # a number, or a text's place
+    elif path.stat().st_size * _MOST_PACKED > available:
+        with pa.input_stream(path) as unpacked:
+            while n_bytes <= available and (piece := unpacked.read(2**20)):
+                n_bytes += len(piece)
+    check_memory(n_bytes, f"the rows of {path}", "take fewer, or `polyurn pack` them part by part")
 
 
 def row_location(path: str | os.PathLike[str], row: int) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from polyurn.errors import MissingDependencyError
+from polyurn.storage.files import write_whole
 
 try:
     import psutil
@@ -20,7 +21,8 @@ except ImportError as error:
 
 def keep_pid(place: Path, pid: int) -> None:
     """Write down which process it is."""
-    place.write_text(f"{pid} {psutil.Process(pid).create_time()!r}\n")
+    text = f"{pid} {psutil.Process(pid).create_time()!r}\n"
+    write_whole(place, lambda file: file.write(text.encode()))
 
 
 def alive(place: Path) -> int | None:

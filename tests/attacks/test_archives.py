@@ -93,11 +93,10 @@ def text(folder):
 
 
 def columns(folder):
-    pa = pytest.importorskip("pyarrow")
-
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     column = pa.array(np.zeros(10**6, dtype=np.int64))
     table = pa.table({"client": column, "category": column})
-    with pa.parquet.ParquetWriter(folder / "bomb.parquet", table.schema) as file:
+    with parquet.ParquetWriter(folder / "bomb.parquet", table.schema) as file:
         for _ in range(60):
             file.write_table(table)
     return folder / "bomb.parquet"

@@ -19,7 +19,6 @@ _TIME = "%Y-%m-%d %H:%M:%S UTC"
 _SENDS_NUMBERS = ("plain", "mask")
 _OF = " of round "
 _BLOCK = 2**16  # bytes that are read at a time, from the end
-_LONGEST = 2**9  # bytes of a line
 _DAY = timedelta(days=1)
 _STEP = timedelta(minutes=10)  # by which a clock may be put right: lines are in order but for that
 
@@ -82,7 +81,7 @@ class NodeLogFile:
         """Keeps other processes waiting until it is left; an error without room for a line."""
         with self._file.turn():
             end = self._file.path.stat().st_size
-            self._file.append_bytes(b"\n" * _LONGEST, after=end, keep=False)
+            self._file.append_bytes(b"\n" * 512, after=end, keep=False)  # no line is longer
             yield
 
     def n_rounds_since(self, when: datetime) -> int:
@@ -93,11 +92,9 @@ class NodeLogFile:
     def has_answered(self, stage: str, round_name: str, *, since: datetime) -> bool:
         """Whether a line says so, or the round began before `since`: then it cannot be known."""
         for entry in self._since(since, containing=round_name):
-            if (entry.round_name, entry.refusal) == (round_name, None):
-                if entry.stage == stage:
-                    return True
-                if entry.stage == "advertise":
-                    return False
+            is_its = (entry.round_name, entry.refusal) == (round_name, None)
+            if is_its and entry.stage in (stage, "advertise"):
+                return entry.stage == stage
         return stage != "advertise"
 
     def append(self, entry: LogEntry) -> None:

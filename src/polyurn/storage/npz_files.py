@@ -76,8 +76,9 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
     # What else zipfile reads unpacks more at once than is asked for; NumPy does not write it.
     if {one.compress_type for one in members} - {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
         raise _unreadable(path, "it is packed in another way than NumPy's")
-    n_bytes = sum(one.file_size for one in members)
-    check_memory(n_bytes, f"the arrays of {path}", "take an archive of fewer points")
+    check_memory(
+        sum(one.file_size for one in members), f"the arrays of {path}", "take fewer points"
+    )
 
 
 def _unreadable(path: Path, reason: object) -> FileError:

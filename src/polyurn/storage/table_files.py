@@ -32,7 +32,6 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}
 _CALLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # how a file says that it is
 _HEAD = 2**16  # bytes that hold the first line
-_MOST_PACKED = 1032  # bytes that gzip can pack into one
 
 
 @checked
@@ -131,7 +130,7 @@ def _check_size(pa: Any, path: Path, kind: str) -> None:
     if kind == "parquet":
         known = pa.parquet.read_metadata(path)
         n_bytes = known.num_rows * known.num_columns * 4  # a number, or a text's place
-    elif path.stat().st_size * _MOST_PACKED > available:
+    elif path.stat().st_size * 1032 > available:  # gzip packs no more bytes than that into one
         with pa.input_stream(path) as unpacked:
             while n_bytes <= available and (piece := unpacked.read(2**20)):
                 n_bytes += len(piece)

@@ -12,7 +12,9 @@ import pytest
 
 from browser import chromium
 from hostile_page import MARKUP, harmless, markup, page_of, shape_of
-from report_material import Page
+from polyurn.storage.models import save
+from polyurn.storage.table_files import write_histograms
+from report_material import NAMES, Page, selection, true_clients
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +84,25 @@ def test_no_text_is_shown_otherwise_than_it_stands(hostile):
     assert {text.rstrip("0123456789") for text in cells} >= {
         one for one in MARKUP if not one[-1].isdecimal()
     }
+
+
+def test_no_name_of_a_file_or_of_a_population_is_markup_on_the_page_of_the_command(run, tmp_path):
+    """Names as a shell passes them; one of a file has no slash."""
+    model, table = "<img src=x onerror=hacked()>.json", '"><svg onload=hacked()>.csv'
+    population = "<script>hacked()</script>"
+    save(selection().mdm, tmp_path / model, categories=NAMES)
+    write_histograms(true_clients(), tmp_path / table, categories=NAMES)
+    title = "</title><script>hacked()</script>"
+    done = run("report", model, f"{population}={table}", "--title", title, "-o", "page.html")
+    assert done.code == 0, done.err
+    page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert page.all("title")[0]["text"] == title
+    assert len(page.all("script")) == 3
+    assert {one["tag"] for one in page.elements}.isdisjoint({"b", "svg", "iframe"})
+    assert not [one for one in page.elements if any(name.startswith("on") for name in one)]
+    facts = " ".join(one["text"] for one in page.all("dd"))
+    assert model in facts
+    assert population in facts
 
 
 # ------------------------------------------------------------------------------- in a browser

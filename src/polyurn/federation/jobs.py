@@ -19,8 +19,8 @@ from polyurn.federation.aggregator import Terms
 from polyurn.model.style_coordinates import StyleSpace
 from polyurn.privacy.ledger import Budget
 from polyurn.storage.documents import read_document
-from polyurn.storage.files import check_regular
-from polyurn.storage.json_log import JsonLog
+from polyurn.storage.files import check_regular, read_regular
+from polyurn.storage.json_log import AppendedFile, JsonLog
 from polyurn.typed.json_form import Count, Finite, to_json
 
 # Who can add noise in secure sums, and in plain ones, where a share of noise would hide nothing.
@@ -181,9 +181,11 @@ class JobFolder:
         return read_document(kind, self._log, kind="job", document=head)
 
     def tell(self, event: Mapping[str, Any]) -> None:
-        """Append an event."""
-        with open(self._log, "a", encoding="utf-8") as file:
-            file.write(json.dumps(dict(event)) + "\n")
+        """Append an event, whole or not at all, in the place of one that was cut off."""
+        log = AppendedFile(self._log)
+        with log.turn():
+            whole = read_regular(self._log).rfind(b"\n") + 1
+            log.append_bytes((json.dumps(dict(event)) + "\n").encode(), after=whole)
 
     def fail(self, reason: str) -> None:
         """Note that the run has ended without a result."""
@@ -198,13 +200,13 @@ class JobFolder:
         raise AssertionError("events have no end")
 
     def events(self) -> Iterator[dict[str, Any] | None]:
-        """The events so far and those to come, without end; None if there is no new one yet."""
-        rest = ""
-        with open(self._log, encoding="utf-8") as file:
+        """The events so far and those to come, without end; None where there is no new one yet."""
+        with open(self._log, "rb") as file:
             file.readline()  # the job
             while True:
-                rest += file.read()
-                *lines, rest = rest.split("\n")
+                at = file.tell()
+                lines = [line for line in file.readlines() if line.endswith(b"\n")]
+                file.seek(at + sum(map(len, lines)))  # half a line may still become another one
                 yield from (json.loads(line) for line in lines)
                 yield None
 

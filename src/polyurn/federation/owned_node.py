@@ -107,9 +107,6 @@ def _ledger(
     The log of questions has the mark of the last charge: a ledger without it is not the node's.
     """
     if not policy.allow_exact:
-def _ledger(folder: NodeFolder, policy: NodePolicy) -> PrivacyLedger | None:
-    """The owner's ledger of what these clients have answered, if the policy has a budget."""
-    if policy.demands_noise:
         check_installed(f"noise, which {folder.path / POLICY} demands,")
     if policy.most_epsilon == 0:
         return None

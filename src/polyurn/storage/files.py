@@ -11,7 +11,8 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, BinaryIO
@@ -41,18 +42,25 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             with open(path, "wb") as file:
                 write(file)
             return
-        target = os.path.realpath(path)
-        temporary = Path(target).with_name(f"{_PREFIX}{secrets.token_hex(8)}")
-        try:
-            with open(temporary, "xb") as file:
-                write(file)
-            if os.path.exists(target):
-                shutil.copymode(target, temporary)
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        target = Path(os.path.realpath(path))
+        with _beside(target, 0o666) as file:
+            write(file)
+            if target.exists():
+                shutil.copymode(target, file.name)
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _beside(place: Path, mode: int) -> Iterator[IO[bytes]]:
+    """A new file beside a place, moved there when it is whole; a link that is there is replaced."""
+    neighbour = place.with_name(f"{_PREFIX}{secrets.token_hex(8)}")
+    try:
+        with open(neighbour, "xb", opener=partial(os.open, mode=mode)) as file:
+            yield file
+        os.replace(neighbour, place)
+    finally:
+        neighbour.unlink(missing_ok=True)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -148,10 +156,9 @@ def read_secret(path: Path) -> bytes:
 
 
 def write_secret(path: Path, data: bytes) -> None:
-    """Write a file that only its owner may read; an older file of that name is replaced."""
+    """Write a file that nobody but its owner may read; the one that is there is kept until then."""
     try:
-        path.unlink(missing_ok=True)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with _beside(path, 0o600) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -68,9 +68,7 @@ class AppendedFile:
         with self.opened() as descriptor:
             try:
                 import fcntl
-            except (
-                ImportError
-            ):  # Windows has no such lock: two processes at once may overwrite each other's line
+            except ImportError:  # Windows has no such lock: two may take the same last place
                 yield
                 return
             try:
@@ -79,13 +77,17 @@ class AppendedFile:
                 raise FileError(str(busy)) from error
             yield
 
-    def append_bytes(self, data: bytes, *, after: int, consequence: str = "") -> None:
-        """Write bytes after the first `after` bytes; anything else behind those is removed."""
+    def append_bytes(
+        self, data: bytes, *, after: int, consequence: str = "", keep: bool = True
+    ) -> None:
+        """Write bytes in place of all after the first so many; without `keep`, only see if they fit."""
         with self.opened() as descriptor:
             os.ftruncate(descriptor, after)
             try:
                 if os.write(descriptor, data) != len(data):
                     raise OSError(28, "No space left on device")
+                if not keep:
+                    return os.ftruncate(descriptor, after)
                 os.fsync(descriptor)
                 if not after:
                     _sync_folder(self.path.parent)

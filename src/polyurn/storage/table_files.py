@@ -6,6 +6,7 @@ Arrow reads and writes them; it is imported when needed. `client/tables.py` says
 import csv
 import io
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from scipy import sparse
 
 from polyurn.counts import check_counts, check_names
 from polyurn.errors import FileError, MissingDependencyError, ParameterError
+from polyurn.memory import available_memory, check_memory
 from polyurn.storage.files import AGAIN, check_regular, check_writable, write_whole
 from polyurn.typed.arguments import Json, checked
 from polyurn.typed.arrays import ids_of
@@ -55,6 +57,7 @@ def read_table(
     """
     path = Path(path)
     with _reading(path) as (pa, kind):
+        _check_size(pa, path, kind)
         if kind == "parquet":
             table = pa.parquet.read_table(path)
             _ = table.column_names  # a name that is not UTF-8 would be an error later, elsewhere
@@ -119,6 +122,19 @@ def _reading(path: Path) -> Iterator[tuple[Any, str]]:
     except OSError as error:
         reason = error.strerror or f"it is damaged; {AGAIN}"
         raise FileError(f"cannot read {path}: {reason}") from error
+
+
+def _check_size(pa: Any, path: Path, kind: str) -> None:
+    """Refuse a packed table that does not fit into memory, before it is read."""
+    n_bytes, available = 0, available_memory() or math.inf
+    if kind == "parquet":
+        known = pa.parquet.read_metadata(path)
+        n_bytes = known.num_rows * known.num_columns * 4  # a number, or a text's place
+    elif path.stat().st_size * 1032 > available:  # gzip packs no more bytes than that into one
+        with pa.input_stream(path) as unpacked:
+            while n_bytes <= available and (piece := unpacked.read(2**20)):
+                n_bytes += len(piece)
+    check_memory(n_bytes, f"the rows of {path}", "take fewer, or `polyurn pack` them part by part")
 
 
 def row_location(path: str | os.PathLike[str], row: int) -> str:

@@ -55,6 +55,7 @@ def join_command(
     from polyurn.federation.one_machine import start_node
     from polyurn.federation.owned_node import open_node, records_of, warm_up
     from polyurn.sources.clients import naming, read_clients
+    from polyurn.storage.files import write_whole
     from polyurn.storage.table_files import read_table
 
     node_folder = read_node(folder)
@@ -96,7 +97,7 @@ def join_command(
     warm_up()
 
     def joined(flower_id: int) -> None:
-        node_folder.flower_id.write_text(f"{flower_id}\n")
+        write_whole(node_folder.flower_id, lambda file: file.write(f"{flower_id}\n".encode()))
         keep_pid(node_folder.pid, os.getpid())
         say(f"{node_folder.name} has joined with {counted(n_clients, 'client')}; Ctrl-C leaves")
 

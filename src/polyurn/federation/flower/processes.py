@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from polyurn.errors import MissingDependencyError
+from polyurn.storage.files import write_whole
 
 try:
     import psutil
@@ -19,7 +20,8 @@ except ImportError as error:
 
 def keep_pid(path: Path, pid: int) -> None:
     """Write a process's pid and start time into a file."""
-    path.write_text(f"{pid} {psutil.Process(pid).create_time()!r}\n")
+    text = f"{pid} {psutil.Process(pid).create_time()!r}\n"
+    write_whole(path, lambda file: file.write(text.encode()))
 
 
 def alive(path: Path) -> int | None:

@@ -7,6 +7,7 @@ from polyurn.federation.flower.grid_exchange import FlowerExchange
 from polyurn.federation.folder import FederationFolder
 from polyurn.federation.jobs import JobFolder
 from polyurn.federation.server_process import perform
+from polyurn.storage.files import write_whole
 
 try:
     from flwr.app import Context
@@ -21,8 +22,8 @@ app = ServerApp()
 def main(grid: Grid, context: Context) -> None:
     """Perform the job; an error is written into its folder before it is raised."""
     folder = JobFolder(str(context.run_config["job"]))
-    folder.pid.write_text(f"{os.getpid()}\n")
-    if folder.failure is not None:  # the command that submitted it was interrupted meanwhile
+    write_whole(folder.pid, lambda file: file.write(f"{os.getpid()}\n".encode()))
+    if folder.failure is not None:  # whoever submitted it was interrupted meanwhile
         return
     try:
         numbers = FederationFolder(folder.read().federation).flower_ids()

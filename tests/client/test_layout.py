@@ -13,12 +13,13 @@ from polyurn.client.tables import table_layout
 from polyurn.errors import CountsError
 
 
-def layout(names, asked=None, *, whole=(), distinct=(), **known):
+def layout(names, asked=None, *, whole=(), distinct=(), values=None, **known):
     return find_layout(
         names,
         asked or Columns(),
         is_whole=lambda name: name in whole,
         is_distinct=lambda name: name in distinct,
+        n_distinct=lambda name: (values or {}).get(name, 2),
         **known,
     )
 
@@ -242,3 +243,21 @@ def test_errors_name_the_option_that_the_category_has():
         layout(["client", "dest"], Columns(category="nope"), called="label")
     with pytest.raises(CountsError, match="another column for the label than the client's"):
         layout(["client", "dest"], Columns(category="client"), called="label")
+
+
+def test_where_no_name_tells_the_hint_shows_both_readings_the_one_of_more_clients_first():
+    with pytest.raises(CountsError) as caught:
+        layout(
+            ["genre", "member", "when"],
+            values={"genre": 19, "member": 671, "when": 900},
+            distinct=["when"],
+        )
+    assert str(caught.value).endswith(
+        "name yours: --client member --category genre for 671 clients and 19 categories, or --client genre "
+        "--category member for 19 clients and 671 categories"
+    )
+
+
+def test_a_number_of_the_category_is_not_suggested_as_the_client():
+    with pytest.raises(CountsError, match="name yours: --client member --category genre_id"):
+        layout(["genre_id", "member"], values={"genre_id": 19, "member": 671})

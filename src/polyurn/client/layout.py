@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from polyurn.errors import CountsError
+from polyurn.wording import counted
 
 Role: TypeAlias = Literal["client", "category", "count"]
 
 # Usual names of such columns, for suggestions only.
 _OFTEN: dict[Role, tuple[str, ...]] = {
-    "client": ("client", "user", "customer", "device", "owner", "writer", "person", "id"),
+    "client": ("client", "user", "customer", "device", "owner", "writer", "person"),
     "category": ("category", "label", "class", "item", "type", "kind"),
     "count": ("count", "number", "times", "frequency", "total", "amount"),
 }
@@ -92,15 +93,16 @@ def find_layout(
     elsewhere: Sequence[str] = (),
     is_whole: Callable[[str], bool],
     is_distinct: Callable[[str], bool],
+    n_distinct: Callable[[str], int],
 ) -> Layout:
-    """Find out which columns mean what.
+    """Find out which columns mean what; the functions say what a column of that name holds.
 
     Examples
     --------
     >>> numbers = {"opens"}
     >>> found = find_layout(
     ...     ["Client", "category", "opens"], Columns(count="opens"),
-    ...     is_whole=numbers.__contains__, is_distinct=lambda name: False,
+    ...     is_whole=numbers.__contains__, is_distinct=lambda name: False, n_distinct=len,
     ... )
     >>> found.client, found.category, found.count
     ('Client', 'category', 'opens')
@@ -112,7 +114,9 @@ def find_layout(
         if found is not None:
             return found
     if client is None or category is None:
-        raise CountsError(_missing(names, client, category, asked.count, is_whole))
+        raise CountsError(
+            _missing(names, client, category, asked.count, is_whole, is_distinct, n_distinct)
+        )
     certain = asked.count == ONE_PER_ROW and ONE_PER_ROW not in names
     count = None if certain else _find("count", names, asked.count, remembered.count)
     _refuse_two_roles(client, category, count, called)
@@ -292,9 +296,12 @@ def _missing(
     category: str | tuple[str, ...] | None,
     count: str | None,
     is_whole: Callable[[str], bool],
+    is_distinct: Callable[[str], bool],
+    n_distinct: Callable[[str], int],
 ) -> str:
     """The error text where a column cannot be found: those that there are, and suggested options."""
-    lacking = [role for role, name in (("client", client), ("category", category)) if name is None]
+    lacking: list[Role] = ["client"] if client is None else []
+    lacking += ["category"] if category is None else []
     text = (
         f"expected {_plural('a column', lacking)} {' and '.join(map(repr, lacking))}, got "
         f"{_listed(names) or 'no columns'}"
@@ -304,22 +311,41 @@ def _missing(
     free = [name for name in names if name not in (client, *_parts(category), count)]
     if len(free) < len(lacking):
         return f"{text}; a table needs a column for the client and one for the category"
-    options = []
-    for role in ("client", "category"):
-        if role in lacking:
-            options.append(_option(role, free, is_whole))
-    if count is None and "count" not in names and any(map(is_whole, free)):
-        options.append(_option("count", [name for name in free if is_whole(name)], is_whole))
-    return f"{text}; name yours, such as {' '.join(options)}"
+    found: dict[Role, str] = {}
+    for role in lacking:
+        near = next((n for often in _OFTEN[role] if (n := _nearest(often, free))), None)
+        if near is not None:
+            found[role] = near
+            free.remove(near)
+    named = bool(found)
+    for role in lacking:
+        if role not in found:
+            left = [name for name in free if not is_whole(name)] or free
+            if (
+                role == "client" and not named
+            ):  # more likely the column of more values, if not one each
+                left = sorted(left, key=lambda name: (is_distinct(name), -n_distinct(name)))
+            found[role] = left[0]
+            free.remove(found[role])
+    counts = [name for name in free if is_whole(name)]
+    more = ""
+    if count is None and "count" not in names and counts:
+        near = next((n for often in _OFTEN["count"] if (n := _nearest(often, counts))), counts[0])
+        more = f" --count {shlex.quote(near)}"
+    options = " ".join(f"--{role} {shlex.quote(found[role])}" for role in lacking)
+    if len(lacking) < 2 or named:
+        return f"{text}; name yours, such as {options}{more}"
+    one, other = found["client"], found["category"]
+    return (
+        f"{text}; name yours: {options}{more} for {_clients_by(n_distinct, one, other)}, or --client "
+        f"{shlex.quote(other)} --category {shlex.quote(one)}{more} for "
+        f"{_clients_by(n_distinct, other, one)}"
+    )
 
 
-def _option(role: Role, free: list[str], is_whole: Callable[[str], bool]) -> str:
-    """An option with the most likely column, which is removed from `free`."""
-    near = next((n for often in _OFTEN[role] if (n := _nearest(often, free))), None)
-    texts = [name for name in free if not is_whole(name)]
-    name = near or next(iter(texts or free))
-    free.remove(name)
-    return f"--{role} {shlex.quote(name)}"
+def _clients_by(n_distinct: Callable[[str], int], client: str, category: str) -> str:
+    clients, categories = counted(n_distinct(client), "client"), n_distinct(category)
+    return f"{clients} and {counted(categories, 'category')}"
 
 
 def _nearest(wanted: str, names: Sequence[str]) -> str | None:

@@ -108,7 +108,8 @@ def table_layout(
         called=called,
         elsewhere=elsewhere,
         is_whole=partial(_is_whole, arrow),
-        is_distinct=partial(_is_distinct, arrow),
+        is_distinct=lambda name: _n_distinct(arrow, name) == len(arrow),
+        n_distinct=partial(_n_distinct, arrow),
     )
     if not isinstance(table, type(arrow)) or table.column_names == arrow.column_names:
         return found
@@ -265,9 +266,8 @@ def _is_whole(table: "pa.Table", name: str) -> bool:
     return True
 
 
-def _is_distinct(table: "pa.Table", name: str) -> bool:
-    values, which = distinct_values(plain_column(table, name))
-    return len(values) == len(which)
+def _n_distinct(table: "pa.Table", name: str) -> int:
+    return len(distinct_values(plain_column(table, name))[0])
 
 
 def observed_codes(

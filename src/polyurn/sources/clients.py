@@ -212,10 +212,16 @@ def histograms_of(
         )  # fmt: skip
         for remark in layout.remarks:
             reading.say(remark)
+        shown = shown_categories(table, layout) if declared is None else declared
         if declared is None:
-            declared = shown_categories(table, layout)
-            reading.say(_shown(declared))
-        found = layout_histograms(table, layout, declared)
+            reading.say(_shown(shown))
+        found = layout_histograms(table, layout, shown)
+        n_clients, n_categories = found.shape
+        if declared is None and n_categories > n_clients:
+            reading.say(
+                f"more categories ({n_categories:,}) than clients ({n_clients:,}): see that --client and "
+                "--category are the right way round"
+            )
     return ClientTable(found.counts, found.clients, found.categories, path, layout.columns)
 
 

@@ -5,8 +5,8 @@
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import scipy  # `scipy.sparse` is loaded when it is used: showing a file does not wait for it
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     Counts: TypeAlias = NDArray[np.integer[Any]] | scipy.sparse.csr_array[Any]
 else:
     Counts = Any
+
+# How one side's names become the other's: {old: new}, the same where it has none; or both in order.
+Match: TypeAlias = Mapping[str, str] | Literal["position"]
 
 # Counts beyond this would overflow the 32-bit tables of the kernels; no client holds two billion points.
 _LARGEST = 2**31 - 1
@@ -168,6 +171,39 @@ def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[st
         )
     check_texts(categories, "category names")
     return tuple(categories)
+
+
+def category_positions(
+    names: Sequence[str], categories: Sequence[str], match: Match | None = None
+) -> NDArray[np.int64]:
+    """The position of each name among the categories, shape (n_names,); -1 where it is none of them.
+
+    Examples
+    --------
+    >>> category_positions(["dog", "owl"], ["cat", "dog"], {"owl": "cat"}).tolist()
+    [1, 0]
+    >>> category_positions(["dog", "owl"], ["cat", "dog"], "position").tolist()
+    [0, 1]
+    """
+    renamed = match or {}
+    if isinstance(renamed, str):
+        if len(names) != len(categories):
+            raise CountsError(
+                f"expected as many categories on both sides to go by position, got {len(names)} "
+                f"({short_list(names)}) for {len(categories)} ({short_list(categories)})"
+            )
+        return np.arange(len(names))
+    known = {name: j for j, name in enumerate(categories)}
+    if unknown := [new for new in renamed.values() if new not in known]:
+        raise CountsError(f"expected to map to {short_list(categories)}, got {unknown[0]!r}")
+    return np.array([known.get(renamed.get(name, name), -1) for name in names], np.int64)
+
+
+def short_list(names: Sequence[str], n_shown: int = 8, longest: int = 40) -> str:
+    """The first of the names for a message, long ones cut, and how many more there are."""
+    more = len(names) - n_shown
+    short = [name if len(name) <= longest else f"{name[:longest]}..." for name in names[:n_shown]]
+    return ", ".join(short) + (f" and {more} more" if more > 0 else "")
 
 
 def check_texts(texts: Iterable[str], what: str) -> None:

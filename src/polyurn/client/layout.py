@@ -8,10 +8,11 @@ import contextlib
 import difflib
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from polyurn.counts import short_list
 from polyurn.errors import CountsError
 from polyurn.wording import counted
 
@@ -23,8 +24,6 @@ _OFTEN: dict[Role, tuple[str, ...]] = {
     "category": ("category", "label", "class", "item", "type", "kind"),
     "count": ("count", "number", "times", "frequency", "total", "amount"),
 }
-_SHOWN = 8  # names in an error, and characters of each
-_LONGEST = 40
 # A table of a client and two numbers may as well be (client, category, count).
 _FEWEST_WIDE = 3
 ONE_PER_ROW = "1"
@@ -76,6 +75,11 @@ class Layout:
     unread: tuple[str, ...] = ()
     certain: bool = False
     remarks: tuple[str, ...] = ()
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """All columns that are read."""
+        return tuple(filter(None, (self.client, *_parts(self.category), self.count, *self.wide)))
 
     @property
     def columns(self) -> Columns:
@@ -132,7 +136,7 @@ def find_layout(
         if name is not None and column_text(name) not in _expected_names(role, asked, remembered)
     ]
     if unread:
-        remarks.append(f"not read: {_plural('column', unread)} {_listed(unread)}")
+        remarks.append(f"not read: {_plural('column', unread)} {short_list(unread)}")
     return Layout(client, category, count, (), unread, certain, tuple(remarks))
 
 
@@ -180,7 +184,7 @@ def find_column(names: Sequence[str], asked: str, *, option: str) -> str:
 
 def missing_column(wanted: str, names: Sequence[str], *, option: str | None = None) -> str:
     """The error text about a missing column: those that there are, and the nearest."""
-    text = f"expected a column {wanted!r}, got {_listed(names) or 'no columns'}"
+    text = f"expected a column {wanted!r}, got {short_list(names) or 'no columns'}"
     near = _nearest(wanted, names)
     if option is not None:
         return f"{text}; name yours with {option}{'' if near is None else ' ' + shlex.quote(near)}"
@@ -282,11 +286,11 @@ def _wide(
     if client is None or not is_distinct(client):
         return None
     unread = tuple(name for name in others if name != client)
-    remarks = [f"one row per client (column {client!r}); the categories are {_listed(wide)}"]
+    remarks = [f"one row per client (column {client!r}); the categories are {short_list(wide)}"]
     if lacking:
-        remarks.append(f"no column, so no points: {_listed(lacking)}")
+        remarks.append(f"no column, so no points: {short_list(lacking)}")
     if unread:
-        remarks.append(f"not read: {_plural('column', unread)} {_listed(unread)}")
+        remarks.append(f"not read: {_plural('column', unread)} {short_list(unread)}")
     return Layout(client, None, None, wide, unread, True, tuple(remarks))
 
 
@@ -304,48 +308,40 @@ def _missing(
     lacking += ["category"] if category is None else []
     text = (
         f"expected {_plural('a column', lacking)} {' and '.join(map(repr, lacking))}, got "
-        f"{_listed(names) or 'no columns'}"
+        f"{short_list(names) or 'no columns'}"
     )
     if any(name.strip().isdecimal() for name in names):
         return f"{text}; is the first line a header? It should be: client,category,count"
     free = [name for name in names if name not in (client, *_parts(category), count)]
     if len(free) < len(lacking):
         return f"{text}; a table needs a column for the client and one for the category"
-    found: dict[Role, str] = {}
-    for role in lacking:
-        near = next((n for often in _OFTEN[role] if (n := _nearest(often, free))), None)
-        if near is not None:
-            found[role] = near
-            free.remove(near)
-    named = bool(found)
-    for role in lacking:
-        if role not in found:
-            left = [name for name in free if not is_whole(name)] or free
-            if (
-                role == "client" and not named
-            ):  # more likely the column of more values, if not one each
-                left = sorted(left, key=lambda name: (is_distinct(name), -n_distinct(name)))
-            found[role] = left[0]
-            free.remove(found[role])
+    # Where no name tells, the clients are more likely the column of more values, if not one a row.
+    free.sort(key=lambda name: (is_distinct(name), -n_distinct(name)))
+    found = {role: _guess(role, free, is_whole) for role in lacking}
     counts = [name for name in free if is_whole(name)]
-    more = ""
     if count is None and "count" not in names and counts:
-        near = next((n for often in _OFTEN["count"] if (n := _nearest(often, counts))), counts[0])
-        more = f" --count {shlex.quote(near)}"
-    options = " ".join(f"--{role} {shlex.quote(found[role])}" for role in lacking)
-    if len(lacking) < 2 or named:
-        return f"{text}; name yours, such as {options}{more}"
+        found["count"] = _guess("count", counts, is_whole)
+    text = f"{text}; name yours, such as {_options(found)}"
+    if len(lacking) < 2:
+        return text
     one, other = found["client"], found["category"]
-    return (
-        f"{text}; name yours: {options}{more} for {_clients_by(n_distinct, one, other)}, or --client "
-        f"{shlex.quote(other)} --category {shlex.quote(one)}{more} for "
-        f"{_clients_by(n_distinct, other, one)}"
-    )
+    clients, categories = (counted(n_distinct(one), noun) for noun in ("client", "category"))
+    text += f" ({clients}, {counted(n_distinct(other), 'category')}), or "
+    found |= {"client": other, "category": one}
+    return f"{text}{_options(found)} ({counted(n_distinct(other), 'client')}, {categories})"
 
 
-def _clients_by(n_distinct: Callable[[str], int], client: str, category: str) -> str:
-    clients, categories = counted(n_distinct(client), "client"), n_distinct(category)
-    return f"{clients} and {counted(categories, 'category')}"
+def _guess(role: Role, free: list[str], is_whole: Callable[[str], bool]) -> str:
+    """The most likely column for a role, which is removed from `free`."""
+    near = next((n for often in _OFTEN[role] if (n := _nearest(often, free))), None)
+    texts = [name for name in free if not is_whole(name)]
+    name = near or next(iter(texts or free))
+    free.remove(name)
+    return name
+
+
+def _options(found: Mapping[Role, str]) -> str:
+    return " ".join(f"--{role} {shlex.quote(name)}" for role, name in found.items())
 
 
 def _nearest(wanted: str, names: Sequence[str]) -> str | None:
@@ -356,12 +352,6 @@ def _nearest(wanted: str, names: Sequence[str]) -> str | None:
     plain = {_plain(name): name for name in names}
     near = difflib.get_close_matches(_plain(wanted), plain, n=1, cutoff=0.75)
     return plain[near[0]] if near else None
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    short = [name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..." for name in names[:_SHOWN]]
-    return ", ".join(short) + (f" and {more} more" if more > 0 else "")
 
 
 def _plural(noun: str, things: Sequence[object]) -> str:

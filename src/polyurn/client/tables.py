@@ -19,11 +19,13 @@ from polyurn.client.bins import Bins
 from polyurn.client.columns import (
     LARGEST,
     as_arrow,
+    check_missing,
     column_counts,
     column_ids,
     distinct_values,
     numbers_of,
     plain_column,
+    without_missing,
 )
 from polyurn.client.counting import Categories, Histograms, category_names, located, tally
 from polyurn.client.crossing import cross
@@ -35,6 +37,7 @@ from polyurn.client.layout import (
     column_text,
     find_layout,
 )
+from polyurn.counts import Match, category_positions, short_list
 from polyurn.errors import CountsError, RowError
 from polyurn.typed.arguments import checked
 
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _WHOLE_NUMBER = re.compile("0|[1-9][0-9]*")  # "01" is a name
+_NUMBER = re.compile("-?[0-9]+([.][0-9]+)?")
 
 
 @checked
@@ -86,6 +90,7 @@ def table_histograms(
     """
     arrow = as_arrow(table)
     layout = table_layout(arrow, Columns(client, category, count), declared=categories)
+    check_missing(arrow, layout.read)
     return layout_histograms(arrow, layout, categories)
 
 
@@ -107,7 +112,7 @@ def table_layout(
         declared=None if isinstance(declared, Bins) else declared,
         called=called,
         elsewhere=elsewhere,
-        is_whole=partial(_is_whole, arrow),
+        is_whole=lambda name: _is_whole(without_missing(arrow, [name])[0], name),
         is_distinct=lambda name: _n_distinct(arrow, name) == len(arrow),
         n_distinct=partial(_n_distinct, arrow),
     )
@@ -161,9 +166,27 @@ def category_codes(
             f"column {column_text(category)!r}: {len(unknown):,} of {len(codes):,} values are not in "
             "the declared categories, the first",
             int(unknown[0]),
-            "; declare all categories (--categories), or map the others to one of them",
+            f"; the categories are {short_list(category_names(categories))}: declare all "
+            "(--categories); or, with an MDM file or a federation, say what they are called in the "
+            "table (--map OLD=NEW,... or --map by-position)",
         )
     return codes
+
+
+def with_names(
+    table: "pa.Table", category: str | Sequence[str] | None, categories: Categories, match: Match
+) -> tuple["pa.Table", dict[str, str]]:
+    """The table with its categories called as they are declared, and what each was called before."""
+    if not isinstance(category, str):
+        raise CountsError("expected one column of categories with --map; rename them in the table")
+    shown, which = observed_codes(table, category)
+    found = {str(value) for value in shown}
+    numbers = {text for text in found if _NUMBER.fullmatch(text)}  # in order, they come first
+    texts, names = sorted(numbers, key=float) + sorted(found - numbers), category_names(categories)
+    at = category_positions(texts, names, match)
+    new = {text: names[j] for text, j in zip(texts, at, strict=True) if j >= 0}
+    column = np.array([new.get(str(value), str(value)) for value in shown])[which]
+    return table.set_column(table.column_names.index(category), category, [column]), new
 
 
 def known_codes(
@@ -173,9 +196,8 @@ def known_codes(
     arrow = as_arrow(table)
     if isinstance(categories, Bins | int | np.integer):
         return located(column_numbers(arrow, category), categories)
-    known = {text: j for j, text in enumerate(category_names(categories))}
     shown, which = observed_codes(arrow, category)
-    numbers = np.array([known.get(str(value), -1) for value in shown], np.int64)
+    numbers = category_positions([str(value) for value in shown], category_names(categories))
     return np.asarray(numbers[which])
 
 
@@ -267,7 +289,7 @@ def _is_whole(table: "pa.Table", name: str) -> bool:
 
 
 def _n_distinct(table: "pa.Table", name: str) -> int:
-    return len(distinct_values(plain_column(table, name))[0])
+    return len(distinct_values(plain_column(without_missing(table, [name])[0], name))[0])
 
 
 def observed_codes(

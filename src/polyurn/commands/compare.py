@@ -1,7 +1,7 @@
 """`polyurn compare`: how alike populations are to held-out clients, in what they hold or in training."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,16 @@ from warnings import catch_warnings, simplefilter
 import typer
 
 from polyurn.commands.console import print_json, say, show
-from polyurn.commands.declare import Needs, argument, option, provenance_of, refuse_options
-from polyurn.commands.options import AS_JSON, JSON_OUTPUT, SEED, TableOptions
+from polyurn.commands.declare import (
+    Needs,
+    Unless,
+    also,
+    argument,
+    option,
+    provenance_of,
+    refuse_options,
+)
+from polyurn.commands.options import AS_JSON, JSON_OUTPUT, MAP, SEED, TableOptions, category_map
 from polyurn.errors import ParameterError, StyleWarning
 
 if TYPE_CHECKING:
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
     from polyurn.comparison.comparison_results import Comparison
     from polyurn.comparison.likeness import Compared
     from polyurn.comparison.style_comparison import StyleRow
+    from polyurn.counts import Match
     from polyurn.model.mdm import MDM
     from polyurn.sources.clients import ClientTable, Declared
     from polyurn.storage.models import Saved
@@ -47,6 +56,7 @@ def compare_command(
     max_clients: int = option(
         2_000, "A larger table is represented by so many clients, drawn at random."
     ),
+    renamed: str | None = also(MAP, Unless("style")),
     splits: int = option(1_000, "Splits of true clients, for the noise."),
     folds: int = option(5, "Folds of the two-sample test; 0: none."),
     style: Path | None = option(
@@ -157,18 +167,20 @@ def _read(
         refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
     else:
         refuse_options(context, ["clients"], "without an MDM file to draw them from")
+        refuse_options(context, ["renamed"], "without an MDM file, whose categories have names")
     style, seed = asked["style"], asked["seed"]
     later = () if style is None else style_columns(style, asked["features"], held_out)
-    reading = reduce(Reading.like, saved.values(), columns.reading(elsewhere=later))
+    match = category_map(asked["renamed"])
+    reading = reduce(Reading.like, saved.values(), columns.reading(elsewhere=later, match=match))
     read = read_some(held_out, reading, _declared(saved) or columns.declared(), seed=seed)
 
-    def like_it(path: Path) -> "ClientTable":
+    def like_it(path: Path, match: "Match | None" = None) -> "ClientTable":
         everything = read.categories or read.shape[1]
-        return read_some(path, reading.after(read), everything, seed=seed)
+        return read_some(path, replace(reading.after(read), match=match), everything, seed=seed)
 
     mdms = {name: one.model for name, one in saved.items()}
     tables = {name: like_it(path).counts for name, path in paths.items() if name not in saved}
-    fitted = None if asked["fitted"] is None else _ids(like_it(asked["fitted"]))
+    fitted = None if asked["fitted"] is None else _ids(like_it(asked["fitted"], match))
     return _Inputs(read, {name: (mdms | tables)[name] for name in paths}, mdms, fitted)
 
 

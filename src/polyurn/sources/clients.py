@@ -11,13 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.client.bins import Bins
+from polyurn.client.columns import as_arrow, check_missing, without_missing
 from polyurn.client.counting import Histograms
 from polyurn.client.layout import NO_COLUMNS, Columns, Layout, column_text
-from polyurn.client.tables import layout_histograms, observed_categories, table_layout
-from polyurn.counts import check_counts, client_sizes, digest, drop_empty
+from polyurn.client.tables import (
+    layout_histograms,
+    observed_categories,
+    table_layout,
+    with_names,
+)
+from polyurn.counts import Match, check_counts, client_sizes, digest, drop_empty, short_list
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
 from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved
@@ -41,7 +48,8 @@ class Reading:
     """How to read tables.
 
     `asked` are the columns that options name; `remembered`, those of a model file or an earlier table;
-    `elsewhere`, those that are read for something else, as features.
+    `elsewhere`, those that are read for something else, as features; `match`, what a table calls
+    categories otherwise.
     """
 
     say: Say
@@ -49,6 +57,18 @@ class Reading:
     remembered: Columns = NO_COLUMNS
     drop_empty: bool = False
     elsewhere: Sequence[str] = ()
+    drop_missing: bool = False
+    match: Match | None = None
+
+    def matched(self, table: Any, category: Any, categories: Any) -> Any:
+        """The table with its categories called as they are declared; said if that is by position."""
+        if not self.match:
+            return table
+        table, renamed = with_names(as_arrow(table), category, categories, self.match)
+        if self.match == "position":
+            names = [f"{old} is {new}" for old, new in renamed.items()]
+            self.say(f"by position: {short_list(names)}")
+        return table
 
     def like(self, saved: Saved[MDM]) -> "Reading":
         """The same, with the columns of the table that an MDM was fitted to."""
@@ -59,7 +79,7 @@ class Reading:
 
     def after(self, table: "ClientTable") -> "Reading":
         """The same, for tables that need not have the columns of the first."""
-        return replace(self, asked=NO_COLUMNS, remembered=table.columns, elsewhere=())
+        return replace(self, asked=NO_COLUMNS, remembered=table.columns, elsewhere=(), match=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +225,7 @@ def histograms_of(
     table: Any, path: Path, reading: Reading, declared: Declared | Bins = None
 ) -> ClientTable:
     """The histograms of a table that was read from `path`; without `declared`, of what it shows."""
+    kept: NDArray[np.int64] | None = None
     with naming(path):
         layout = table_layout(
             table, reading.asked, remembered=reading.remembered, declared=declared,
@@ -212,15 +233,22 @@ def histograms_of(
         )  # fmt: skip
         for remark in layout.remarks:
             reading.say(remark)
-        shown = shown_categories(table, layout) if declared is None else declared
-        if declared is None:
+        if reading.drop_missing:
+            n_rows, (table, kept) = len(table), without_missing(as_arrow(table), layout.read)
+            reading.say(f"left out {n_rows - len(kept):,} of {n_rows:,} rows, with missing values")
+    with naming(path, kept):
+        check_missing(as_arrow(table), layout.read)
+        shown = declared
+        if shown is None:
+            shown = shown_categories(table, layout)
             reading.say(_shown(shown))
+        table = reading.matched(table, layout.category, shown)
         found = layout_histograms(table, layout, shown)
         n_clients, n_categories = found.shape
         if declared is None and n_categories > n_clients:
             reading.say(
-                f"more categories ({n_categories:,}) than clients ({n_clients:,}): see that --client and "
-                "--category are the right way round"
+                f"more categories ({n_categories:,}) than clients ({n_clients:,}): see that --client "
+                "and --category are the right way round"
             )
     return ClientTable(found.counts, found.clients, found.categories, path, layout.columns)
 
@@ -233,12 +261,13 @@ def shown_categories(table: Any, layout: Layout) -> int | tuple[str, ...]:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """What is wrong with a table, with the name of its file and the line."""
+def naming(path: Path, kept: NDArray[np.int64] | None = None) -> Iterator[None]:
+    """What is wrong with a table, with the name of its file and the line; `kept` are the rows read."""
     try:
         yield
     except RowError as error:
-        raise CountsError(f"{path}: {error.at(row_location(path, error.row))}") from None
+        row = error.row if kept is None else int(kept[error.row])
+        raise CountsError(f"{path}: {error.at(row_location(path, row))}") from None
     except CountsError as error:
         raise CountsError(f"{path}: {error}") from None
 
@@ -261,6 +290,7 @@ def _opened(path: Path, reading: Reading, declared: Declared) -> ShardFolder:
     asked = {
         "--client": reading.asked.client, "--category": reading.asked.category,
         "--count": reading.asked.count, "--drop-empty": reading.drop_empty or None,
+        "--drop-missing": reading.drop_missing or None, "--map": reading.match or None,
     }  # fmt: skip
     for option, value in asked.items():
         if value is not None:

@@ -130,6 +130,14 @@ def test_the_table_is_read_under_the_names_of_its_columns(run, fed, tmp_path):
     assert_refused(ran, "no SuperLink at")  # the table was read
 
 
+def test_other_names_are_mapped_and_rows_without_values_left_out_before_joining(run, fed, tmp_path):
+    (tmp_path / "named.csv").write_text(HEAD + "a,owl,1\na,cat,2\n,cat,1\nb,dog,1\n")
+    assert_refused(run(*JOIN, "named.csv"), "1 value is missing from column 'client'", "line 4")
+    mapped = run(*JOIN, "named.csv", "--drop-missing", "--map", "owl=0,cat=1,dog=2")
+    assert_refused(mapped, "no SuperLink at")  # the table was read
+    assert "left out 1 of 4 rows" in mapped.err
+
+
 def test_features_are_columns_of_a_table_of_records(run, fed, tmp_path):
     (tmp_path / "records.csv").write_text("client,category,width\na,0,1.5\na,1,2.5\n")
     join = (*JOIN, "records.csv", "--features")

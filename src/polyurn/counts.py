@@ -176,7 +176,7 @@ def check_names(categories: Sequence[str] | None, n_categories: int) -> tuple[st
 def category_positions(
     names: Sequence[str], categories: Sequence[str], match: Match | None = None
 ) -> NDArray[np.int64]:
-    """The position of each name among the categories, shape (n_names,); -1 where it is none of them.
+    """The position of each name among the categories, shape (n_names,).
 
     Examples
     --------
@@ -185,18 +185,19 @@ def category_positions(
     >>> category_positions(["dog", "owl"], ["cat", "dog"], "position").tolist()
     [0, 1]
     """
-    renamed = match or {}
-    if isinstance(renamed, str):
-        if len(names) != len(categories):
-            raise CountsError(
-                f"expected as many categories on both sides to go by position, got {len(names)} "
-                f"({short_list(names)}) for {len(categories)} ({short_list(categories)})"
-            )
+    if match == "position" and len(names) == len(categories):
         return np.arange(len(names))
+    new: Mapping[str, str] = match if isinstance(match, Mapping) else {}
+    renamed = [new.get(name, name) for name in names]
     known = {name: j for j, name in enumerate(categories)}
-    if unknown := [new for new in renamed.values() if new not in known]:
-        raise CountsError(f"expected to map to {short_list(categories)}, got {unknown[0]!r}")
-    return np.array([known.get(renamed.get(name, name), -1) for name in names], np.int64)
+    others = renamed if match == "position" else [name for name in renamed if name not in known]
+    if others:
+        raise CountsError(
+            f"expected the {len(categories)} categories {short_list(categories)}, got "
+            f"others: {short_list(others)}; say what they are called (match={{'theirs': 'ours'}}, --map "
+            "OLD=NEW,...), or take as many, in the same order (match='position', --map by-position)"
+        )
+    return np.array([known[name] for name in renamed], np.int64)
 
 
 def short_list(names: Sequence[str], n_shown: int = 8, longest: int = 40) -> str:

@@ -184,8 +184,8 @@ def with_names(
     numbers = {text for text in found if _NUMBER.fullmatch(text)}  # in order, they come first
     texts, names = sorted(numbers, key=float) + sorted(found - numbers), category_names(categories)
     at = category_positions(texts, names, match)
-    new = {text: names[j] for text, j in zip(texts, at, strict=True) if j >= 0}
-    column = np.array([new.get(str(value), str(value)) for value in shown])[which]
+    new = {text: names[j] for text, j in zip(texts, at, strict=True)}
+    column = np.array([new[str(value)] for value in shown])[which]
     return table.set_column(table.column_names.index(category), category, [column]), new
 
 
@@ -196,8 +196,9 @@ def known_codes(
     arrow = as_arrow(table)
     if isinstance(categories, Bins | int | np.integer):
         return located(column_numbers(arrow, category), categories)
+    known = {text: j for j, text in enumerate(category_names(categories))}
     shown, which = observed_codes(arrow, category)
-    numbers = category_positions([str(value) for value in shown], category_names(categories))
+    numbers = np.array([known.get(str(value), -1) for value in shown], np.int64)
     return np.asarray(numbers[which])
 
 

@@ -86,7 +86,11 @@ def _fit_sentences(saved: Saved[MDM]) -> list[str]:
     if privacy is not None and privacy.guarantee is not None:
         sentences = [f"stopped {fit.stopped}", saved.provenance.privacy_in_words]
     if "candidates" in saved.provenance.more:
-        sentences.insert(0, counted(saved.model.n_components, "component"))
+        from polyurn.server.fit_settings import largest_won
+
+        n, offered = saved.model.n_components, saved.provenance.more["candidates"]
+        largest = largest_won(n, [one["n_components"] for one in offered])
+        sentences = [counted(n, "component"), *sentences, *([largest] if largest else [])]
     if fit.n_agreeing is not None and saved.model.n_components > 1:
         sentences.append(f"starts that ended at this optimum: {fit.n_agreeing}")
     return sentences + _component_sentences(fit)

@@ -4,7 +4,7 @@ Nothing is measured here.
 """
 
 from dataclasses import dataclass
-from math import isfinite, isinf, isnan
+from math import isfinite, isinf, isnan, sqrt
 from typing import Any, Self
 
 from polyurn.comparison.distances import Floor
@@ -48,6 +48,8 @@ class Likeness:
     heterogeneity : Heterogeneity
     dispersion : Dispersion or None
         Whether true clients vary less than the components allow; for an MDM only.
+    n_expected : float or None
+        How many `n_shared` would be by chance if the model were the truth; for an MDM only.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Likeness:
     n_shared: Count
     heterogeneity: Heterogeneity
     dispersion: Dispersion | None
+    n_expected: float | None = None
 
 
 @dataclass(frozen=True)
@@ -162,6 +165,8 @@ class Comparison:
 
     def _has_copies(self, row: Likeness) -> bool:
         """Whether a population shares more clients with those held out than chance would have it."""
+        if row.n_expected is not None:  # a sum of chances, whose variance is no larger
+            return row.n_shared > row.n_expected + 4 * sqrt(row.n_expected) + _UNSEEN
         most_twins = self.n_twins + _UNSEEN
         return row.n_shared > most_twins * max(1.0, row.n_clients / self.n_compared)
 

@@ -38,6 +38,7 @@ from polyurn.typed.json_form import Count, shown, to_json
 
 MOST_NODES = 100_000
 FEDERATION = "federation.json"
+FEWEST_NODES = 3  # in a secure sum, unless an owner's policy says otherwise
 TRANSPORT_KEY, SIGNING_KEY = "transport.key", "signing.key"
 
 _POLICY = """\
@@ -47,7 +48,7 @@ secure_only = {secure_only:11}# answer in secure sums only: the server never see
 largest_max_size = {max_size}
 most_numbers = 50000       # in one answer
 narrowest_part = 0.02      # of all clients; 0.001 serves from 20,000 clients on
-fewest = 3                 # nodes in a secure sum, yours included
+fewest = {fewest:<18}# nodes in a secure sum, yours included
 majority = 0.5             # which thresholds of a secure sum have to exceed
 rounds_per_day = 200       # questions put to your clients in any 24 hours
 least_noise = 0.0          # above 0: answer only with noise that you add, of at least this multiplier
@@ -308,7 +309,9 @@ def set_up(
     _ = federation.roster  # refuses invalid public keys before anything is written
     authority = make_authority("polyurn federation")
     server = make_server(authority, federation.server_names)
-    policy = _POLICY.format(max_size=max_size, secure_only=str(secure_only).lower())
+    policy = _POLICY.format(
+        max_size=max_size, secure_only=str(secure_only).lower(), fewest=FEWEST_NODES
+    )
     target = FederationFolder(path)
     with _whole(target.path) as beside:
         files = FederationFolder(beside)

@@ -33,7 +33,6 @@ from polyurn.report.charts import (
 from polyurn.report.material import Material
 from polyurn.report.parts import Column, Figure, Panel, Section, Table, across, pivoted
 from polyurn.server.fit_results import HALF_WIDTH, Selection, StartPath
-from polyurn.server.fit_settings import few_held_out
 from polyurn.wording import counted
 
 # More lines than colours that an eye tells apart, and more columns than fit on a page.
@@ -79,7 +78,6 @@ def choice_section(material: Material) -> Section | None:
         stopped = _sentence(found.stopped)
         figure = _paths(rows, of="", stopped=stopped)
         return Section("rounds", "The rounds", f"{asked} {stopped}", (figure,)) if rows else None
-    few = few_held_out(found.n_held_out)
     paths = _paths(rows, of=f" of K = {found.n_components}", stopped=_sentence(found.stopped))
     return Section(
         name="choice",
@@ -87,7 +85,7 @@ def choice_section(material: Material) -> Section | None:
         lead=(
             f"{asked} {counted(found.n_held_out, 'held-out client')} judged every number of "
             f"components; {found.n_components} is the smallest that is not clearly worse than the "
-            f"best.{f' But {few}.' if few else ''}"
+            f"best.{f' But {found.caution}.' if found.caution else ''}"
         ),
         figures=(_candidates(candidate_rows(found)), *([paths] if rows else [])),
     )

@@ -79,9 +79,10 @@ def test_keys_are_the_owners_alone(run, fed, name):
     assert_refused(run(*JOIN, "clients.csv"), name)
 
 
-def test_a_folder_with_the_keys_of_another_node_is_refused(run, fed):
-    shutil.copy(fed / "nodes/node-2/signing.key", fed / "nodes/node-1/signing.key")
-    assert_refused(run(*JOIN, "clients.csv"), "is not the key of node-1 in the roster")
+@pytest.mark.parametrize("name", ["signing.key", "transport.key"])
+def test_a_folder_with_a_key_of_another_node_is_refused_before_the_server_is_asked(run, fed, name):
+    shutil.copy(fed / "nodes/node-2" / name, fed / "nodes/node-1" / name)
+    assert_refused(run(*JOIN, "clients.csv"), f"{name} is not the key of node-1 in the roster")
 
 
 def test_a_policy_with_a_misspelt_limit_is_refused(run, fed):

@@ -45,12 +45,12 @@ def test_every_number_of_components_has_a_row_and_the_chosen_one_is_marked():
         "unfinished",
     ]
     assert "20 clients" in text
-    assert "stopped early" not in text
+    assert "early" not in text
 
 
 def test_a_candidate_that_was_stopped_early_is_explained():
     text = shown(candidate(2), candidate(3, overtaken=True, converged=False))
-    assert "stopped early: a smaller K was already better than this one could become" in text
+    assert "early: stopped, as a smaller K was already better than this one could become" in text
     assert "unfinished" not in text
 
 

@@ -127,7 +127,7 @@ def test_the_table_shows_every_interval():
         assert " to " in mdm[column]
         assert " to " in true[column]
     low, high = verdict["mdm"].energy_null
-    assert f"[{low:.2f} to {high:.2f}]" in mdm[head.index("energy distance, ratio [range of 1]")]
+    assert f"[{low:.2f} to {high:.2f}]" in mdm[head.index("energy, ratio [range of 1]")]
 
 
 def test_every_measure_with_plus_minus_says_what_it_is():

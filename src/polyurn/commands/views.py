@@ -171,13 +171,13 @@ def selection_table(choice: "Selection") -> Table:
 
     def state(candidate: "Candidate") -> str:
         if candidate.overtaken:
-            return "stopped early"
+            return "early"
         words = ["chosen"] if candidate is choice.chosen else []
         return ", ".join(words + ([] if candidate.converged else ["unfinished"]))
 
     table = table_of(
         f"held-out log-likelihood per client ({counted(choice.n_held_out, 'client')})",
-        ("K", "mean ± 95 %", "behind the best (s.e.)", "rounds", "parameters", ""),
+        ("K", "mean ± 95 %", "behind (s.e.)", "rounds", "parameters", ""),
         [
             (
                 str(c.n_components),
@@ -191,7 +191,9 @@ def selection_table(choice: "Selection") -> Table:
         ],
     )
     if any(c.overtaken for c in choice.candidates):
-        table.caption = "stopped early: a smaller K was already better than this one could become"
+        table.caption = (
+            "early: stopped, as a smaller K was already better than this one could become"
+        )
     return table
 
 

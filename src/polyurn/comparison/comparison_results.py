@@ -239,11 +239,11 @@ def _measures(row: Likeness) -> dict[str, str]:
     low, high = row.energy_null
     return {
         "clients": f"{row.n_clients:,}",
-        "log-likelihood, log q(c, n) ± 95 %": with_error(row.log_likelihood),
-        "log-likelihood given size ± 95 %": with_error(row.log_likelihood_given_size),
-        "energy distance, ratio [range of 1]": f"{short(row.energy_ratio)} [{low:.2f} to {high:.2f}]",
+        "log-likelihood ± 95 %": with_error(row.log_likelihood),
+        "given size ± 95 %": with_error(row.log_likelihood_given_size),
+        "energy, ratio [range of 1]": f"{short(row.energy_ratio)} [{low:.2f} to {high:.2f}]",
         "sliced Wasserstein, ratio": short(row.sliced_wasserstein_ratio),
-        "two-sample AUC ± 95 % (0.5 is perfect)": with_error(row.auc, 2),
+        "AUC ± 95 % (0.5: perfect)": with_error(row.auc, 2),
         "sizes, ratio": short(row.size_ratio),
         "sizes, points apart": short(row.size_distance),
         "sizes, KS": f"{row.size_ks:.3f}",
@@ -256,7 +256,7 @@ def _true_measures(comparison: Comparison) -> dict[str, str]:
     floors = comparison.floors
     return {
         "clients": f"{comparison.n_compared:,}",
-        "energy distance, ratio [range of 1]": f"{floors.energy:.2f}",
+        "energy, ratio [range of 1]": f"{floors.energy:.2f}",
         "sliced Wasserstein, ratio": f"{floors.sliced_wasserstein:.2f}",
         "sizes, ratio": f"{floors.sizes:.2f}",
         **_heterogeneity_measures(comparison.heterogeneity),
@@ -265,9 +265,9 @@ def _true_measures(comparison: Comparison) -> dict[str, str]:
 
 def _heterogeneity_measures(summary: Heterogeneity) -> dict[str, str]:
     return {
-        "total variation to the marginal": _with_interval(summary.total_variation),
-        "Jensen-Shannon to the marginal": _with_interval(summary.jensen_shannon),
-        "effective categories per client": _with_interval(summary.effective_categories, 2),
+        "total variation": _with_interval(summary.total_variation),
+        "Jensen-Shannon": _with_interval(summary.jensen_shannon),
+        "effective categories": _with_interval(summary.effective_categories, 2),
         "about Dirichlet(α)": _with_interval(summary.alpha),
     }
 

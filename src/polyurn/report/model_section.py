@@ -181,8 +181,10 @@ def _profiles(mdm: MDM, rows: Rows) -> Figure:
     components, categories = names_of(rows, "component"), names_of(rows, "category")
     # Short names of few categories stand upright; others would run into each other.
     upright = len(categories) <= 20 and max(map(len, categories)) <= 2
+    size = 12 if len(categories) <= 40 else 9  # so that each has its name: none may be left out
+    axis = alt.Axis(labelAngle=0 if upright else -45, labelOverlap=False, labelFontSize=size)
     drawn = chart().mark_rect(color=ACCENT).encode(
-        x=alt.X("category:O", sort=None, title=None, axis=alt.Axis(labelAngle=0 if upright else -45)),
+        x=alt.X("category:O", sort=None, title=None, axis=axis),
         y=listed("component"),
         opacity=alt.Opacity("share:Q", scale=alt.Scale(range=[0.04, 1], zero=True), legend=None),
         tooltip=tooltip("component", "category", ("share", ".1%")),

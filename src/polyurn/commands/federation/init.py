@@ -59,8 +59,8 @@ def init_command(
     say(f"made {folder} for {counted(n_nodes, 'node')} at {address}")
     if n_nodes < FEWEST_NODES:
         say(
-            f"no question will be answered: policy.toml wants secure sums over {FEWEST_NODES} nodes; make "
-            "a federation of more, or have owners lower `fewest`, or set `secure_only = false` for "
+            f"no question will be answered: policy.toml wants secure sums over {FEWEST_NODES} nodes; "
+            "make a federation of more, or have owners lower `fewest`, or set `secure_only = false` for "
             "--plain"
         )
     if nodes:

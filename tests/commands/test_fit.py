@@ -127,7 +127,7 @@ BAD_TABLES = {
     "negative": (HEAD + "a,0,5\nb,1,-2\n", ["at least 0", "-2", "line 3"]),
     "fractional": (HEAD + "a,0,5\nb,1,2.5\n", ["whole numbers", "2.5", "line 3"]),
     "nan": (HEAD + "a,0,5\nb,1,nan\n", ["'count'", "whole numbers", "nan in line 3"]),
-    "missing": (HEAD + "a,0,5\nb,1,\n", ["'count'", "missing", "line 3", "drop or fill"]),
+    "missing": (HEAD + "a,0,5\nb,1,\n", ["'count'", "missing", "line 3", "--drop-missing"]),
     "infinite": (HEAD + "a,0,5\nb,1,inf\n", ["whole numbers", "line 3"]),
     "overflow": (HEAD + "a,0,5\nb,1,4294967296\n", ["4294967296", "largest supported"]),
     "huge": (HEAD + "a,0,5\nb,1,99999999999999999999999\n", ["largest supported"]),

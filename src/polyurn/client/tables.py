@@ -6,7 +6,7 @@ out which column means what.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -174,19 +174,25 @@ def category_codes(
 
 
 def with_names(
-    table: "pa.Table", category: str | Sequence[str] | None, categories: Categories, match: Match
-) -> tuple["pa.Table", dict[str, str]]:
-    """The table with its categories called as they are declared, and what each was called before."""
+    table: "pa.Table",
+    category: str | Sequence[str] | None,
+    categories: Categories,
+    match: Match,
+    say: Callable[[str], None],
+) -> "pa.Table":
+    """The table with its categories called as they are declared; said if that is by position."""
     if not isinstance(category, str):
         raise CountsError("expected one column of categories with --map; rename them in the table")
     shown, which = observed_codes(table, category)
-    found = {str(value) for value in shown}
-    numbers = {text for text in found if _NUMBER.fullmatch(text)}  # in order, they come first
-    texts, names = sorted(numbers, key=float) + sorted(found - numbers), category_names(categories)
+    found, names = {str(value) for value in shown}, category_names(categories)
+    numbers = {text for text in found if _NUMBER.fullmatch(text)}
+    texts = sorted(numbers, key=float) + sorted(found - numbers)
     at = category_positions(texts, names, match)
     new = {text: names[j] for text, j in zip(texts, at, strict=True)}
+    if match == "position":
+        say(f"by position: {short_list([f'{old} is {name}' for old, name in new.items()])}")
     column = np.array([new[str(value)] for value in shown])[which]
-    return table.set_column(table.column_names.index(category), category, [column]), new
+    return table.set_column(table.column_names.index(category), category, [column])
 
 
 def known_codes(

@@ -10,15 +10,7 @@ from warnings import catch_warnings, simplefilter
 import typer
 
 from polyurn.commands.console import print_json, say, show
-from polyurn.commands.declare import (
-    Needs,
-    Unless,
-    also,
-    argument,
-    option,
-    provenance_of,
-    refuse_options,
-)
+from polyurn.commands.declare import Needs, argument, option, provenance_of, refuse_options
 from polyurn.commands.options import AS_JSON, JSON_OUTPUT, MAP, SEED, TableOptions, category_map
 from polyurn.errors import ParameterError, StyleWarning
 
@@ -56,7 +48,7 @@ def compare_command(
     max_clients: int = option(
         2_000, "A larger table is represented by so many clients, drawn at random."
     ),
-    renamed: str | None = also(MAP, Unless("style")),
+    renamed: str | None = MAP,
     splits: int = option(1_000, "Splits of true clients, for the noise."),
     folds: int = option(5, "Folds of the two-sample test; 0: none."),
     style: Path | None = option(
@@ -168,6 +160,7 @@ def _read(
     else:
         refuse_options(context, ["clients"], "without an MDM file to draw them from")
         refuse_options(context, ["renamed"], "without an MDM file, whose categories have names")
+    refuse_options(context, ["renamed"] if asked["style"] else [], "with --style")
     style, seed = asked["style"], asked["seed"]
     later = () if style is None else style_columns(style, asked["features"], held_out)
     match = category_map(asked["renamed"])

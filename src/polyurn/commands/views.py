@@ -191,9 +191,7 @@ def selection_table(choice: "Selection") -> Table:
         ],
     )
     if any(c.overtaken for c in choice.candidates):
-        table.caption = (
-            "early: stopped, as a smaller K was already better than this one could become"
-        )
+        table.caption = "early: a smaller K was already better than this one could become"
     return table
 
 

@@ -179,17 +179,17 @@ def profile_rows(mdm: MDM, categories: Sequence[str]) -> Rows:
 
 def _profiles(mdm: MDM, rows: Rows) -> Figure:
     components, categories = names_of(rows, "component"), names_of(rows, "category")
-    # Short names of few categories stand upright; others would run into each other.
-    upright = len(categories) <= 20 and max(map(len, categories)) <= 2
-    size = 12 if len(categories) <= 40 else 9  # so that each has its name: none may be left out
-    axis = alt.Axis(labelAngle=0 if upright else -45, labelOverlap=False, labelFontSize=size)
+    # Each category has its name: short ones upright, others on a slant, and many one below the other.
+    upright, many = len(categories) <= 20 and max(map(len, categories)) <= 2, len(categories) > 20
+    over, down = ("component", "category") if many else ("category", "component")
+    axis = alt.Axis(labelAngle=0 if upright or many else -45, labelOverlap=many)
     drawn = chart().mark_rect(color=ACCENT).encode(
-        x=alt.X("category:O", sort=None, title=None, axis=axis),
-        y=listed("component"),
+        x=alt.X(f"{over}:O", sort=None, title=over if many else None, axis=axis),
+        y=listed(down, labelOverlap=False),
         opacity=alt.Opacity("share:Q", scale=alt.Scale(range=[0.04, 1], zero=True), legend=None),
         tooltip=tooltip("component", "category", ("share", ".1%")),
     )  # fmt: skip
-    height = steps(rows, "component", 26 if len(components) <= 8 else 20)
+    height = steps(rows, down, 15 if many else 26 if len(components) <= 8 else 20)
     some = mdm.n_categories > MOST_CATEGORIES
     return Figure(
         name="profiles",

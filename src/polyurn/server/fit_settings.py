@@ -170,21 +170,11 @@ def few_held_out(n_held_out: int) -> str:
 
 
 def largest_won(chosen: int, offered: Sequence[int]) -> str:
-    """What to do where the largest of several numbers of components was chosen.
-
-    Examples
-    --------
-    >>> largest_won(6, [1, 2, 6])
-    'K = 6 is the largest that was offered, and more may be better: offer --components 6:12, or auto'
-    >>> largest_won(2, [1, 2, 6])
-    ''
-    """
+    """What to do where the largest of several numbers of components was chosen; else empty."""
     if len(offered) < 2 or chosen < max(offered):
         return ""
-    return (
-        f"K = {chosen} is the largest that was offered, and more may be better: offer --components "
-        f"{chosen}:{2 * chosen}, or auto"
-    )
+    more = f"offer --components {chosen}:{2 * chosen}, or auto"
+    return f"K = {chosen} is the largest that was offered, and more may be better: {more}"
 
 
 def check_components(n_clients: float, n_components: int) -> None:

@@ -24,7 +24,7 @@ from polyurn.client.tables import (
     table_layout,
     with_names,
 )
-from polyurn.counts import Match, check_counts, client_sizes, digest, drop_empty, short_list
+from polyurn.counts import Match, check_counts, client_sizes, digest, drop_empty
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
 from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved
@@ -59,16 +59,6 @@ class Reading:
     elsewhere: Sequence[str] = ()
     drop_missing: bool = False
     match: Match | None = None
-
-    def matched(self, table: Any, category: Any, categories: Any) -> Any:
-        """The table with its categories called as they are declared; said if that is by position."""
-        if not self.match:
-            return table
-        table, renamed = with_names(as_arrow(table), category, categories, self.match)
-        if self.match == "position":
-            names = [f"{old} is {new}" for old, new in renamed.items()]
-            self.say(f"by position: {short_list(names)}")
-        return table
 
     def like(self, saved: Saved[MDM]) -> "Reading":
         """The same, with the columns of the table that an MDM was fitted to."""
@@ -242,13 +232,14 @@ def histograms_of(
         if shown is None:
             shown = shown_categories(table, layout)
             reading.say(_shown(shown))
-        table = reading.matched(table, layout.category, shown)
+        if reading.match:
+            table = with_names(as_arrow(table), layout.category, shown, reading.match, reading.say)
         found = layout_histograms(table, layout, shown)
         n_clients, n_categories = found.shape
         if declared is None and n_categories > n_clients:
             reading.say(
                 f"more categories ({n_categories:,}) than clients ({n_clients:,}): see that --client "
-                "and --category are the right way round"
+                "and --category are not exchanged"
             )
     return ClientTable(found.counts, found.clients, found.categories, path, layout.columns)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from polyurn.client.columns import column_counts
 from polyurn.client.counting import category_names
 from polyurn.client.layout import category_columns, column_text
-from polyurn.client.tables import category_codes, known_codes, table_layout
+from polyurn.client.tables import category_codes, known_codes, table_layout, with_names
 from polyurn.errors import CountsError
 from polyurn.memory import check_memory
 from polyurn.model.mdm import MDM
@@ -92,7 +92,9 @@ def read_proxy(
         assert isinstance(clients, Path)
         declared = _categories_of_both(file, column, clients, reading)
     with naming(file.path):
-        points = reading.matched(file.table, column, declared)
+        points = file.table
+        if reading.match:
+            points = with_names(points, column, declared, reading.match, reading.say)
         codes, positions = _held(points, declared, column, reading.say)
     if isinstance(clients, Saved):
         return ProxyClients(file, codes, positions, category_names(declared), clients.model)

@@ -60,8 +60,7 @@ def init_command(
     if n_nodes < FEWEST_NODES:
         say(
             f"no question will be answered: policy.toml wants secure sums over {FEWEST_NODES} nodes; "
-            "make a federation of more, or have owners lower `fewest`, or set `secure_only = false` for "
-            "--plain"
+            "make more, or have owners lower `fewest`, or `secure_only = false` and `run --plain`"
         )
     if nodes:
         say(

@@ -138,7 +138,7 @@ def test_an_undeclared_category_is_refused_by_its_position_and_never_shown(
     table = frame({"client": ["a", "a", "b"], "category": values})
     with pytest.raises(
         CountsError,
-        match=r"1 of 3 values.* in row 2, counted from 0; the categories are .*: declare",
+        match=r"1 of 3 values.* in row 2, counted from 0; the categories are .* declare all",
     ) as caught:
         table_histograms(table, categories=categories)
     assert SECRET not in str(caught.value)

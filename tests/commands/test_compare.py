@@ -28,7 +28,7 @@ def test_the_command_compares_files_and_keeps_the_record(tables):
     names = ("held-out.csv", "mdm=mdm.json", "drawn=simulated.csv")
     ran = tables("compare", *names, "--splits", 100, "--folds", 2, "-o", "out.json")
     assert ran.code == 0
-    assert "energy distance," in ran.out
+    assert "energy, ratio" in ran.out
     assert "not known" in ran.err
     with open("out.json") as file:
         record = json.load(file)

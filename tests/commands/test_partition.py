@@ -129,7 +129,7 @@ def test_points_of_a_table_are_mapped_to_the_names_of_its_clients(other_names, t
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ([], ["the categories are bird, cat, dog: ", "--map OLD=NEW", "by-position"]),
+        ([], ["the categories are bird, cat, dog: if", "--map OLD=NEW", "by-position"]),
         (["--map", "owl=bird"], ["expected the 3 categories", "others: a tom, duck, hound;"]),
         (["--map", "owl=fish"], ["the 3 categories bird, cat, dog, got", "fish; say what"]),
         (["--map", "owl"], ["--map as OLD=NEW", "got 'owl'"]),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from polyurn import IID, MDM, Dirichlet, Sizes, cover, histograms, partition
+from polyurn import IID, MDM, Dirichlet, Oracle, Sizes, cover, histograms, partition
 from polyurn.errors import CountsError, MemoryLimitError, ParameterError, PartitionError, SizeError
 from polyurn.partitioning.assign import redraw
 from strategies import counts as tables
@@ -383,6 +383,13 @@ def test_labels_that_are_no_names_of_categories_are_refused_with_both_lists():
     assert sorted(mapped.indices) == [0, 1]
     with pytest.raises(CountsError, match=r"got others: cat, dog, owl; .*as many"):
         partition(["dog", "cat", "owl"], clients, match="position")
+
+
+def test_clients_of_an_oracle_are_drawn_though_it_has_counts():
+    held = np.array([[2, 1, 0, 0], [0, 0, 1, 1]])
+    parts = partition(LABELS, Oracle(held), n_clients=5, rng=0)
+    assert len(parts) == 5
+    assert set(parts.sizes) <= {2, 3}
 
 
 def test_partition_refuses_a_population_without_a_number_of_clients():

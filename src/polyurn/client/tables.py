@@ -166,9 +166,9 @@ def category_codes(
             f"column {column_text(category)!r}: {len(unknown):,} of {len(codes):,} values are not in "
             "the declared categories, the first",
             int(unknown[0]),
-            f"; the categories are {short_list(category_names(categories))}: declare all "
-            "(--categories); or, with an MDM file or a federation, say what they are called in the "
-            "table (--map OLD=NEW,... or --map by-position)",
+            f"; the categories are {short_list(category_names(categories))}: if they are those of an MDM "
+            "file or a federation, say what the table calls them (--map OLD=NEW,... or --map "
+            "by-position), else declare all (--categories)",
         )
     return codes
 

@@ -11,7 +11,7 @@ import typer
 
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import Needs, argument, option, provenance_of, refuse_options
-from polyurn.commands.options import AS_JSON, JSON_OUTPUT, MAP, SEED, TableOptions, category_map
+from polyurn.commands.options import AS_JSON, JSON_OUTPUT, MAP, SEED, TableOptions, name_map
 from polyurn.errors import ParameterError, StyleWarning
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _read(
     refuse_options(context, ["renamed"] if asked["style"] else [], "with --style")
     style, seed = asked["style"], asked["seed"]
     later = () if style is None else style_columns(style, asked["features"], held_out)
-    match = category_map(asked["renamed"])
+    match = name_map(asked["renamed"])
     reading = reduce(Reading.like, saved.values(), columns.reading(elsewhere=later, match=match))
     read = read_some(held_out, reading, _declared(saved) or columns.declared(), seed=seed)
 

@@ -90,11 +90,7 @@ COUNT = option(None, "Column with counts: 'count' if there is one; 1 if every ro
 CATEGORIES = option(None, "Declared categories: a number C (0 to C-1), or names, comma-separated.")
 DROP_EMPTY = option(False, "Leave out clients without points.", "--drop-empty")
 DROP_MISSING = option(False, "Leave out rows in which a value is missing.", "--drop-missing")
-MAP = option(
-    None,
-    "What the table calls categories: OLD=NEW with commas, or by-position (in order).",
-    "--map",
-)
+MAP = option(None, "What a table calls categories: OLD=NEW with commas, or by-position.", "--map")
 FEATURES = option(
     None, "Columns of numbers, comma-separated, or one with lists; all numbers by default."
 )
@@ -137,7 +133,7 @@ class JudgedOptions(ColumnOptions):
 
     def reading(self, **more: Any) -> "Reading":
         more |= {"drop_empty": self.drop_empty, "drop_missing": self.drop_missing}
-        return super().reading(match=category_map(self.renamed), **more)
+        return super().reading(match=name_map(self.renamed), **more)
 
 
 @dataclass(frozen=True)
@@ -321,12 +317,10 @@ def declared_categories(text: str | None) -> int | tuple[str, ...] | None:
     return int(text) if text.isdecimal() else tuple(name.strip() for name in text.split(","))
 
 
-def category_map(text: str | None) -> "Match | None":
+def name_map(text: str | None) -> "Match | None":
     """The categories by their names in the table, as `--map` has them; or "position"."""
-    if text is None:
-        return None
-    if text == "by-position":
-        return "position"
+    if text is None or text == "by-position":
+        return None if text is None else "position"
     parts = [part.rpartition("=") for part in next(csv.reader([text])) or [""]]
     if not all(old and new for old, _, new in parts):
         raise ParameterError(f"expected --map as OLD=NEW with commas, or by-position, got {text!r}")

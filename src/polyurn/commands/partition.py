@@ -8,14 +8,7 @@ import typer
 
 from polyurn.commands.console import print_data, print_json, say
 from polyurn.commands.declare import Needs, Unless, argument, option, provenance_of, refuse_options
-from polyurn.commands.options import (
-    AS_JSON,
-    MAP,
-    PARTITION_OUTPUT,
-    SEED,
-    TableOptions,
-    category_map,
-)
+from polyurn.commands.options import AS_JSON, MAP, PARTITION_OUTPUT, SEED, TableOptions, name_map
 from polyurn.errors import ParameterError, ShortfallError, StyleWarning
 from polyurn.wording import counted
 
@@ -149,7 +142,7 @@ def _read(
         PointFile.read(labels, say),
         asked["label_column"],
         drawn_from or clients,
-        columns.reading(match=category_map(asked["renamed"])),
+        columns.reading(match=name_map(asked["renamed"])),
         columns.declared(),
         None if population is None else read_model(population),
     )

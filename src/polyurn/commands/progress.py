@@ -111,7 +111,8 @@ def selection_progress(console: Console) -> Iterator[Callable[["SelectionRound"]
         show = _by_stage(console)
 
         def on_round(done: "SelectionRound") -> None:
-            climbing = f"climbing: K = {', '.join(map(str, done.running)) or 'none'}"
+            which = ", ".join(map(str, done.running))
+            climbing = f"climbing: K = {which}" if which else "done"
             what = climbing if done.values else STARTING[:-1]
             show(what, f"round {done.number}, {what}, {counted(done.n_clients or 0, 'client')}")
 

@@ -117,7 +117,9 @@ def partition(
     source = clients if isinstance(clients, Styled) else population
     style, features = _with_style(source, style, features)
     rng = np.random.default_rng(rng)
-    names, clients = getattr(clients, "categories", None), getattr(clients, "counts", clients)
+    names = getattr(clients, "categories", None)
+    if names is not None:  # `Histograms`, which have counts
+        clients = getattr(clients, "counts", clients)
     table = _histograms(clients, n_clients, rng)
     if shortfall == "resample" and population is None:
         population = drawn_from(clients)

@@ -18,12 +18,7 @@ from polyurn.client.bins import Bins
 from polyurn.client.columns import as_arrow, check_missing, without_missing
 from polyurn.client.counting import Histograms
 from polyurn.client.layout import NO_COLUMNS, Columns, Layout, column_text
-from polyurn.client.tables import (
-    layout_histograms,
-    observed_categories,
-    table_layout,
-    with_names,
-)
+from polyurn.client.tables import layout_histograms, observed_categories, table_layout, with_names
 from polyurn.counts import Match, check_counts, client_sizes, digest, drop_empty
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
 from polyurn.model.mdm import MDM
@@ -230,8 +225,7 @@ def histograms_of(
         check_missing(as_arrow(table), layout.read)
         shown = declared
         if shown is None:
-            shown = shown_categories(table, layout)
-            reading.say(_shown(shown))
+            reading.say(_shown(shown := shown_categories(table, layout)))
         if reading.match:
             table = with_names(as_arrow(table), layout.category, shown, reading.match, reading.say)
         found = layout_histograms(table, layout, shown)

@@ -166,8 +166,8 @@ def category_codes(
             f"column {column_text(category)!r}: {len(unknown):,} of {len(codes):,} values are not in "
             "the declared categories, the first",
             int(unknown[0]),
-            f"; the categories are {short_list(category_names(categories))}: if they are those of an MDM "
-            "file or a federation, say what the table calls them (--map OLD=NEW,... or --map "
+            f"; the categories are {short_list(category_names(categories))}: if they are those of an "
+            "MDM file or a federation, say what the table calls them (--map OLD=NEW,... or --map "
             "by-position), else declare all (--categories)",
         )
     return codes

@@ -13,12 +13,13 @@ from polyurn.client.tables import table_layout
 from polyurn.errors import CountsError
 
 
-def layout(names, asked=None, *, whole=(), distinct=(), **known):
+def layout(names, asked=None, *, whole=(), distinct=(), values=None, **known):
     return find_layout(
         names,
         asked or Columns(),
         is_whole=lambda name: name in whole,
         is_distinct=lambda name: name in distinct,
+        n_distinct=lambda name: (values or {}).get(name, 2),
         **known,
     )
 
@@ -73,15 +74,16 @@ def test_columns_that_are_not_read_are_listed():
 
 def test_the_first_errors_of_every_newcomer_name_the_options():
     with pytest.raises(CountsError) as caught:
-        layout(["user", "app", "opens"], whole=["opens"])
+        layout(["user", "app", "opens"], whole=["opens"], values={"user": 80, "app": 5})
     assert str(caught.value) == (
         "expected columns 'client' and 'category', got user, app, opens; name yours, such as "
-        "--client user --category app --count opens"
+        "--client user --category app --count opens (80 clients, 5 categories), or --client app "
+        "--category user --count opens (5 clients, 80 categories)"
     )
 
 
 def test_a_name_with_spaces_is_quoted_as_a_shell_needs_it():
-    with pytest.raises(CountsError, match=r"such as --client 'user name' --category what$"):
+    with pytest.raises(CountsError, match=r"such as --client 'user name' --category what "):
         layout(["what", "user name"])
 
 
@@ -240,3 +242,18 @@ def test_errors_name_the_option_that_the_category_has():
         layout(["client", "dest"], Columns(category="nope"), called="label")
     with pytest.raises(CountsError, match="another column for the label"):
         layout(["client", "dest"], Columns(category="client"), called="label")
+
+
+def test_where_no_name_tells_the_reading_of_more_clients_is_first():
+    values = {"genre": 19, "member": 671, "when": 900}
+    with pytest.raises(CountsError) as caught:
+        layout(list(values), values=values, distinct=["when"])
+    assert str(caught.value).endswith(
+        "such as --client member --category genre (671 clients, 19 categories), or --client genre "
+        "--category member (19 clients, 671 categories)"
+    )
+
+
+def test_a_number_of_the_category_is_not_suggested_as_the_client():
+    with pytest.raises(CountsError, match="such as --client member --category genre_id"):
+        layout(["genre_id", "member"], values={"genre_id": 19, "member": 671})

@@ -136,10 +136,29 @@ def test_an_undeclared_category_is_refused_by_its_position_and_never_shown(
     frame, values, categories
 ):
     table = frame({"client": ["a", "a", "b"], "category": values})
-    with pytest.raises(CountsError, match=r"1 of 3 values.* in row 2, counted from 0") as caught:
+    with pytest.raises(
+        CountsError,
+        match=r"1 of 3 values.* in row 2, counted from 0; the categories are .* declare all",
+    ) as caught:
         table_histograms(table, categories=categories)
     assert SECRET not in str(caught.value)
     assert "7919" not in str(caught.value)
+
+
+def test_all_columns_with_missing_values_are_named_in_one_message():
+    table = pa.table({"client": ["a", None, "b"], "category": [0, None, None], "count": [1, 2, 3]})
+    with pytest.raises(
+        CountsError,
+        match=r"1 value is missing from column 'client', 2 values are missing from column 'category', "
+        r"the first in row 1, .*--drop-missing",
+    ):
+        table_histograms(table, categories=2)
+
+
+def test_a_wide_table_with_a_missing_count_is_recognised_and_the_count_is_named():
+    table = pa.table({"client": ["a", "b"], "x": [1, None], "y": [0, 2], "z": [3, 1]})
+    with pytest.raises(CountsError, match="1 value is missing from column 'x', the first in row 1"):
+        table_histograms(table, categories=["x", "y", "z"])
 
 
 @each_frame

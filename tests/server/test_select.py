@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from polyurn import LocalAggregator, SizeBins, select
+from polyurn import MDM, LocalAggregator, SizeBins, Sizes, select
 from polyurn.errors import ParameterError, ZeroLikelihoodError
 from polyurn.model.paper_truths import truth
 from polyurn.server.fit_settings import DEFAULT, Policy
@@ -174,7 +174,19 @@ def test_few_held_out_clients_show_in_the_words_of_a_selection():
     few = choose(APPENDIX_A.sample(40, rng=0), [1, 2])
     assert f"{few.n_held_out} held-out clients are too few to tell" in few.caution
     many = choose(APPENDIX_A.sample(300, rng=0), [1, 2])
-    assert many.caution == ""
+    assert "too few" not in many.caution
+
+
+def test_a_selection_says_where_the_largest_number_won_and_what_to_offer_next():
+    counts = APPENDIX_A.sample(300, rng=0)
+    won = choose(counts, [1, 2])
+    assert won.n_components == 2
+    assert "K = 2 is the largest that was offered" in won.caution
+    assert "--components 2:4" in won.caution
+    assert choose(counts, [2]).caution == ""
+    one = choose(MDM([1.0], [[2.0] * 5], Sizes.constant(30)).sample(300, rng=0), [1, 2])
+    assert one.n_components == 1
+    assert "largest" not in one.caution
 
 
 def test_too_few_held_out_clients_are_an_error_that_says_so():

@@ -6,6 +6,7 @@ what a column means, and `tables.py` counts.
 
 import contextlib
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,14 +67,36 @@ def plain_column(table: "pa.Table", name: str) -> "pa.ChunkedArray":
         raise CountsError("expected at least one row, got an empty table")
     if not _is_plain(column):
         raise CountsError(f"expected texts or numbers in column {name!r}, got {column.type}")
-    missing = np.flatnonzero(np.asarray(column.is_null(nan_is_null=_is_floating(column))))
-    if len(missing):
-        raise RowError(
-            f"{counted(len(missing), 'value is', 'values are')} missing from column {name!r}, the first",
-            int(missing[0]),
-            "; drop or fill them",
-        )
+    check_missing(table, [name])
     return column
+
+
+def check_missing(table: "pa.Table", names: Sequence[str]) -> None:
+    """Stop where values are missing from these columns, all of which are named."""
+    missing = _missing(table, names)
+    if missing.any():
+        parts = [
+            f"{counted(n, 'value is', 'values are')} missing from column {name!r}"
+            for name, n in zip(names, missing.sum(axis=1), strict=True)
+            if n
+        ]
+        row = int(missing.any(axis=0).argmax())
+        advice = "fill them, or leave these rows out (--drop-missing, also of `polyurn histogram`)"
+        raise RowError(f"{', '.join(parts)}, the first", row, f"; {advice}")
+
+
+def without_missing(
+    table: "pa.Table", names: Sequence[str]
+) -> tuple["pa.Table", NDArray[np.int64]]:
+    """The rows in which none of these columns lacks a value, and which they are."""
+    kept = ~_missing(table, names).any(axis=0)
+    return table if kept.all() else table.filter(kept), np.flatnonzero(kept)
+
+
+def _missing(table: "pa.Table", names: Sequence[str]) -> NDArray[np.bool_]:
+    """Which cells of these columns are missing, shape (n_names, n_rows)."""
+    columns = [table.column(table.column_names.index(name)) for name in names]
+    return np.array([c.is_null(nan_is_null=_is_floating(c)) for c in columns], bool)
 
 
 def column_ids(table: "pa.Table", name: str) -> "pa.ChunkedArray":

@@ -6,7 +6,7 @@ meaning of the columns.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,11 +19,13 @@ from polyurn.client.bins import Bins
 from polyurn.client.columns import (
     LARGEST,
     as_arrow,
+    check_missing,
     column_counts,
     column_ids,
     distinct_values,
     numbers_of,
     plain_column,
+    without_missing,
 )
 from polyurn.client.counting import Categories, Histograms, category_names, located, tally
 from polyurn.client.crossing import cross
@@ -35,6 +37,7 @@ from polyurn.client.layout import (
     column_text,
     find_layout,
 )
+from polyurn.counts import Match, category_positions, short_list
 from polyurn.errors import CountsError, RowError
 from polyurn.typed.arguments import checked
 
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _WHOLE_NUMBER = re.compile("0|[1-9][0-9]*")  # "01" is a name
+_NUMBER = re.compile("-?[0-9]+([.][0-9]+)?")
 
 
 @checked
@@ -86,6 +90,7 @@ def table_histograms(
     """
     arrow = as_arrow(table)
     layout = table_layout(arrow, Columns(client, category, count), declared=categories)
+    check_missing(arrow, layout.read)
     return layout_histograms(arrow, layout, categories)
 
 
@@ -107,8 +112,9 @@ def table_layout(
         declared=None if isinstance(declared, Bins) else declared,
         called=called,
         elsewhere=elsewhere,
-        is_whole=partial(_is_whole, arrow),
-        is_distinct=partial(_is_distinct, arrow),
+        is_whole=lambda name: _is_whole(without_missing(arrow, [name])[0], name),
+        is_distinct=lambda name: _n_distinct(arrow, name) == len(arrow),
+        n_distinct=partial(_n_distinct, arrow),
     )
     if not isinstance(table, type(arrow)) or table.column_names == arrow.column_names:
         return found
@@ -160,9 +166,33 @@ def category_codes(
             f"column {column_text(category)!r}: {len(unknown):,} of {len(codes):,} values are not in "
             "the declared categories, the first",
             int(unknown[0]),
-            "; declare all categories (--categories), or map the others to one of them",
+            f"; the categories are {short_list(category_names(categories))}: if they are those of an "
+            "MDM file or a federation, say what the table calls them (--map OLD=NEW,... or --map "
+            "by-position), else declare all (--categories)",
         )
     return codes
+
+
+def with_names(
+    table: "pa.Table",
+    category: str | Sequence[str] | None,
+    categories: Categories,
+    match: Match,
+    say: Callable[[str], None],
+) -> "pa.Table":
+    """The table with its categories called as they are declared; said if that is by position."""
+    if not isinstance(category, str):
+        raise CountsError("expected one column of categories with --map; rename them in the table")
+    shown, which = observed_codes(table, category)
+    found, names = {str(value) for value in shown}, category_names(categories)
+    numbers = {text for text in found if _NUMBER.fullmatch(text)}
+    texts = sorted(numbers, key=float) + sorted(found - numbers)
+    at = category_positions(texts, names, match)
+    new = {text: names[j] for text, j in zip(texts, at, strict=True)}
+    if match == "position":
+        say(f"by position: {short_list([f'{old} is {name}' for old, name in new.items()])}")
+    column = np.array([new[str(value)] for value in shown])[which]
+    return table.set_column(table.column_names.index(category), category, [column])
 
 
 def known_codes(
@@ -265,9 +295,8 @@ def _is_whole(table: "pa.Table", name: str) -> bool:
     return True
 
 
-def _is_distinct(table: "pa.Table", name: str) -> bool:
-    values, which = distinct_values(plain_column(table, name))
-    return len(values) == len(which)
+def _n_distinct(table: "pa.Table", name: str) -> int:
+    return len(distinct_values(plain_column(without_missing(table, [name])[0], name))[0])
 
 
 def observed_codes(

@@ -1,7 +1,7 @@
 """`polyurn compare`: how alike populations are to true clients, in what they hold or in training."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,16 @@ import typer
 
 from polyurn.commands.console import print_json, say, show
 from polyurn.commands.declare import Needs, argument, option, provenance_of, refuse_options
-from polyurn.commands.options import AS_JSON, JSON_OUTPUT, SEED, Draws, TableOptions, named_values
+from polyurn.commands.options import (
+    AS_JSON,
+    JSON_OUTPUT,
+    MAP,
+    SEED,
+    Draws,
+    TableOptions,
+    name_map,
+    named_values,
+)
 from polyurn.errors import ParameterError, StyleWarning
 
 if TYPE_CHECKING:
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
     from polyurn.comparison.comparison_results import Comparison
     from polyurn.comparison.likeness import Compared
     from polyurn.comparison.style_comparison import StyleRow
+    from polyurn.counts import Match
     from polyurn.model.mdm import MDM
     from polyurn.sources.clients import ClientTable, Declared
     from polyurn.storage.models import Saved
@@ -48,6 +58,7 @@ def compare_command(
         "NAME=VALUE with commas: clients=500 from each MDM, 5 times the true ones by default; "
         "max_clients=2000, at random, for a larger table; splits=1000 of true clients, for the noise.",
     ),
+    renamed: str | None = MAP,
     folds: int = option(5, "Folds of the two-sample test; 0: none."),
     style: Path | None = option(
         None, "Style file: also compare the styles of clients made from --proxy."
@@ -158,24 +169,29 @@ def _read(
     saved = {name: read_model(path) for name, path in paths.items() if path.suffix == ".json"}
     if saved:
         refuse_options(context, ["categories"], "with an MDM file, which has its own categories")
+    else:
+        refuse_options(context, ["renamed"], "without an MDM file, whose categories have names")
+    refuse_options(context, ["renamed"] if asked["style"] else [], "with --style")
     style, seed = asked["style"], asked["seed"]
     later = () if style is None else style_columns(style, asked["features"], held_out)
-    reading = reduce(Reading.like, saved.values(), columns.reading(elsewhere=later))
+    match = name_map(asked["renamed"])
+    reading = reduce(Reading.like, saved.values(), columns.reading(elsewhere=later, match=match))
     whole = read_all(held_out, reading, _declared(saved) or columns.declared())
     models = [] if asked["fitted"] else [*saved.values()]
     read, who, standing = true_clients(whole, models, say=say, seed=seed)
     if who is not None and not who.all():
         say(standing)
 
-    def like_it(path: Path) -> "ClientTable":
+    def like_it(path: Path, match: "Match | None" = None) -> "ClientTable":
         everything = read.categories or read.shape[1]
-        return some_of(read_all(path, reading.after(read), everything), say, seed=seed)
+        again = replace(reading.after(read), match=match)
+        return some_of(read_all(path, again, everything), say, seed=seed)
 
     mdms = {name: one.model for name, one in saved.items()}
     tables = {name: like_it(path).counts for name, path in paths.items() if name not in saved}
     fitted = None if who is None else [str(client) for client in read.clients[who]]
     if asked["fitted"] is not None and _ids(read):
-        fitted = _ids(like_it(asked["fitted"]))
+        fitted = _ids(like_it(asked["fitted"], match))
     return _Inputs(read, {name: (mdms | tables)[name] for name in paths}, mdms, fitted)
 
 

@@ -3,6 +3,7 @@
 Methods of a group turn its options into values of the library. Nothing is fitted or printed here.
 """
 
+import csv
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from polyurn.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
     from polyurn.client.bins import Bins
+    from polyurn.counts import Match
     from polyurn.sources.clients import Reading
     from polyurn.wire import Aggregator
 
@@ -88,6 +90,8 @@ CLIENT = option(None, "Column with the client's id, unless its name is 'client'.
 COUNT = option(None, "Column with counts: 'count', if there is one. 1: every row is one point.")
 CATEGORIES = option(None, "Declared categories: a number C (0 to C-1), or names, comma-separated.")
 DROP_EMPTY = option(False, "Leave out clients without points.", "--drop-empty")
+DROP_MISSING = option(False, "Leave out rows in which a value is missing.", "--drop-missing")
+MAP = option(None, "What a table calls categories: OLD=NEW with commas, or by-position.", "--map")
 FEATURES = option(
     None, "Columns of numbers, comma-separated, or one with lists; all numbers by default."
 )
@@ -118,6 +122,19 @@ class ColumnOptions:
         from polyurn.sources.clients import Reading
 
         return Reading(say, Columns(self.client, self.category, self.count), **more)
+
+
+@dataclass(frozen=True)
+class JudgedOptions(ColumnOptions):
+    """How to read a table whose categories are declared elsewhere."""
+
+    drop_empty: bool = DROP_EMPTY
+    drop_missing: bool = DROP_MISSING
+    renamed: str | None = MAP
+
+    def reading(self, **more: Any) -> "Reading":
+        more |= {"drop_empty": self.drop_empty, "drop_missing": self.drop_missing}
+        return super().reading(match=name_map(self.renamed), **more)
 
 
 @dataclass(frozen=True)
@@ -314,6 +331,16 @@ def declared_categories(text: str | None) -> int | tuple[str, ...] | None:
     if text is None:
         return None
     return int(text) if text.isdecimal() else tuple(name.strip() for name in text.split(","))
+
+
+def name_map(text: str | None) -> "Match | None":
+    """The categories by their names in the table, as `--map` has them; or "position"."""
+    if text is None or text == "by-position":
+        return None if text is None else "position"
+    parts = [part.rpartition("=") for part in next(csv.reader([text])) or [""]]
+    if not all(old and new for old, _, new in parts):
+        raise ParameterError(f"expected --map as OLD=NEW with commas, or by-position, got {text!r}")
+    return {old.strip(): new.strip() for old, _, new in parts}
 
 
 def named_values(text: str | None, kind: type[T], option: str, **more: object) -> T:

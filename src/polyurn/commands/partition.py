@@ -8,7 +8,7 @@ import typer
 
 from polyurn.commands.console import print_data, print_json, say
 from polyurn.commands.declare import Needs, Unless, argument, option, provenance_of, refuse_options
-from polyurn.commands.options import AS_JSON, PARTITION_OUTPUT, SEED, TableOptions
+from polyurn.commands.options import AS_JSON, MAP, PARTITION_OUTPUT, SEED, TableOptions, name_map
 from polyurn.errors import ParameterError, ShortfallError, StyleWarning
 from polyurn.wording import counted
 
@@ -39,6 +39,7 @@ def partition_command(
         "Column of LABELS with the category; several, with commas between, are crossed. "
         "Without it, that of the MDM file's own table if LABELS has it, else 'label'.",
     ),
+    renamed: str | None = MAP,
     replace: bool = option(
         True,
         "Whether a point may serve several clients, as in the paper.",
@@ -141,7 +142,7 @@ def _read(
         PointFile.read(labels, say),
         asked["label_column"],
         drawn_from or clients,
-        columns.reading(),
+        columns.reading(match=name_map(asked["renamed"])),
         columns.declared(),
         None if population is None else read_model(population),
     )

@@ -49,7 +49,7 @@ def fit_progress(
     *,
     unseen: str = STARTING,
 ) -> Iterator[Callable[["Round"], None]]:
-    """A function that shows each round as it ends: a bar on a terminal, lines when piped.
+    """A function that shows each round as it ends: a bar on a terminal, a line a stage when piped.
 
     `unseen` is the text for a round whose parameters are not known yet, or not to this process.
     """
@@ -66,26 +66,17 @@ def fit_progress(
         return f"round {done.number}, log-likelihood {done.log_likelihood:.4f}{step}"
 
     if not console.is_terminal:
-        every = max(1, n_rounds // _PIPED_LINES)
+        show = _by_stage(console)
 
         def on_round(done: "Round") -> None:
             if then is not None:
                 then(done)  # first, so that Ctrl-C never loses a round that was shown
-            text = line(done)
-            if done.number % every == 0:
-                console.out(text, highlight=False)
+            show(math.isnan(done.log_likelihood), line(done))
 
         yield on_round
         return
 
-    bar = Bar(
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}", markup=False),
-        TimeRemainingColumn(),
-        console=console,
-    )
-    with bar:
+    with _bar(console, MofNCompleteColumn(), _text(), TimeRemainingColumn()) as bar:
         task = bar.add_task("asking the clients", total=n_rounds)
 
         def on_round_bar(done: "Round") -> None:
@@ -108,7 +99,7 @@ def learning_progress(
 
 @contextlib.contextmanager
 def selection_progress(console: Console) -> Iterator[Callable[["SelectionRound"], None]]:
-    """A function that shows each round of a selection: all K at once, or a line when piped."""
+    """A function that shows each round of a selection: all K at once, or a line a stage when piped."""
 
     def cells(done: "SelectionRound") -> list[tuple[str, str, str]]:
         return [
@@ -117,11 +108,13 @@ def selection_progress(console: Console) -> Iterator[Callable[["SelectionRound"]
         ]
 
     if not console.is_terminal:
+        show = _by_stage(console)
 
         def on_round(done: "SelectionRound") -> None:
-            values = ", ".join(f"K={k} {value}" for k, value, _ in cells(done))
-            what = values or f"looking where to start, {counted(done.n_clients or 0, 'client')}"
-            console.out(f"round {done.number}: {what}", highlight=False)
+            which = ", ".join(map(str, done.running))
+            climbing = f"climbing: K = {which}" if which else "done"
+            what = climbing if done.values else STARTING[:-1]
+            show(what, f"round {done.number}, {what}, {counted(done.n_clients or 0, 'client')}")
 
         yield on_round
         return
@@ -159,14 +152,7 @@ def sweep_progress(console: Console) -> Iterator[Callable[["SweepProgress"], Non
         yield on_run
         return
 
-    bar = Bar(
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        _TimeLeft(),
-        TextColumn("{task.description}", markup=False),
-        console=console,
-    )
-    with bar:
+    with _bar(console, MofNCompleteColumn(), _TimeLeft(), _text()) as bar:
         task = bar.add_task("training", total=None, ends=None)
 
         def on_run_bar(done: "SweepProgress") -> None:
@@ -197,13 +183,7 @@ def packing_progress(console: Console) -> Iterator[Callable[["Packed"], None]]:
         yield on_shard
         return
 
-    bar = Bar(
-        BarColumn(bar_width=24),
-        TextColumn("{task.description}", markup=False),
-        TimeRemainingColumn(),
-        console=console,
-    )
-    with bar:
+    with _bar(console, _text(), TimeRemainingColumn()) as bar:
         task = bar.add_task("reading", total=None)
 
         def on_shard_bar(done: "Packed") -> None:
@@ -228,10 +208,29 @@ def drawing_progress(console: Console, n_clients: int) -> Iterator[Callable[[int
         yield on_file
         return
 
-    bar = Bar(BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(), console=console)
-    with bar:
+    with _bar(console, MofNCompleteColumn(), TimeRemainingColumn()) as bar:
         task = bar.add_task("drawing", total=n_clients)
         yield lambda n_drawn: bar.update(task, completed=n_drawn)
+
+
+def _by_stage(console: Console) -> Callable[[object, str], None]:
+    """A function of a stage and a line, which it shows where the stage is not the last one."""
+    last: list[object] = []
+
+    def show(stage: object, text: str) -> None:
+        if last != [stage]:
+            console.out(text, highlight=False)
+        last[:] = [stage]
+
+    return show
+
+
+def _bar(console: Console, *columns: ProgressColumn) -> Bar:
+    return Bar(BarColumn(bar_width=24), *columns, console=console)
+
+
+def _text() -> TextColumn:
+    return TextColumn("{task.description}", markup=False)
 
 
 class _TimeLeft(ProgressColumn):

@@ -86,7 +86,11 @@ def _fit_sentences(saved: Saved[MDM]) -> list[str]:
     if privacy is not None and privacy.guarantee is not None:
         sentences = [f"stopped {fit.stopped}", saved.provenance.privacy_in_words]
     if "candidates" in saved.provenance.more:
-        sentences.insert(0, counted(saved.model.n_components, "component"))
+        from polyurn.server.fit_settings import largest_won
+
+        n, offered = saved.model.n_components, saved.provenance.more["candidates"]
+        largest = largest_won(n, [one["n_components"] for one in offered])
+        sentences = [counted(n, "component"), *sentences, *([largest] if largest else [])]
     if fit.n_agreeing is not None and saved.model.n_components > 1:
         sentences.append(f"starts that ended at this optimum: {fit.n_agreeing}")
     return sentences + _component_sentences(fit)
@@ -167,13 +171,13 @@ def selection_table(choice: "Selection") -> Table:
 
     def state(candidate: "Candidate") -> str:
         if candidate.overtaken:
-            return "stopped early"
+            return "early"
         words = ["chosen"] if candidate is choice.chosen else []
         return ", ".join(words + ([] if candidate.converged else ["unfinished"]))
 
     table = table_of(
         f"held-out log-likelihood per client ({counted(choice.n_held_out, 'client')})",
-        ("K", "mean ± 95 %", "behind the best (s.e.)", "rounds", "parameters", ""),
+        ("K", "mean ± 95 %", "behind (s.e.)", "rounds", "parameters", ""),
         [
             (
                 str(c.n_components),
@@ -187,7 +191,7 @@ def selection_table(choice: "Selection") -> Table:
         ],
     )
     if any(c.overtaken for c in choice.candidates):
-        table.caption = "stopped early: a smaller K was already better than this one could become"
+        table.caption = "early: a smaller K was already better than this one could become"
     return table
 
 

@@ -42,6 +42,7 @@ FEDERATION = "federation.json"
 TRANSPORT_KEY, SIGNING_KEY = "transport.key", "signing.key"
 # What `init` writes for every owner; few federations have clients enough for narrower parts.
 OWNERS_POLICY = NodePolicy(narrowest_part=0.02)
+FEWEST_NODES = OWNERS_POLICY.fewest  # in a secure sum, unless an owner says otherwise
 
 _POLICY = """\
 # What this node lets a server ask. It is yours: no message from the server changes it.

@@ -16,7 +16,7 @@ from polyurn.client.record_tables import table_records
 from polyurn.client.records import Records
 from polyurn.counts import check_counts, client_sizes
 from polyurn.errors import CountsError, InputError
-from polyurn.federation.folder import SIGNING_KEY, NodeFolder, bucket_key
+from polyurn.federation.folder import SIGNING_KEY, TRANSPORT_KEY, NodeFolder, bucket_key
 from polyurn.federation.node import Node
 from polyurn.federation.node_log import NodeLogFile
 from polyurn.federation.policy import NodePolicy, read_policy
@@ -52,11 +52,14 @@ def open_node(
     check_clients(folder, listed)
     signer = SigningKey(folder.secret(SIGNING_KEY))
     entry = folder.federation.nodes[folder.number - 1]
-    if signer.public.split()[:2] != entry.signing.encode().split()[:2]:
-        raise InputError(
-            f"{folder.path / SIGNING_KEY} is not the key of {entry.name} in the roster: take the folder "
-            "of one federation"
-        )
+    transport = SigningKey(folder.secret(TRANSPORT_KEY))  # a key like others, for this comparison
+    keys = {SIGNING_KEY: (signer, entry.signing), TRANSPORT_KEY: (transport, entry.transport)}
+    for name, (key, public) in keys.items():
+        if key.public.split()[:2] != public.encode().split()[:2]:
+            raise InputError(
+                f"{folder.path / name} is not the key of {entry.name} in the roster: take the folder of "
+                "one federation"
+            )
     policy = read_policy(folder.path / POLICY)
     if allow_exact:
         policy = replace(policy, allow_exact=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
 from polyurn.privacy.statement import Guarantee
-from polyurn.server.fit_settings import few_clients, few_held_out
+from polyurn.server.fit_settings import few_clients, few_held_out, largest_won
 from polyurn.typed.arguments import checked
 from polyurn.typed.json_form import UNKEPT, Count
 
@@ -282,9 +282,10 @@ class Selection:
 
     @property
     def caution(self) -> str:
-        """A warning if there are few clients for the choice; else empty."""
+        """A warning about what few clients, or the numbers offered, leave open; else empty."""
         fitted = few_clients(self.n_clients, [self.n_components]) if self.n_clients else ""
-        return "; ".join(filter(None, (few_held_out(self.n_held_out), fitted)))
+        largest = largest_won(self.n_components, [c.n_components for c in self.candidates])
+        return "; ".join(filter(None, (few_held_out(self.n_held_out), fitted, largest)))
 
     @property
     def unfinished(self) -> tuple[int, ...]:

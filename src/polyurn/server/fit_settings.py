@@ -169,6 +169,14 @@ def few_held_out(n_held_out: int) -> str:
     )
 
 
+def largest_won(chosen: int, offered: Sequence[int]) -> str:
+    """What to do where the largest of several numbers of components was chosen; else empty."""
+    if len(offered) < 2 or chosen < max(offered):
+        return ""
+    more = f"offer --components {chosen}:{2 * chosen}, or auto"
+    return f"K = {chosen} is the largest that was offered, and more may be better: {more}"
+
+
 def check_components(n_clients: float, n_components: int) -> None:
     """Refuse fewer clients than components."""
     if n_clients < n_components:

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polyurn.client.bins import Bins
+from polyurn.client.columns import as_arrow, check_missing, without_missing
 from polyurn.client.counting import Histograms
 from polyurn.client.layout import NO_COLUMNS, Columns, Layout, column_text
-from polyurn.client.tables import layout_histograms, observed_categories, table_layout
-from polyurn.counts import check_counts, client_sizes, digest, drop_empty
+from polyurn.client.tables import layout_histograms, observed_categories, table_layout, with_names
+from polyurn.counts import Match, check_counts, client_sizes, digest, drop_empty
 from polyurn.errors import CountsError, FileError, ParameterError, RowError
 from polyurn.model.mdm import MDM
 from polyurn.storage.models import Saved
@@ -44,7 +45,8 @@ class Reading:
     """How to read tables.
 
     `asked` are the columns that options name, `remembered` those of a model file or an earlier table,
-    and `elsewhere` those with another use, such as features.
+    and `elsewhere` those with another use, such as features. `match` maps the table's names of
+    categories to the model's.
     """
 
     say: Say
@@ -52,6 +54,8 @@ class Reading:
     remembered: Columns = NO_COLUMNS
     drop_empty: bool = False
     elsewhere: Sequence[str] = ()
+    drop_missing: bool = False
+    match: Match | None = None
 
     def like(self, saved: Saved[MDM]) -> "Reading":
         """The same reading, with the columns of the table that an MDM was fitted to."""
@@ -62,7 +66,7 @@ class Reading:
 
     def after(self, table: "ClientTable") -> "Reading":
         """The same reading, for tables that need not have the columns of the first table."""
-        return replace(self, asked=NO_COLUMNS, remembered=table.columns, elsewhere=())
+        return replace(self, asked=NO_COLUMNS, remembered=table.columns, elsewhere=(), match=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,6 +254,7 @@ def histograms_of(
     table: Any, path: Path, reading: Reading, declared: Declared | Bins = None
 ) -> ClientTable:
     """The histograms of a table that was read from `path`; by default with its own categories."""
+    kept: NDArray[np.int64] | None = None
     with naming(path):
         layout = table_layout(
             table, reading.asked, remembered=reading.remembered, declared=declared,
@@ -257,10 +262,23 @@ def histograms_of(
         )  # fmt: skip
         for remark in layout.remarks:
             reading.say(remark)
-        if declared is None:
-            declared = shown_categories(table, layout)
-            reading.say(_shown(declared))
-        found = layout_histograms(table, layout, declared)
+        if reading.drop_missing:
+            n_rows, (table, kept) = len(table), without_missing(as_arrow(table), layout.read)
+            reading.say(f"left out {n_rows - len(kept):,} of {n_rows:,} rows, with missing values")
+    with naming(path, kept):
+        check_missing(as_arrow(table), layout.read)
+        shown = declared
+        if shown is None:
+            reading.say(_shown(shown := shown_categories(table, layout)))
+        if reading.match:
+            table = with_names(as_arrow(table), layout.category, shown, reading.match, reading.say)
+        found = layout_histograms(table, layout, shown)
+        n_clients, n_categories = found.shape
+        if declared is None and n_categories > n_clients:
+            reading.say(
+                f"more categories ({n_categories:,}) than clients ({n_clients:,}): see that --client "
+                "and --category are not exchanged"
+            )
     return ClientTable(found.counts, found.clients, found.categories, path, layout.columns)
 
 
@@ -272,12 +290,13 @@ def shown_categories(table: Any, layout: Layout) -> int | tuple[str, ...]:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Add the name of the file and the line to an error in a table."""
+def naming(path: Path, kept: NDArray[np.int64] | None = None) -> Iterator[None]:
+    """Add the name of the file and the line to an error in a table; `kept` are the rows that are read."""
     try:
         yield
     except RowError as error:
-        raise CountsError(f"{path}: {error.at(row_location(path, error.row))}") from None
+        row = error.row if kept is None else int(kept[error.row])
+        raise CountsError(f"{path}: {error.at(row_location(path, row))}") from None
     except CountsError as error:
         raise CountsError(f"{path}: {error}") from None
 
@@ -304,6 +323,7 @@ def _opened(path: Path, reading: Reading, declared: Declared) -> ShardFolder:
     asked = {
         "--client": reading.asked.client, "--category": reading.asked.category,
         "--count": reading.asked.count, "--drop-empty": reading.drop_empty or None,
+        "--drop-missing": reading.drop_missing or None, "--map": reading.match or None,
     }  # fmt: skip
     for option, value in asked.items():
         if value is not None:

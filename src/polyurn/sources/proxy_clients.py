@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from polyurn.client.columns import column_counts
 from polyurn.client.counting import category_names
 from polyurn.client.layout import category_columns, column_text
-from polyurn.client.tables import category_codes, known_codes, table_layout
+from polyurn.client.tables import category_codes, known_codes, table_layout, with_names
 from polyurn.errors import CountsError
 from polyurn.memory import check_memory
 from polyurn.model.mdm import MDM
@@ -91,10 +91,13 @@ def read_proxy(
         assert isinstance(clients, Path)
         declared = _categories_of_both(file, column, clients, reading)
     with naming(file.path):
-        codes, positions = _held(file.table, declared, column, reading.say)
+        points = file.table
+        if reading.match:
+            points = with_names(points, column, declared, reading.match, reading.say)
+        codes, positions = _held(points, declared, column, reading.say)
     if isinstance(clients, Saved):
         return ProxyClients(file, codes, positions, category_names(declared), clients.model)
-    read = read_clients(clients, reading, declared)
+    read = read_clients(clients, replace(reading, match=None), declared)
     population = Oracle(read.counts) if redraw_from is None else redraw_from.model
     return ProxyClients(
         file, codes, positions, read.categories, population, read.counts, read.clients
@@ -105,10 +108,12 @@ def _categories_of_both(
     file: PointFile, column: str | tuple[str, ...], clients: Path, reading: Reading
 ) -> int | tuple[str, ...]:
     """The categories of the proxy data and the clients together, with a message."""
-    of_points = file.shown_labels(column)
     with naming(clients):
         table = read_table(clients)
         of_clients = shown_categories(table, table_layout(table, reading.asked))
+    if reading.match:  # points get the clients' names
+        return of_clients
+    of_points = file.shown_labels(column)
     if isinstance(of_points, int) and isinstance(of_clients, int):
         found: int | tuple[str, ...] = max(of_points, of_clients)
     else:  # numbers with numbers, names with names

@@ -23,6 +23,16 @@ def test_a_federation_is_made_and_what_to_do_next_is_said(run):
     assert federation.declared == 3
 
 
+def test_too_few_nodes_for_a_secure_sum_are_said(run):
+    few, enough = (
+        run(*INIT, "--nodes", 2),
+        run("federation", "init", "more", *INIT[3:], "--nodes", 3),
+    )
+    assert "no question will be answered" in few.err
+    assert "secure sums over 3 nodes" in few.err
+    assert "no question" not in enough.err
+
+
 def test_names_of_categories_are_declared_for_all(run):
     run("federation", "init", "fed", "--categories", "a, b", "--max-size", 5, "--nodes", 1)
     assert FederationFolder("fed").read().declared == ("a", "b")

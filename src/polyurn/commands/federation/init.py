@@ -36,7 +36,7 @@ def init_command(
 
     Example: `polyurn federation init fed --nodes 8 --categories 10 --max-size 60`
     """
-    from polyurn.federation.folder import load_public_keys, set_up
+    from polyurn.federation.folder import FEWEST_NODES, load_public_keys, set_up
 
     keys = node or []
     if nodes < 0 or nodes + len(keys) < 1:
@@ -55,7 +55,13 @@ def init_command(
         hosts=host or [],
         features=listed_names(features),
     )
-    say(f"made {folder} for {counted(nodes + len(keys), 'node')} at {address}")
+    n_nodes = nodes + len(keys)
+    say(f"made {folder} for {counted(n_nodes, 'node')} at {address}")
+    if n_nodes < FEWEST_NODES:
+        say(
+            f"no question will be answered: policy.toml wants secure sums over {FEWEST_NODES} nodes; "
+            "make more, or have owners lower `fewest`, or `secure_only = false` and `run --plain`"
+        )
     if nodes:
         say(
             f"private keys of {counted(nodes, 'node')} were made here: whoever has this folder can "

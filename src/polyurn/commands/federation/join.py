@@ -12,7 +12,7 @@ import typer
 
 from polyurn.commands.console import say
 from polyurn.commands.declare import argument, option, refuse_options
-from polyurn.commands.options import DROP_EMPTY, TABLE, ColumnOptions
+from polyurn.commands.options import TABLE, JudgedOptions
 from polyurn.errors import FederationError
 from polyurn.wording import counted
 
@@ -25,13 +25,12 @@ def join_command(
     context: typer.Context,
     folder: Path = argument("NODE_DIR", "Folder of the node, as `init` made it."),
     table: Path = TABLE,
-    columns: ColumnOptions,
+    columns: JudgedOptions,
     features: str | None = option(
         None,
         "Columns of numbers, comma-separated, or one with lists, of a table of records: "
         "questions about style are answered too.",
     ),
-    drop_empty: bool = DROP_EMPTY,
     allow_exact: bool = option(
         False,
         "Answer sums without noise, too. A server that lies can word such a question so that the sum is "
@@ -63,10 +62,10 @@ def join_command(
         raise FederationError(f"{node_folder.name} is running already (process {pid})")
     read: Histograms | Records
     if features is None:
-        reading = columns.reading(drop_empty=drop_empty)
-        read = read_clients(table, reading, node_folder.federation.declared)
+        read = read_clients(table, columns.reading(), node_folder.federation.declared)
     else:
-        refuse_options(context, ["count", "drop_empty"], "with --features, a row for each point")
+        unheard = ["count", "drop_empty", "drop_missing", "renamed"]
+        refuse_options(context, unheard, "with --features, a row for each point")
         with naming(table):
             rows = read_table(table, on_remark=say)
             read = records_of(

@@ -54,8 +54,8 @@ def open_node(
     entry = folder.federation.nodes[folder.number - 1]
     transport = SigningKey(folder.secret(TRANSPORT_KEY))  # a key like others, for this comparison
     keys = {SIGNING_KEY: (signer, entry.signing), TRANSPORT_KEY: (transport, entry.transport)}
-    for name, (key, public) in keys.items():
-        if key.public.split()[:2] != public.encode().split()[:2]:
+    for name, (held, public) in keys.items():
+        if held.public.split()[:2] != public.encode().split()[:2]:
             raise InputError(
                 f"{folder.path / name} is not the key of {entry.name} in the roster: take the folder of "
                 "one federation"
@@ -63,17 +63,17 @@ def open_node(
     policy = read_policy(folder.path / POLICY)
     if allow_exact:
         policy = replace(policy, allow_exact=True)
-    key, log = bucket_key(folder.path / BUCKET_KEY), NodeLogFile(folder.path / QUESTIONS)
+    secret, log = bucket_key(folder.path / BUCKET_KEY), NodeLogFile(folder.path / QUESTIONS)
     return Node(
         folder.number,
         clients if isinstance(clients, Records) else clients.counts,
         ids=list(listed.clients),
-        key=key,
+        key=secret,
         policy=policy,
         log=log,
         max_size=folder.federation.max_size,
         clients_per_node=folder.federation.clients_per_node,
-        ledger=_ledger(folder, policy, key, log),
+        ledger=_ledger(folder, policy, secret, log),
         signer=signer,
         roster=folder.federation.roster,
         memory=memory,

@@ -291,7 +291,7 @@ def shown_categories(table: Any, layout: Layout) -> int | tuple[str, ...]:
 
 @contextmanager
 def naming(path: Path, kept: NDArray[np.int64] | None = None) -> Iterator[None]:
-    """Add the name of the file and the line to an error in a table; `kept` are the rows that are read."""
+    """Add the name of the file and the line to an error in a table; `kept` are the rows."""
     try:
         yield
     except RowError as error:

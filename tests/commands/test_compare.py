@@ -79,7 +79,7 @@ def test_true_clients_of_other_names_are_mapped_and_simulated_ones_are_not(table
         write_histograms(counts, f"{name}-own.csv", clients=ids, categories=names)
         write_histograms(counts, f"{name}-old.csv", clients=ids, categories=old)
     write_histograms(TRUTH.sample(50, rng=5), "drawn.csv", categories=names)
-    others = ("mdm=named.json", "drawn=drawn.csv", "--splits", 100, "--folds", 0, "--json")
+    others = ("mdm=named.json", "drawn=drawn.csv", "--draws", "splits=100", "--folds", 0, "--json")
     own = tables("compare", "held-own.csv", *others, "--fitted", "fit-own.csv").json()
     mapped = ",".join(f"{a}={b}" for a, b in zip(old, names, strict=True))
     ran = tables("compare", "held-old.csv", *others, "--fitted", "fit-old.csv", "--map", mapped)

@@ -311,7 +311,7 @@ def test_proxy_points_of_combinations_that_no_client_has_are_left_out_and_said(r
     assert run("fit", "flights.csv", *asked, "--components", 1, "-o", "mdm.json").code == 0
     covered = run("partition", "proxy.csv", "mdm.json", "--cover", "-o", "p.json")
     assert covered.code == 0
-    assert "left out 1 proxy point of combinations that are no category" in covered.err
+    assert "left out 1 proxy point of combinations that are not categories" in covered.err
     given = load_partition("p.json").indices
     assert sorted(given) == [*range(1, 13)]  # all rows but the first, by their place in the file
     (tmp_path / "proxy.csv").write_text("dest,origin\nBOS,JFK\nBOS,JFK\n")

@@ -93,7 +93,7 @@ def test_a_later_version_is_refused_as_one():
         Reply.decode(bytes(data), tag=None, node=5)
 
 
-@pytest.mark.parametrize("code", [18, 255])
+@pytest.mark.parametrize("code", [19, 255])
 def test_a_code_that_is_no_refusal_is_refused(code):
     data = bytearray(Reply().encode(tag=bytes(16), node=5))
     data[30] = code

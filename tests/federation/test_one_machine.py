@@ -113,7 +113,8 @@ def set_up_files(place, seen):
         policy = folder / "policy.toml"
         text = policy.read_text().replace("secure_only = true", "secure_only = false")
         text = text.replace("fewest_clients = 20", "fewest_clients = 1 ")
-        policy.write_text(text.replace("most_epsilon = 4.0", "most_epsilon = 900.0"))
+        text = text.replace("most_epsilon = 4.0", "most_epsilon = 900.0")
+        policy.write_text(text.replace("least_noise = 0.5", "least_noise = 0.0"))
         pyarrow.csv.write_csv(node_table(number), folder / "clients.csv")
     features, labels = proxy_points()
     seen.space = pu.style_space(features, labels, n_directions=2)

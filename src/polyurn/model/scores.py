@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from polyurn.typed.arrays import FrozenArrays
 from polyurn.typed.declared import Floats, Shape
 
-# Counts up to here are gathered from tables, fewer where there are many parameters; a series continues
-# them, which from the least on is exact to the last digits.
-_MOST_TABULATED, _LEAST_TABULATED, _TABLE_NUMBERS = 256, 32, 2**22
+# Counts are gathered from tables of so many numbers, and at least up to the least; a series continues
+# them, which from there on is exact to the last digits.
+_TABLE_NUMBERS, _LEAST_TABULATED = 2**20, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +119,7 @@ class _Tables:
         self._kernels, self._mixture, self._counts = kernels, mixture, counts
         self._sizes, self._alpha_0 = counts.sum(axis=1), mixture.concentrations
         largest = int(self._sizes.max(initial=0)) if max_size is None else max_size
-        room = max(_LEAST_TABULATED, _TABLE_NUMBERS // mixture.alphas.size)
-        most = min(largest, _MOST_TABULATED, room)
+        most = min(largest, max(_LEAST_TABULATED, _TABLE_NUMBERS // mixture.alphas.size))
         logs, self._rises = kernels.tabulate(mixture.alphas, most)
         size_logs, self._size_rises = kernels.tabulate(self._alpha_0[:, None], most)
         self.omega = np.empty((len(counts), mixture.n_components))

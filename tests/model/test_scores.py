@@ -63,9 +63,9 @@ def test_a_million_concentration_keeps_its_digits():
 
 
 def test_counts_beyond_the_tables_lose_no_digits():
-    """Four parameters are tabulated up to a count of 262,144; a series continues."""
+    """Four parameters are tabulated up to a count of 16,384; a series continues."""
     mixture = Mixture(np.array([0.4, 0.6]), np.array([[0.3, 40.0], [2e5, 3.0]]))
-    counts = np.array([[300_000, 900_000], [1, 262_145], [900_000, 0]])
+    counts = np.array([[300_000, 900_000], [1, 16_385], [900_000, 0]])
     np.testing.assert_allclose(log_likelihoods(mixture, counts), plain(mixture, counts), rtol=1e-9)
     alone = [scores(mixture, counts[[i]])[0] for i in range(3)]
     np.testing.assert_array_equal(scores(mixture, counts), alone)

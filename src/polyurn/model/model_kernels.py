@@ -115,12 +115,14 @@ def _alias_tables(proportions):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def tabulate(alphas, most):
-    """Running sums of log(α + m) and 1 / (α + m) for counts 0 to `most`.
+def tabulate(alphas, largest, most):
+    """Running sums of log(α + m) and 1 / (α + m) for counts 0 to `largest` of each category.
 
     Parameters
     ----------
     alphas : float array of shape (n_components, n_categories)
+    largest : int array of shape (n_categories,)
+        At most `most`.
     most : int
 
     Returns
@@ -129,11 +131,11 @@ def tabulate(alphas, most):
     """
     n_components, n_categories = alphas.shape
     logs = np.zeros((n_categories, most + 1, n_components))
-    rises = np.zeros((n_categories, most + 1, n_components))
+    rises = np.zeros(logs.shape)
     for j in range(n_categories):
         for k in range(n_components):
             alpha, log, rise = alphas[k, j], 0.0, 0.0
-            for c in range(most):
+            for c in range(largest[j]):
                 log += math.log(alpha + c)
                 rise += 1.0 / (alpha + c)
                 logs[j, c + 1, k] = log
@@ -146,19 +148,28 @@ def _log_beyond(x, c):
     """Σ_{m<c} log(x + m) beyond a table, for x of at least 32: four terms of Stirling's series."""
     big = x + c
     total = (big - 0.5) * math.log1p(c / x) + c * (math.log(x) - 1.0)
-    for power, s in ((1, 1 / 12), (3, -1 / 360), (5, 1 / 1260), (7, -1 / 1680)):
-        total += s * (big**-power - x**-power)
-    return total
+    return total + _stirling(1.0 / big) - _stirling(1.0 / x)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _stirling(y):
+    """Stirling's series of log Γ(1 / y), without its leading terms."""
+    z = y * y
+    return y * (1 / 12 + z * (-1 / 360 + z * (1 / 1260 - z / 1680)))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _rise_beyond(x, c):
     """Σ_{m<c} 1 / (x + m) beyond a table: the derivative of `_log_beyond` in x."""
     big = x + c
-    total = math.log1p(c / x) + 0.5 * c / (x * big)
-    for power, s in ((2, 1 / 12), (4, -1 / 120), (6, 1 / 252), (8, -1 / 240)):
-        total += s * (x**-power - big**-power)
-    return total
+    return math.log1p(c / x) + 0.5 * c / (x * big) + _fall(1.0 / x) - _fall(1.0 / big)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fall(y):
+    """The derivative of `_stirling` in 1 / y, negated."""
+    z = y * y
+    return z * (1 / 12 + z * (-1 / 120 + z * (1 / 252 - z / 240)))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -233,9 +244,11 @@ def row_products(rows, matrix):
     """
     out = np.zeros((rows.shape[0], matrix.shape[1]))
     for i in range(rows.shape[0]):
+        total = out[i]
         for j in range(matrix.shape[0]):
-            for k in range(matrix.shape[1]):
-                out[i, k] += rows[i, j] * matrix[j, k]
+            x, row = rows[i, j], matrix[j]
+            for k in range(len(row)):
+                total[k] += x * row[k]
     return out
 
 

@@ -16,7 +16,7 @@ from polyurn.typed.declared import Floats, Shape
 
 # Counts are gathered from tables of so many numbers, and at least up to the least; a series continues
 # them, which from there on is exact to the last digits.
-_TABLE_NUMBERS, _LEAST_TABULATED = 2**20, 32
+_TABLE_NUMBERS, _LEAST_TABULATED = 2**16, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +120,13 @@ class _Tables:
         self._sizes, self._alpha_0 = counts.sum(axis=1), mixture.concentrations
         largest = int(self._sizes.max(initial=0)) if max_size is None else max_size
         most = min(largest, max(_LEAST_TABULATED, _TABLE_NUMBERS // mixture.alphas.size))
-        logs, self._rises = kernels.tabulate(mixture.alphas, most)
-        size_logs, self._size_rises = kernels.tabulate(self._alpha_0[:, None], most)
+        needed = np.full(counts.shape[1], most)
+        if max_size is None:
+            needed = np.minimum(needed, counts.max(axis=0, initial=0))
+        logs, self._rises = kernels.tabulate(mixture.alphas, needed, most)
+        size_logs, self._size_rises = kernels.tabulate(
+            self._alpha_0[:, None], np.array([most]), most
+        )
         self.omega = np.empty((len(counts), mixture.n_components))
         self.values: NDArray[np.float64] = kernels.e_step(
             counts, self._sizes, np.log(mixture.weights), mixture.alphas, self._alpha_0, logs,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polyurn.errors import ParameterError
 from polyurn.model.mdm import MDM
@@ -32,6 +31,7 @@ from polyurn.server.private.steps import (
     PrivateRounds,
     PrivateStart,
     mean_mixture,
+    size_masses,
 )  # fmt: skip
 from polyurn.typed.arguments import checked
 from polyurn.wire import Aggregator
@@ -194,8 +194,9 @@ def select_private(
 ) -> PrivateSelection:
     """Choose the number of components, and fit it, with (ε, δ)-differential privacy for every client.
 
-    Twelve rounds for all K together. The smallest K is taken that is not behind the best by more than
-    two standard deviations of the noise: with few clients or a small ε that is a smaller K.
+    Twelve rounds for all K together. From the best K downwards, smaller ones are taken as long as they
+    are not behind it by more than two standard deviations of the noise in the difference: with few
+    clients or a small ε that is a smaller K.
 
     Parameters
     ----------
@@ -227,8 +228,9 @@ def select_private(
     climbers, _ = run.race(run.begin(first), (*plan.racing_each[1:], 1), [])
     gains = rounds.compare([climber.mixture for climber in climbers], plan.choice)
     rounds.end(climbers[0].mixture)
-    table = _candidates(climbers, gains, population.n_clients)
-    chosen = next(c.n_components for c in table if c.behind <= _SURE * c.noise)
+    raced = [(c.mixture.n_components, c.mixture.n_coordinates) for c in climbers]
+    table = candidates_of(raced, gains, population.n_clients)
+    chosen = chosen_of(table)
     by_number = {climber.mixture.n_components: climber for climber in climbers}
     single = by_number[1].mixture if chosen > 1 else None
     return PrivateSelection(chosen, run.finish(by_number[chosen], single), table)
@@ -301,7 +303,11 @@ class _Run:
             )
             if asks_sizes:
                 noise = self.rounds.sigma(share) / np.sqrt(plan.of_sizes)
-                masses = shrunk_sizes(values.reshape(-1, bins.n_bins), population, noise)
+                expected = population.n_clients * np.outer(
+                    earlier.mixture.weights, population.sizes.masses[0]
+                )
+                of_each = zip(values.reshape(expected.shape), expected, strict=True)
+                masses = np.array([size_masses(seen, noise, before) for seen, before in of_each])
             self.rounds.end(climber.mixture)
         # Two models of like noise are better averaged, as far as the step between them was noise.
         part = climber.noise * plan.score[-2] / (plan.score[-2] + plan.score[-1])
@@ -317,26 +323,25 @@ class _Run:
                 masses = masses if result.n_components == climber.mixture.n_components else None
             self.rounds.end(result, masses)
         mdm = population.mdm(_multinomial(result, population), masses)
-        n = len(self.rounds.done)
-        stopped = f"after {n} rounds, all that the plan has: whether it converged is not asked"
-        guarantee = self._layer.guarantee()
+        n, guarantee = len(self.rounds.done), self._layer.guarantee()
+        stopped = (
+            f"after {n} rounds, all that the plan has: whether it converged is not asked"
+            f"{_mostly_noise(population, guarantee.epsilon)}"
+        )
         return Fit(mdm, tuple(self.rounds.done), False, stopped, guarantee=guarantee)
 
 
-def shrunk_sizes(
-    counts: NDArray[np.float64], population: ClientTotals, noise: float
-) -> NDArray[np.float64]:
-    """Size probabilities of each component, shrunk to those of all clients by what noise explains.
-
-    `counts` (n_components, n_bins) are numbers of clients with noise of standard deviation `noise`.
-    """
-    pooled = population.sizes.masses[0]
-    totals = np.maximum(counts.sum(axis=1, keepdims=True), noise * np.sqrt(counts.shape[1]))
-    apart = counts / totals - pooled
-    explained = counts.shape[1] * (noise / totals) ** 2
-    squares = np.maximum((apart**2).sum(axis=1, keepdims=True), 1e-300)
-    masses = np.maximum(pooled + np.maximum(0.0, 1 - explained / squares) * apart, 0.0)
-    return np.asarray(masses / masses.sum(axis=1, keepdims=True))
+def _mostly_noise(population: ClientTotals, epsilon: float) -> str:
+    """What to do where noise is more than the mean number of clients of a size bin; nothing if not."""
+    n_bins, noise = population.sizes.bins.n_bins, population.size_noise
+    least = noise * n_bins
+    if population.n_clients >= least:
+        return ""
+    return (
+        f"; what it says of sizes is mostly noise (±{noise:,.0f} in each of {n_bins} bins, for about "
+        f"{population.n_clients:,.0f} clients): at least {least:,.0f} clients are needed, or epsilon of "
+        f"{epsilon * least / population.n_clients:.2g}, or fewer bins"
+    )
 
 
 def _multinomial(mixture: Mixture, population: ClientTotals) -> Mixture:
@@ -356,17 +361,36 @@ def _best_of_each(climbers: list[PrivateStart], gains: Gains, left: int) -> list
     return kept
 
 
-def _candidates(
-    climbers: list[PrivateStart], gains: Gains, n_clients: float
+def candidates_of(
+    numbers: Iterable[tuple[int, int]], gains: Gains, n_clients: float
 ) -> tuple[PrivateCandidate, ...]:
-    """How far each number of components is behind the best, after Akaike's (1974) correction."""
-    by_chance = np.array([c.mixture.n_coordinates - 1 for c in climbers]) / (2 * n_clients)
-    values = gains.values - by_chance
+    """How far each number of components is behind the best, after Akaike's (1974) correction.
+
+    `numbers` are those of components and of coordinates, in the order of the gains.
+    """
+    of_components, of_coordinates = np.array(list(numbers)).T
+    values = gains.values - (of_coordinates - 1) / (2 * n_clients)
     best = int(values.argmax())
     noise = np.hypot(gains.noise, gains.noise[best])
     noise[best] = 0.0
-    found = [
-        PrivateCandidate(c.mixture.n_components, float(values[best] - v), float(s))
-        for c, v, s in zip(climbers, values, noise, strict=True)
-    ]
-    return tuple(sorted(found, key=lambda candidate: candidate.n_components))
+    behind = values[best] - values
+    order = np.argsort(of_components)
+    return tuple(
+        PrivateCandidate(int(of_components[i]), float(behind[i]), float(noise[i])) for i in order
+    )
+
+
+def chosen_of(candidates: Sequence[PrivateCandidate]) -> int:
+    """The smallest K, from the best downwards, before the first that is surely behind the best.
+
+    Fewer components are nested in more: a K that is surely behind rules out those below it, however
+    noisy they are. If one of them is less far behind, it was only the climb of that K that failed.
+    """
+    best = min(range(len(candidates)), key=lambda i: candidates[i].behind)
+    chosen = candidates[best]
+    for i, one in reversed(list(enumerate(candidates[:best]))):
+        if one.behind <= _SURE * one.noise:
+            chosen = one
+        elif all(one.behind < smaller.behind for smaller in candidates[:i]):
+            break
+    return chosen.n_components

@@ -81,7 +81,9 @@ class ClientTotals:
 
     def simulate(self, mixture: Mixture, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Histograms of n clients of a mixture with these sizes, shape (n, n_categories)."""
-        return self.mdm(mixture).sample(n, rng=rng)
+        mdm = self.mdm(mixture)
+        components = rng.choice(mdm.n_components, size=n, p=mdm.weights)
+        return mdm.draw(components, mdm.sizes.sample(components, rng=rng), rng)
 
     def mdm(self, mixture: Mixture, masses: NDArray[np.float64] | None = None) -> MDM:
         """The MDM of a mixture, with sizes of its own or those of all clients."""

@@ -27,8 +27,8 @@ _UNCLIPPED = 0.95
 # Directions are logs of prototypes that have a little of everything: no category decides alone.
 _BLURRED_PROTOTYPE, _LEAST_SHARE = 0.03, 1e-6
 _ITERATIONS = 25
-# The last iterations are judged, by more simulated clients.
-_JUDGED, _DRAWN_JUDGED = 5, 20_000
+# The last iterations are judged, by more simulated clients; the first ones go on half as many.
+_ROUGH, _JUDGED, _DRAWN_JUDGED = 12, 5, 20_000
 _DRAWN = 6_000
 # Of few clients fewer are simulated: ten for each add a tenth to the variance of the clients' own mean.
 # With five for each, one or two choices in 20 were others.
@@ -105,6 +105,7 @@ class Sketched:
         for i in range(_ITERATIONS):
             judged = i >= _ITERATIONS - _JUDGED
             n_drawn = min(_DRAWN_JUDGED if judged else _DRAWN, enough)
+            n_drawn //= 2 if i < _ROUGH else 1
             counts = population.simulate(mixture, n_drawn, rng)
             gradients = scores(mixture, counts)
             mean, jacobian, variance = _moments(self.sketch, counts, gradients)
